@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/work/retrain"
 	"scrimp/internal/work/schedule"
 )
 
@@ -98,7 +101,8 @@ func (f *pipelineFlags) schedules(p *preparedPipeline, now time.Time) error {
 		return errors.New("nothing says what all runs together may cost: write budget: $200 below schedule, or give " +
 			"--total '$200'")
 	}
-	p.wire.Schedule = &api.Schedule{Cron: y.Cron, Zone: y.Zone, Budget: *total, Runs: y.Runs, NoCatchUp: y.NoCatchUp}
+	p.wire.Schedule = &api.Schedule{Cron: y.Cron, Zone: y.Zone, Budget: *total, Runs: y.Runs, NoCatchUp: y.NoCatchUp,
+		ScheduleConditions: conditions(y.When, p.folder)}
 	if !y.Until.IsZero() {
 		p.wire.Schedule.Until = &y.Until
 	}
@@ -106,4 +110,23 @@ func (f *pipelineFlags) schedules(p *preparedPipeline, now time.Time) error {
 		p.file.Notes = append(p.file.Notes, odd)
 	}
 	return nil
+}
+
+// conditions returns the conditions of a schedule for the server. A folder in on_data is relative to that of the file.
+func conditions(c retrain.Conditions, folder string) (v api.ScheduleConditions) {
+	if d := c.Data; d != nil {
+		at := d.Path
+		if !strings.Contains(at, "://") && !filepath.IsAbs(at) {
+			at = filepath.Join(folder, filepath.FromSlash(at))
+		}
+		v.OnData = &api.ScheduleData{Path: at, AtLeast: d.AtLeast}
+	}
+	if p := c.Price; p != nil {
+		v.NotBefore = &api.SchedulePrice{Most: p.Most, By: p.By}
+	}
+	if p := c.Pays; p != nil {
+		v.WhenItPays = &api.SchedulePays{Value: p.Value, Metric: p.Metric, Point: p.Point, Goal: p.Goal, Runs: p.AtLeast,
+			Latest: p.Latest}
+	}
+	return v
 }

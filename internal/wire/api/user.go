@@ -52,6 +52,17 @@ type (
 	Schedule      = client.Schedule
 	ScheduleState = client.ScheduleState
 	ScheduleRun   = client.ScheduleRun
+	ScheduleCheck = client.ScheduleCheck
+	ScheduleWeek  = client.ScheduleWeek
+
+	ScheduleConditions = client.ScheduleConditions
+	ScheduleData       = client.ScheduleData
+	SchedulePrice      = client.SchedulePrice
+	SchedulePays       = client.SchedulePays
+	ScheduleDataCheck  = client.ScheduleDataCheck
+	SchedulePriceCheck = client.SchedulePriceCheck
+	SchedulePaysCheck  = client.SchedulePaysCheck
+
 	StageState    = client.StageState
 	StageContent  = client.StageContent
 	GateVerdict   = client.GateVerdict

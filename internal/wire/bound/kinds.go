@@ -50,6 +50,10 @@ var kinds = map[string]*quantity.Kind{
 	"Measurement.values": quantity.Measured, "covered": quantity.Measured, "power_limit_watts": quantity.Measured,
 	"start": quantity.Seconds,
 
+	"at_least": quantity.Count, "new_objects": quantity.Count, "gains": quantity.Count, "same": quantity.Count,
+	"ahead": quantity.Count, "latest": quantity.Count, "PaysCheck.worth": quantity.Sum,
+	"SchedulePaysCheck.worth": quantity.Sum,
+
 	"BillLine.amount": quantity.Billed, "Spent.amount": quantity.Sum,
 }
 

@@ -61,6 +61,10 @@ var table = map[string]Bound{
 	"PipelineGate.metric":   {Bytes: 4096},
 	"Schedule.cron":         {Bytes: 200},
 	"Schedule.zone":         {Bytes: 100},
+	"ScheduleData.path":     {Bytes: 4096},
+	"SchedulePays.metric":   {Bytes: 4096},
+	"SchedulePays.point":    {Bytes: 100},
+	"SchedulePays.goal":     {Bytes: 16},
 	"PipelineGate.min":      {Bytes: 100},
 	"PipelineGate.max":      {Bytes: 100},
 

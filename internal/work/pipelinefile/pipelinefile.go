@@ -58,6 +58,8 @@ type reader struct {
 	frozen   map[string]bool
 	groups   map[string][]string // the stages of foreach and matrix, by their common name
 	outs     map[string]bool     // of all stages
+
+	scheduleAt *yaml.Node // the schedule of the file
 }
 
 // Parse parses a pipeline file. read returns the files that it names, by their path below the work folder; its error is
@@ -110,7 +112,7 @@ var whole = []string{"name", "team", "project", "tags", "budget", "secrets", "in
 // later maps unsupported or misplaced words of this file or a stage to the fix.
 var later = map[string]string{
 	"deadline": "is not supported yet: leave it out",
-	"on_data":  "is not supported yet: start scrimp pipeline run when new data is there",
+	"on_data":  "is a condition of a schedule: write it below schedule",
 	"on_drift": "is not supported yet: measure it in a stage and put a gate on its metric",
 	"sample":   "is not supported yet: write a stage that draws the sample, and a gate on its metric",
 	"shards":   "is not supported yet: write foreach with a list of the shards",
@@ -232,6 +234,7 @@ func (r *reader) order(at *yaml.Node) {
 		return
 	}
 	r.f.Spec = p
+	r.conditions()
 	for _, s := range p.Stages {
 		r.f.Jobs = append(r.f.Jobs, jobs[s.Name].job)
 	}

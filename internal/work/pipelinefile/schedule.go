@@ -1,11 +1,16 @@
 package pipelinefile
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"scrimp/internal/job/spec"
+	"scrimp/internal/work/retrain"
 	"scrimp/internal/work/schedule"
 )
 
@@ -13,6 +18,7 @@ import (
 func (r *reader) schedule(n *yaml.Node) {
 	y := &schedule.Spec{}
 	r.f.Schedule = y
+	r.scheduleAt = n
 	if n.Kind == yaml.ScalarNode {
 		y.Cron = n.Value
 	} else if n.Kind != yaml.MappingNode {
@@ -22,11 +28,16 @@ func (r *reader) schedule(n *yaml.Node) {
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, v := n.Content[i], n.Content[i+1]
-		if v.Kind != yaml.ScalarNode {
+		if v.Kind != yaml.ScalarNode && key.Value != retrain.WhenItPays {
 			r.wrong(v, "schedule."+key.Value, "is no single value", "write one value behind it")
 			continue
 		}
 		r.ofSchedule(y, key, v)
+	}
+	r.together(y, n)
+	if y.Cron == "" && y.When.Data != nil {
+		y.Cron = retrain.Every
+		r.note("schedule has no cron: the server looks for new data each 15 minutes")
 	}
 	dated := *y // until is in market time, which may use another clock
 	dated.Until = time.Time{}
@@ -34,6 +45,10 @@ func (r *reader) schedule(n *yaml.Node) {
 		r.wrong(n, "schedule", err.Error(), "")
 	}
 }
+
+// scheduleFields are the fields of a schedule.
+var scheduleFields = []string{"cron", "zone", "budget", "runs", "until", "catch_up", retrain.OnData, "at_least",
+	retrain.NotBefore, "by", retrain.WhenItPays}
 
 // ofSchedule reads one field of a schedule.
 func (r *reader) ofSchedule(y *schedule.Spec, key, v *yaml.Node) {
@@ -64,7 +79,125 @@ func (r *reader) ofSchedule(y *schedule.Spec, key, v *yaml.Node) {
 			r.wrong(v, field, "is neither true nor false", "write catch_up: false to skip what was due while nothing ran")
 		}
 		y.NoCatchUp = !does
+	case retrain.OnData, "at_least", retrain.NotBefore, "by", retrain.WhenItPays:
+		r.condition(&y.When, key, v, field)
 	default:
-		r.wrong(key, field, "is no field of a schedule", "write cron, zone, budget, runs, until, catch_up")
+		r.wrong(key, field, "is no field of a schedule", "write "+strings.Join(scheduleFields, ", "))
+	}
+}
+
+// condition reads one field of the conditions of a schedule.
+func (r *reader) condition(c *retrain.Conditions, key, v *yaml.Node, field string) {
+	switch key.Value {
+	case retrain.OnData:
+		if isNull(v) || v.Value == "" {
+			r.wrong(v, field, "is no path", "write a folder of the server or a bucket, such as on_data: s3://bucket/new")
+		}
+		data(c).Path = v.Value
+	case "at_least":
+		data(c).AtLeast = r.whole(v, field, 1, retrain.MostNew)
+	case retrain.NotBefore:
+		limit, ok := strings.CutPrefix(strings.Join(strings.Fields(v.Value), " "), "price <=")
+		most, err := spec.ParsePrice(limit)
+		if !ok || err != nil || most <= 0 {
+			r.wrong(v, field, fmt.Sprintf("is %.60q", v.Value), "write the highest price of an hour, as "+
+				"not_before: price <= $1.20")
+		}
+		price(c).Most = most
+	case "by":
+		by, err := spec.ParseDuration(v.Value)
+		if err != nil || by <= 0 {
+			r.wrong(v, field, fmt.Sprintf("is %.60q", v.Value), "write how long a run waits for the price at most, as by: 6h")
+		}
+		price(c).By = by
+	case retrain.WhenItPays:
+		c.Pays = r.pays(v, field)
+	}
+}
+
+func data(c *retrain.Conditions) *retrain.Data {
+	if c.Data == nil {
+		c.Data = &retrain.Data{AtLeast: 1}
+	}
+	return c.Data
+}
+
+func price(c *retrain.Conditions) *retrain.Price {
+	if c.Price == nil {
+		c.Price = &retrain.Price{}
+	}
+	return c.Price
+}
+
+// together refuses a field of a condition without the other that it belongs to.
+func (r *reader) together(y *schedule.Spec, n *yaml.Node) {
+	for _, pair := range [][2]string{{"at_least", retrain.OnData}, {"by", retrain.NotBefore}, {retrain.NotBefore, "by"}} {
+		if a, b := in(n, pair[0]), in(n, pair[1]); a != nil && b == nil {
+			fix := map[string]string{retrain.OnData: "write on_data: and a folder or bucket beside it",
+				retrain.NotBefore: "write not_before: price <= $1.20 beside it",
+				"by":              "write by: 6h beside it, so that a run does not wait for ever"}[pair[1]]
+			r.wrong(a, "schedule."+pair[0], "stands without "+pair[1], fix)
+			y.When.Data, y.When.Price = nil, nil
+		}
+	}
+}
+
+// paysFields are the fields of when_it_pays.
+var paysFields = []string{"value_of_point", "metric", "point", "goal", "runs", "latest"}
+
+func (r *reader) pays(n *yaml.Node, field string) *retrain.Pays {
+	p := &retrain.Pays{}
+	if n.Kind != yaml.MappingNode {
+		r.wrong(n, field, "is no map", "write when_it_pays: {value_of_point: $50, metric: evaluate.accuracy}")
+		return p
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, v := n.Content[i], n.Content[i+1]
+		at := join(field, key.Value)
+		switch {
+		case !slices.Contains(paysFields, key.Value):
+			r.wrong(key, at, "is no field of when_it_pays", "write "+strings.Join(paysFields, ", "))
+		case v.Kind != yaml.ScalarNode || isNull(v) || v.Value == "":
+			r.wrong(v, at, "is no single value", "write one value behind it")
+		case key.Value == "value_of_point":
+			amount, err := spec.ParseAmount(v.Value)
+			if err != nil {
+				r.wrong(v, at, err.Error(), "write what a point of the metric is worth, as value_of_point: $50")
+			}
+			p.Value = amount
+		case key.Value == "metric":
+			p.Metric = v.Value
+		case key.Value == "point":
+			p.Point = v.Value
+		case key.Value == "goal":
+			p.Goal = v.Value
+		case key.Value == "runs":
+			p.AtLeast = r.whole(v, at, 1, retrain.MostRuns)
+		case key.Value == "latest":
+			p.Latest = r.days(v, at)
+		}
+	}
+	return p
+}
+
+// days reads a span of whole days.
+func (r *reader) days(v *yaml.Node, field string) int {
+	const day = 24 * time.Hour
+	d, err := spec.ParseDuration(v.Value)
+	if err != nil || d < day || d%day != 0 || d > retrain.MostDays*day {
+		r.wrong(v, field, fmt.Sprintf("is %.60q", v.Value), "write whole days, such as latest: 30d")
+		return 0
+	}
+	return int(d / day)
+}
+
+// conditions checks the conditions of the schedule against the stages.
+func (r *reader) conditions() {
+	if r.f.Schedule == nil || r.f.Spec == nil {
+		return
+	}
+	err := r.f.Schedule.When.Check(r.f.Spec)
+	if p, ok := errors.AsType[*retrain.Problem](err); ok {
+		r.wrong(find(r.scheduleAt, p.Field), "schedule."+p.Field, p.Err.Error(), "")
 	}
 }

@@ -86,8 +86,8 @@ func (x *Pays) decide(f Facts, counts bool) Check {
 	inPoints := func(v *big.Rat) string { return shown(new(big.Rat).Quo(v, point)) }
 	low, high := extremes(list)
 	c.Why = fmt.Sprintf("an expected gain of %s points (%s; they gained %s to %s) is worth %s, and a run costs %s (%s to %s)",
-		inPoints(expected), fig.Estimator, inPoints(low), inPoints(high), money.Short(worth, money.USD),
-		money.Short(*fig.Cost, money.USD), money.Short(*fig.LeastCost, money.USD), money.Short(*fig.MostCost, money.USD))
+		inPoints(expected), fig.Estimator, inPoints(low), inPoints(high), money.Short(worth, f.currency()),
+		money.Short(*fig.Cost, f.currency()), money.Short(*fig.LeastCost, f.currency()), money.Short(*fig.MostCost, f.currency()))
 	if !c.Pass && x.Latest > 0 && age >= 24*x.Latest {
 		c.Pass, c.Why = true, c.Why+fmt.Sprintf("; the last run is %d days old, so it begins anyway", age/24)
 	}
@@ -182,8 +182,15 @@ func (x *Pays) worth(gain *big.Rat) (money.Amount, bool) {
 	}
 	v := new(big.Rat).Quo(gain, point)
 	v.Mul(v, new(big.Rat).SetInt(x.Value.Big()))
-	return money.FromBig(new(big.Int).Div(v.Num(), v.Denom()))
+	whole := new(big.Int).Div(v.Num(), v.Denom())
+	if whole.BitLen() > mostWorth {
+		return money.Amount{}, false
+	}
+	return money.FromBig(whole)
 }
+
+// mostWorth bounds the bits of what a gain is worth, in the smallest unit: about 10^15 dollars.
+const mostWorth = 90
 
 // shown formats a number with at most six decimal places.
 func shown(v *big.Rat) string {

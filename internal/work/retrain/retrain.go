@@ -3,6 +3,7 @@
 package retrain
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"strings"
@@ -34,13 +35,13 @@ type Price struct {
 // Pays asks that the expected gain of a metric is worth at least the expected cost of the run.
 type Pays struct {
 	Value   money.Amount `json:"value_of_point"`
-	Metric  string       `json:"metric"`            // STAGE.NAME
-	Point   string       `json:"point,omitempty"`   // how much of the metric a point is, a decimal; "": 0.01
-	Goal    string       `json:"goal,omitempty"`    // maximize or minimize; "": maximize
-	AtLeast int          `json:"runs,omitempty"`    // earlier gains that an estimate needs; 0: LeastGains
-	Latest  int          `json:"latest,omitempty"`  // days after the last run at which the next begins anyway; 0: never
-	Stage   string       `json:"stage,omitempty"`   // the part of Metric that names the stage, set by Check
-	Figure  string       `json:"figure,omitempty"`  // the other part
+	Metric  string       `json:"metric"`           // STAGE.NAME
+	Point   string       `json:"point,omitempty"`  // how much of the metric a point is, a decimal; "": 0.01
+	Goal    string       `json:"goal,omitempty"`   // maximize or minimize; "": maximize
+	AtLeast int          `json:"runs,omitempty"`   // earlier gains that an estimate needs; 0: LeastGains
+	Latest  int          `json:"latest,omitempty"` // days after the last run at which the next begins anyway; 0: never
+	Stage   string       `json:"stage,omitempty"`  // the part of Metric that names the stage, set by Check
+	Figure  string       `json:"figure,omitempty"` // the other part
 }
 
 // Bounds of conditions.
@@ -52,9 +53,9 @@ const (
 	leastBy  = time.Minute
 	mostBy   = 7 * 24 * time.Hour
 	mostPath = 4096
-	mostDays = 3650
-	mostNew  = 1_000_000_000
-	mostRuns = 100
+	MostDays = 3650
+	MostNew  = 1_000_000_000
+	MostRuns = 100
 	// Every is the schedule of a pipeline that gives on_data and no cron.
 	Every = "*/15 * * * *"
 )
@@ -106,8 +107,8 @@ func (d *Data) check() error {
 	switch {
 	case d.Path == "" || len(d.Path) > mostPath || strings.ContainsAny(d.Path, "\x00\n\r"):
 		return wrong(OnData, "write a folder or a bucket of at most %d bytes, such as s3://bucket/new", mostPath)
-	case d.AtLeast < 1 || d.AtLeast > mostNew:
-		return wrong("at_least", "%d: write how many new objects a run needs, 1 to %d", d.AtLeast, mostNew)
+	case d.AtLeast < 1 || d.AtLeast > MostNew:
+		return wrong("at_least", "%d: write how many new objects a run needs, 1 to %d", d.AtLeast, MostNew)
 	}
 	return nil
 }
@@ -124,10 +125,10 @@ func (x *Pays) check(p *pipeline.Spec) error {
 		return wrong(WhenItPays+".point", "%.40q: write how much of the metric a point is, such as 0.01", x.Point)
 	case x.Goal != "" && x.Goal != pipeline.Maximize && x.Goal != pipeline.Minimize:
 		return wrong(WhenItPays+".goal", "%.40q: write maximize or minimize", x.Goal)
-	case x.AtLeast < 0 || x.AtLeast > mostRuns:
-		return wrong(WhenItPays+".runs", "%d: write how many earlier gains an estimate needs, 1 to %d", x.AtLeast, mostRuns)
-	case x.Latest < 0 || x.Latest > mostDays:
-		return wrong(WhenItPays+".latest", "%d days: write 1d to %dd", x.Latest, mostDays)
+	case x.AtLeast < 0 || x.AtLeast > MostRuns:
+		return wrong(WhenItPays+".runs", "%d: write how many earlier gains an estimate needs, 1 to %d", x.AtLeast, MostRuns)
+	case x.Latest < 0 || x.Latest > MostDays:
+		return wrong(WhenItPays+".latest", "%d days: write 1d to %dd", x.Latest, MostDays)
 	}
 	if x.AtLeast == 0 {
 		x.AtLeast = LeastGains
@@ -140,11 +141,12 @@ func (x *Pays) check(p *pipeline.Spec) error {
 	return nil
 }
 
-// Mark is what a run has seen of the objects below a path: the time of the newest, and how many are of that time. Later
-// objects are new, and so are further objects of exactly that time.
+// Mark is what a run has seen of the objects below a path: the time of the newest, and how many have that time. Objects
+// with a later time are new, and so are further objects with exactly that time.
 type Mark struct {
 	Newest time.Time `json:"newest,omitzero"`
 	Count  int       `json:"count,omitempty"`
+	Ahead  int       `json:"ahead,omitempty"` // objects that a wrong clock has dated later than their listing
 }
 
 // Seen is a listing of a path, or why it failed.
@@ -157,24 +159,31 @@ type Seen struct {
 // Counter counts the objects of a listing.
 type Counter struct {
 	since Mark
+	now   time.Time
 	same  int // objects of exactly the time of since
 	seen  Seen
 }
 
-// NewCounter returns a counter of the objects that are newer than a mark.
-func NewCounter(since Mark) *Counter { return &Counter{since: since} }
+// NewCounter returns a counter of the objects that are newer than a mark. now is the time of the listing.
+func NewCounter(since Mark, now time.Time) *Counter {
+	return &Counter{since: since, now: now, seen: Seen{Mark: Mark{Newest: since.Newest}}}
+}
 
 // Add counts an object that was last written at t.
 func (c *Counter) Add(t time.Time) {
-	switch x := &c.seen; {
-	case x.Count == 0 || t.After(x.Newest):
-		x.Newest, x.Count = t, 1
+	x := &c.seen
+	switch {
+	case t.After(c.now):
+		x.Ahead++
+		return
 	case t.Equal(x.Newest):
 		x.Count++
+	case t.After(x.Newest):
+		x.Newest, x.Count = t, 1
 	}
 	switch {
-	case c.since.Count == 0 || t.After(c.since.Newest):
-		c.seen.New++
+	case t.After(c.since.Newest):
+		x.New++
 	case t.Equal(c.since.Newest):
 		c.same++
 	}
@@ -183,10 +192,7 @@ func (c *Counter) Add(t time.Time) {
 // Seen returns the listing.
 func (c *Counter) Seen() Seen {
 	x := c.seen
-	x.New += max(0, c.same-c.since.Count)
-	if x.Newest.Before(c.since.Newest) { // what the last run has seen was deleted
-		x.Mark = c.since
-	}
+	x.New += max(0, c.same-c.since.Count) + max(0, x.Ahead-c.since.Ahead)
 	return x
 }
 
@@ -229,16 +235,19 @@ type PaysCheck struct {
 	MostCost  *money.Amount `json:"highest_cost,omitempty"`
 }
 
-// Facts are what the server has read for the conditions of a run.
+// Facts are what the server has read for the conditions of a run. Times are market time.
 type Facts struct {
-	Now   time.Time // market time
-	Since time.Time // when the run was due first; it waits since then
-	Data  *Seen     // nil without on_data
-	Price *money.Rate
-	Offer string
-	Past  []Past // earlier runs, in the order of their start
-	Last  time.Time // the start of the last run; zero: none
+	Now      time.Time
+	Since    time.Time   // when the run was due first: it may have waited for a price since then
+	Data     *Seen       // nil without on_data
+	Price    *money.Rate // of an hour of Offer; nil: nothing for sale fits
+	Offer    string
+	Past     []Past         // earlier runs that have computed the metric, in the order of their start
+	Last     time.Time      // the start of the last run; zero: none
+	Currency money.Currency // of all amounts and prices; "": US dollars
 }
+
+func (f *Facts) currency() money.Currency { return cmp.Or(f.Currency, money.USD) }
 
 // Verdict is what comes of a due run.
 type Verdict struct {
@@ -299,10 +308,10 @@ func (p *Price) decide(f Facts) Check {
 	until := f.Since.Add(p.By)
 	x := Check{Condition: NotBefore,
 		Price: &PriceCheck{Price: f.Price, Most: p.Most, Offer: f.Offer, Until: until}}
-	most := money.Short(p.Most.Until(time.Hour), money.USD)
+	most := money.Short(p.Most.Until(time.Hour), f.currency())
 	at := "nothing for sale fits"
 	if f.Price != nil {
-		at = fmt.Sprintf("%s costs %s an hour", f.Offer, money.Short(f.Price.Until(time.Hour), money.USD))
+		at = fmt.Sprintf("%s costs %s an hour", f.Offer, money.Short(f.Price.Until(time.Hour), f.currency()))
 	}
 	switch {
 	case f.Price != nil && *f.Price <= p.Most:
