@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/condition"
 	"scrimp/internal/server/groups"
-	"scrimp/internal/server/retrain"
 	"scrimp/internal/server/stages"
 	"scrimp/internal/server/submit"
 	"scrimp/internal/wire/api"
@@ -50,7 +50,7 @@ func (s *Server) groupDesk() *groups.Desk {
 // resolve answers a planner's questions about the files of a pipeline, and about the conditions of a schedule.
 func (s *Server) resolve(ctx context.Context, of work.Snapshot, v work.Move) (work.Move, error) {
 	if of.Schedule != nil {
-		return (&retrain.Reader{Control: s.control, Stores: s.stores}).Resolve(ctx, of, v)
+		return (&condition.Reader{Control: s.control, Stores: s.stores}).Resolve(ctx, of, v)
 	}
 	f := stages.Files{Control: s.control, Folders: s.folders, Kept: s.kept, Quota: s.quota.Folder,
 		Errors: s.opts.Log}

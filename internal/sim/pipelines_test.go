@@ -31,6 +31,7 @@ func (w *World) drawPipelines(gpus int) {
 		b := w.drawPipeline(name, gpus)
 		if name == "again" && rng.IntN(3) == 0 {
 			b = scheduled(b, rng)
+			w.conditional(b.Terms.Schedule)
 		}
 		w.after(at, func() { w.opensPipeline(b) })
 		w.after(at+96*time.Hour, func() { w.closesPipeline(name, state.CancelMembers) })
@@ -113,6 +114,9 @@ func (w *World) closesPipeline(name string, ends state.EndMembers) {
 func (w *World) looks(s groups.Snapshot, moves []groups.Move) []groups.Move {
 	for i := range moves {
 		v := &moves[i]
+		if v.Do == groups.Start && v.Run != nil && s.Schedule.When.Any() {
+			*v = w.weighs(&s, *v)
+		}
 		if v.Of == nil {
 			continue
 		}

@@ -6,11 +6,11 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/server/retrain"
+	"scrimp/internal/server/condition"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/pipeline"
-	work "scrimp/internal/work/retrain"
+	"scrimp/internal/work/retrain"
 )
 
 // scheduleOf returns the state of a schedule.
@@ -58,7 +58,7 @@ func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
 }
 
 // conditions returns the conditions of a schedule for the API.
-func conditions(c work.Conditions) (v api.ScheduleConditions) {
+func conditions(c retrain.Conditions) (v api.ScheduleConditions) {
 	if d := c.Data; d != nil {
 		v.OnData = &api.ScheduleData{Path: d.Path, AtLeast: d.AtLeast}
 	}
@@ -73,7 +73,7 @@ func conditions(c work.Conditions) (v api.ScheduleConditions) {
 }
 
 // checks returns what conditions compared, for the API.
-func checks(list []work.Check) (all []api.ScheduleCheck) {
+func checks(list []retrain.Check) (all []api.ScheduleCheck) {
 	for _, c := range list {
 		x := api.ScheduleCheck{Condition: c.Condition, Pass: c.Pass, Why: c.Why}
 		if d := c.Data; d != nil {
@@ -95,22 +95,22 @@ func checks(list []work.Check) (all []api.ScheduleCheck) {
 
 // weeks sums up the last runs of a schedule by week.
 func (d *Desk) weeks(m *core.Machine, g *state.Group) []api.ScheduleWeek {
-	var list []work.Run
+	var list []retrain.Run
 	pays := g.Terms.Schedule.When.Pays
 	for i := range g.Schedule.Runs {
 		x := &g.Schedule.Runs[i]
-		one := work.Run{Due: x.Due, Skipped: 1 + x.Same}
+		one := retrain.Run{Due: x.Due, Skipped: 1 + x.Same}
 		if run := m.State().Group(x.Group); run != nil {
 			one.Skipped, one.Cost, one.OnDemand = 0, m.GroupSpent(run, d.Control.Now()), onDemand(m, run)
-			one.Open = run.Phase != state.GroupOver || retrain.FinalCost(m, run) == nil
+			one.Open = run.Phase != state.GroupOver || condition.FinalCost(m, run) == nil
 			if pays != nil {
-				one.Value, _ = retrain.Metric(run, pays)
+				one.Value, _ = condition.Metric(run, pays)
 			}
 		}
 		list = append(list, one)
 	}
 	all := []api.ScheduleWeek{}
-	for _, w := range work.Weeks(list, pays != nil && pays.Goal == pipeline.Minimize) {
+	for _, w := range retrain.Weeks(list, pays != nil && pays.Goal == pipeline.Minimize) {
 		all = append(all, api.ScheduleWeek{Begin: w.Begin, Runs: w.Runs, Skipped: w.Skipped, Cost: w.Cost, CostOpen: w.Open,
 			OnDemand: w.OnDemand, Gain: w.Gain})
 	}
@@ -132,7 +132,7 @@ func onDemand(m *core.Machine, run *state.Group) *money.Amount {
 }
 
 // whyBegun returns what the conditions of a schedule compared when a run began.
-func whyBegun(list []work.Check) string {
+func whyBegun(list []retrain.Check) string {
 	var all []string
 	for _, c := range list {
 		all = append(all, c.Why)

@@ -10,11 +10,11 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/server/condition"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/server/retrain"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
-	work "scrimp/internal/work/retrain"
+	"scrimp/internal/work/retrain"
 	"scrimp/internal/work/schedule"
 )
 
@@ -53,15 +53,15 @@ func (d *Desk) scheduled(ctx context.Context, c identity.Caller, run *core.Group
 }
 
 // conditionsOf reads the conditions of a request.
-func conditionsOf(b api.ScheduleConditions) (c work.Conditions) {
+func conditionsOf(b api.ScheduleConditions) (c retrain.Conditions) {
 	if d := b.OnData; d != nil {
-		c.Data = &work.Data{Path: d.Path, AtLeast: d.AtLeast}
+		c.Data = &retrain.Data{Path: d.Path, AtLeast: d.AtLeast}
 	}
 	if p := b.NotBefore; p != nil {
-		c.Price = &work.Price{Most: p.Most, By: p.By}
+		c.Price = &retrain.Price{Most: p.Most, By: p.By}
 	}
 	if p := b.WhenItPays; p != nil {
-		c.Pays = &work.Pays{Value: p.Value, Metric: p.Metric, Point: p.Point, Goal: p.Goal, AtLeast: p.Runs,
+		c.Pays = &retrain.Pays{Value: p.Value, Metric: p.Metric, Point: p.Point, Goal: p.Goal, AtLeast: p.Runs,
 			Latest: p.Latest}
 	}
 	return c
@@ -70,14 +70,14 @@ func conditionsOf(b api.ScheduleConditions) (c work.Conditions) {
 // conditions completes the conditions of a schedule. It refuses those that can never be compared: a folder that is none,
 // a bucket that does not answer, a store that the user may not read, a metric of no stage.
 func (d *Desk) conditions(ctx context.Context, c identity.Caller, run *core.GroupTerms,
-	when *work.Conditions) *reply.Refusal {
+	when *retrain.Conditions) *reply.Refusal {
 	refused := func(field string, err error, fix string) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "pipeline.schedule." + field, Err: err,
 			Title: "the condition " + strings.Split(field, ".")[0] + " of the schedule is not valid", Fix: fix}
 	}
 	if err := when.Check(run.Pipeline); err != nil {
 		field := "when"
-		if p, ok := errors.AsType[*work.Problem](err); ok {
+		if p, ok := errors.AsType[*retrain.Problem](err); ok {
 			field, err = p.Field, p.Err
 		}
 		return refused(field, err, "correct it")
@@ -85,20 +85,20 @@ func (d *Desk) conditions(ctx context.Context, c identity.Caller, run *core.Grou
 	if when.Data == nil {
 		return nil
 	}
-	address, err := retrain.Address(when.Data.Path)
+	address, err := condition.Address(when.Data.Path)
 	if err != nil {
-		return refused(work.OnData, err, "correct the path")
+		return refused(retrain.OnData, err, "correct the path")
 	}
 	if !d.Kept.Stores.OfJob(c.User, address) {
-		return refused(work.OnData, fmt.Errorf("schedules of this server may not read %s (they may read: %s)",
+		return refused(retrain.OnData, fmt.Errorf("schedules of this server may not read %s (they may read: %s)",
 			when.Data.Path, d.Kept.Stores.Shown()), "name one of these; an admin allows others with scrimp serve --stores")
 	}
-	seen, err := retrain.List(ctx, address, work.Mark{})
+	seen, err := condition.List(ctx, address, retrain.Mark{})
 	if err == nil && seen.Err != "" {
 		err = errors.New(seen.Err)
 	}
 	if err != nil {
-		return refused(work.OnData, d.Kept.Plain(err), "correct the path, or make the folder or bucket first")
+		return refused(retrain.OnData, d.Kept.Plain(err), "correct the path, or make the folder or bucket first")
 	}
 	return nil
 }

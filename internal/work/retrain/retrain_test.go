@@ -117,9 +117,9 @@ func TestPays_ComparesTheAverageGainWithTheAverageCost(t *testing.T) {
 		pass  bool
 		says  string
 	}{
-		{"5", true, "an expected gain of 2 points (average of 3 runs; they gained 1 to 3) is worth $10, and a run costs $10 ($9 to $11)"},
-		{"4.99", false, "is worth $9.98, and a run costs $10"},
-		{"6", true, "is worth $12"},
+		{"5", true, "an expected gain of 2 points (average of 3 runs; they gained 1 to 3) is worth $10.00, and a run costs $10.00 ($9.00 to $11.00)"},
+		{"4.99", false, "is worth $9.98, and a run costs $10.00"},
+		{"6", true, "is worth $12.00"},
 	} {
 		got := pays(t, c.value).decide(Facts{Now: start.AddDate(0, 0, 4), Last: start.AddDate(0, 0, 3), Past: past}, false)
 		if got.Pass != c.pass || !strings.Contains(got.Why, c.says) {
@@ -216,7 +216,7 @@ func TestPays_BeginsOnceTheLastRunIsTooOld(t *testing.T) {
 	last := start.AddDate(0, 0, 3)
 	for days, pass := range map[int]bool{29: false, 30: true} {
 		got := x.decide(Facts{Now: last.AddDate(0, 0, days), Last: last, Past: past}, false)
-		if got.Pass != pass || !strings.Contains(got.Why, "is worth $0, and a run costs $1") {
+		if got.Pass != pass || !strings.Contains(got.Why, "is worth $0.00, and a run costs $1.00") {
 			t.Errorf("after %d days: %t: %s", days, got.Pass, got.Why)
 		}
 	}

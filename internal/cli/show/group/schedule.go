@@ -103,6 +103,9 @@ func Schedule(g api.Group, p show.Place) string {
 	case g.Finished == nil && g.State == "open":
 		p.Fact(&b, "next run", "none is to come")
 	}
+	if n := len(y.Runs); n > 0 && y.Runs[n-1].Why != "" {
+		p.Fact(&b, "last run", "%s: %s", y.Runs[n-1].State, show.Clean(y.Runs[n-1].Why))
+	}
 	p.Fact(&b, "submitted", "%s by %s", p.When(g.Submitted), g.User)
 	if g.Finished != nil {
 		p.Fact(&b, "finished", "%s", p.When(*g.Finished))
@@ -121,6 +124,9 @@ func Schedule(g api.Group, p show.Place) string {
 		b.WriteString(draw.Wrap("  ", "No run was due yet.", p.Columns()))
 	} else {
 		b.WriteString(scheduleRuns(g, p))
+	}
+	if len(y.Weeks) > 0 {
+		b.WriteString("\n")
 	}
 	for _, w := range y.Weeks[max(0, len(y.Weeks)-weeksShown):] {
 		b.WriteString(draw.Wrap("  ", week(w, g, p), p.Columns()))

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package retrain
+package condition
 
 import (
 	"io/fs"

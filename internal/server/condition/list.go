@@ -1,6 +1,6 @@
-// Package retrain reads what the conditions of a schedule compare: new objects of a folder or bucket, prices, and the
+// Package condition reads what the conditions of a schedule compare: new objects of a folder or bucket, prices, and the
 // earlier runs. The moves of the planner record its answers, so that a replay reads nothing.
-package retrain
+package condition
 
 import (
 	"context"

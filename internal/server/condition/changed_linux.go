@@ -1,4 +1,4 @@
-package retrain
+package condition
 
 import (
 	"io/fs"

@@ -1,4 +1,4 @@
-package retrain
+package condition
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func (r *Reader) Resolve(ctx context.Context, s groups.Snapshot, v groups.Move) 
 		return v, nil
 	}
 	when := s.Schedule.When
-	f := retrain.Facts{Now: r.Control.Now(), Since: s.DueSince(v.Run)}
+	f := retrain.Facts{Now: s.Now, Since: s.DueSince(v.Run)}
 	var mark retrain.Mark
 	user := ""
 	r.Control.Read(func(m *core.Machine) {
