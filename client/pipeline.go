@@ -167,6 +167,32 @@ type PipelineStage struct {
 	Examples string `json:"examples,omitempty"`
 	// Deploy says that the stage puts a version of the model in place. Without it the stage named deploy does.
 	Deploy bool `json:"deploy,omitempty"`
+	// OnDrift lets the stage begin only if a file has drifted from a reference.
+	OnDrift *PipelineDrift `json:"on_drift,omitempty"`
+}
+
+// PipelineDrift lets a stage begin only if a column of a CSV file has drifted from that of a reference by more than
+// Above. The server measures it without a machine.
+type PipelineDrift struct {
+	File      string   `json:"file"`              // of the work folder, or an output of another stage
+	Reference string   `json:"reference"`         // likewise
+	Test      string   `json:"test"`              // psi or ks
+	Above     string   `json:"above"`             // a decimal; a value equal to it does not let the stage begin
+	Columns   []string `json:"columns,omitempty"` // none: all of the reference
+}
+
+// DriftVerdict is a measured drift, and whether it lets the stage begin.
+type DriftVerdict struct {
+	PipelineDrift
+	Pass   bool          `json:"pass"`
+	Why    string        `json:"why"`    // a sentence
+	Values []ColumnDrift `json:"values"` // largest first, at most twenty
+}
+
+// ColumnDrift is the drift of a column, a decimal.
+type ColumnDrift struct {
+	Column string `json:"column"`
+	Drift  string `json:"drift"`
 }
 
 // PipelineGate lets a stage start only if a metric of an earlier stage is within bounds.
@@ -245,6 +271,8 @@ type StageState struct {
 	Saved    *money.Amount `json:"saved,omitempty"` // for a reused stage: its original cost, once that is final
 	// Gates are the verdicts of the stage's gates, once they have compared.
 	Gates []GateVerdict `json:"gates,omitempty"`
+	// Drift is the drift that the server has measured; null: the stage has no on_drift, or its turn has not come.
+	Drift *DriftVerdict `json:"drift,omitempty"`
 	// Spared estimates what a stage that a gate skipped would have cost: the cost of its last run. It is nil if the stage
 	// never ran, if the cost of that run was not final, or if no gate skipped the stage. Saved does not include it.
 	Spared   *money.Amount `json:"spared,omitempty"`

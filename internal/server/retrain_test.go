@@ -189,3 +189,47 @@ func TestSchedules_RefuseConditionsThatCannotHold(t *testing.T) {
 		t.Errorf("groups: %+v", list)
 	}
 }
+
+// A stage begins only if the new data has drifted. One that the server skips needs no machine, and the run succeeds.
+func TestDrift_LetsAStageBeginOnlyAboveItsLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	rows := func(a, b int) string { return "kind\n" + strings.Repeat("a\n", a) + strings.Repeat("b\n", b) }
+	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x", "old.csv": rows(50, 50)})
+	body := func(data string) string {
+		return strings.Replace(strings.Replace(retrain(folder, "0.1", "0.9"), `"name":"train",`,
+			`"name":"train","on_drift":{"file":"prepared/new.csv","reference":"old.csv","test":"psi","above":"0.274653"},`, 1),
+			`"name":"prepare","job":{"command":"prepare"}`, `"name":"prepare","job":{"command":"prepare `+data+`"}`, 1)
+	}
+	for n, c := range []struct{ data, train, why string }{
+		{rows(75, 25), "skipped", "PSI of kind in prepared/new.csv is 0.274653, which is not above 0.274653"},
+		{rows(76, 24), "done", "PSI of kind in prepared/new.csv is 0.299697, which is above 0.274653"},
+		{"other\n1\n", "failed", `its drift was not measured: prepared/new.csv has no column "kind": its columns are other`},
+	} {
+		var g api.Group
+		w.must("POST", "/v1/groups", body(strconv.Itoa(n)), &g)
+		w.runsStage(g.ID+".prepare", map[string]string{"prepared/new.csv": c.data})
+		if c.train == "done" {
+			w.runsStage(g.ID+".train", map[string]string{"model.txt": "m", "metrics.json": `{"eval":{"acc":0.5}}`})
+		}
+		g = w.groupOver(g.ID)
+		s := g.Pipeline.Stages[1]
+		if s.Name != "train" || s.State != c.train {
+			t.Fatalf("with %.20q: %+v, want %s", c.data, s, c.train)
+		}
+		if why := s.Why; c.train == "done" {
+			if s.Drift == nil || s.Drift.Why != c.why || !s.Drift.Pass || s.Drift.Values[0].Drift != "0.299697" {
+				t.Errorf("its drift is %+v", s.Drift)
+			}
+		} else if why != c.why {
+			t.Errorf("train is %s: %s, want %s", s.State, why, c.why)
+		}
+		if (g.Failed == 0) != (c.train != "failed") && c.train == "skipped" {
+			t.Errorf("the run is %+v", g)
+		}
+	}
+	_, p := w.ask("POST", "/v1/groups", auth.OwnerName, strings.Replace(body("x"), `"old.csv"`, `"none.csv"`, 1))
+	if p.Status != 422 || !strings.Contains(p.Title, "stage train compares none.csv, which is not in the work folder") {
+		t.Errorf("without the reference: %+v", p)
+	}
+}

@@ -52,6 +52,20 @@ func (s *Store) Items(job string) (items []Item, err error) {
 	return items, nil
 }
 
+// Content writes the content of a file.
+func (s *Store) Content(i Item, to io.Writer) error {
+	if i.Content != nil {
+		return i.Content(to)
+	}
+	from, err := s.open(i.Sum)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }() // it was only read
+	_, err = io.Copy(to, from)
+	return err
+}
+
 // Compose gives a job a folder of these items, which are sorted by path. It shares contents that are in the store.
 func (s *Store) Compose(job string, items []Item) error {
 	return s.writeTo(s.job(job), func(w *writer) error {

@@ -64,6 +64,9 @@ type (
 	SchedulePaysCheck  = client.SchedulePaysCheck
 
 	StageState    = client.StageState
+	PipelineDrift = client.PipelineDrift
+	DriftVerdict  = client.DriftVerdict
+	ColumnDrift   = client.ColumnDrift
 	StageContent  = client.StageContent
 	GateVerdict   = client.GateVerdict
 	GateInterval  = client.GateInterval

@@ -42,9 +42,11 @@ type Stage struct {
 	Product
 }
 
-// Judged is what came of the gates of a stage.
+// Judged is what came of the gates of a stage, and of its drift.
 type Judged struct {
 	Gates []pipeline.Verdict `json:"gates,omitempty"`
+	// Drift is the drift that the server has measured; nil: none.
+	Drift *pipeline.DriftVerdict `json:"drift,omitempty"`
 	// Spared is what a stage that a gate skipped had cost when it last ran; nil: it has not, its cost was not final, or no
 	// gate skipped it.
 	Spared *money.Amount `json:"spared,omitempty"`

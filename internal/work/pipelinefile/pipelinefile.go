@@ -113,7 +113,7 @@ var whole = []string{"name", "team", "project", "tags", "budget", "secrets", "in
 var later = map[string]string{
 	"deadline": "is not supported yet: leave it out",
 	"on_data":  "is a condition of a schedule: write it below schedule",
-	"on_drift": "is not supported yet: measure it in a stage and put a gate on its metric",
+	"on_drift": "is a field of a stage: write it into the stage that trains",
 	"sample":   "is not supported yet: write a stage that draws the sample, and a gate on its metric",
 	"shards":   "is not supported yet: write foreach with a list of the shards",
 	"live":     "is of an old DVC: write metrics and plots",

@@ -81,6 +81,8 @@ func (r *reader) ofSchedule(y *schedule.Spec, key, v *yaml.Node) {
 		y.NoCatchUp = !does
 	case retrain.OnData, "at_least", retrain.NotBefore, "by", retrain.WhenItPays:
 		r.condition(&y.When, key, v, field)
+	case "on_drift":
+		r.wrong(key, field, "is a field of a stage", "write it into the stage that trains")
 	default:
 		r.wrong(key, field, "is no field of a schedule", "write "+strings.Join(scheduleFields, ", "))
 	}

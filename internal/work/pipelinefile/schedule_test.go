@@ -62,3 +62,38 @@ func TestSchedule_RefusesConditionsByName(t *testing.T) {
 		}
 	}
 }
+
+func TestDrift_IsReadAndRefusedByName(t *testing.T) {
+	parse := func(lines string) (*File, error) {
+		text := strings.Replace(ownFile, "    deps: [data]\n    outs: [model]", "    deps: [data]\n    outs: [model]\n    wdir: sub\n"+lines, 1)
+		text = strings.Replace(text, "    args: [python3, train.py]", "    cmd: python3 train.py", 1)
+		return Parse("pipeline.yaml", []byte(strings.Replace(text, "outs: [data]", "outs: [sub/data]", 1)), now, read(nil))
+	}
+	f, err := parse("    on_drift: {file: data/new.csv, reference: ../old.csv, test: ks, above: 0.10, columns: [age, price]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := f.Spec.Stages[f.Spec.Find("train")]
+	if d := s.Drift; d.File != "sub/data/new.csv" || d.Reference != "old.csv" || d.Test != "ks" || d.Above != "0.10" || len(d.Columns) != 2 {
+		t.Errorf("%+v", d)
+	}
+	if d := f.Spec.Stages[s.Needs[0]]; d.Name != "prepare" {
+		t.Errorf("it comes after %s, want the stage that makes the file", d.Name)
+	}
+	for _, c := range []struct{ lines, want string }{
+		{"on_drift: psi", "`stages.train.on_drift` is no map"},
+		{"on_drift: {file: a, reference: b, test: psi}", `above is ""`},
+		{"on_drift: {file: a, reference: b, test: chi, above: 1}", `test is "chi"`},
+		{"on_drift: {file: a, reference: a, test: ks, above: 1}", "are the same file"},
+		{"on_drift: {file: a, test: ks, above: 1}", "reference: give a path"},
+		{"on_drift: {file: s3://b/a, reference: b, test: ks, above: 1}", "is an address"},
+		{"on_drift: {file: a, reference: b, test: ks, above: -1}", `above is "-1"`},
+		{"on_drift: {file: model/a, reference: b, test: ks, above: 1}", "the stage makes sub/model/a itself"},
+		{"on_drift: {file: a, reference: b, test: ks, over: 1}", "`stages.train.on_drift.over` is no field"},
+		{"on_drift: {file: a, reference: b, test: ks, above: 1, columns: [x, x]}", "there twice"},
+	} {
+		if _, err := parse("    " + c.lines); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.lines, err, c.want)
+		}
+	}
+}
