@@ -229,7 +229,7 @@ func TestDrift_LetsAStageBeginOnlyAboveItsLimit(t *testing.T) {
 		}
 	}
 	_, p := w.ask("POST", "/v1/groups", auth.OwnerName, strings.Replace(body("x"), `"old.csv"`, `"none.csv"`, 1))
-	if p.Status != 422 || !strings.Contains(p.Title, "stage train compares none.csv, which is not in the work folder") {
+	if p.Status != 422 || !strings.Contains(p.Title, "stage train reads none.csv, which is not in the work folder") {
 		t.Errorf("without the reference: %+v", p)
 	}
 }

@@ -84,8 +84,8 @@ func past(m *core.Machine, g *state.Group, p *retrain.Pays) (list []retrain.Past
 	return list
 }
 
-// Metric returns the metric of a run for when_it_pays; false: the run has not computed it, because its stage failed, was
-// skipped, or took the outputs of an earlier run.
+// Metric returns the metric of a run for when_it_pays; false: the run has not computed it, because its stage failed,
+// was skipped, or took the outputs of an earlier run.
 func Metric(run *state.Group, p *retrain.Pays) (value string, ok bool) {
 	n := run.Terms.Pipeline.Find(p.Stage)
 	if n < 0 || run.Stages[n].Phase != groups.Done {

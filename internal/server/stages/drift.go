@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"path"
 	"strconv"
 
@@ -67,10 +68,24 @@ func (f *Files) table(ctx context.Context, s groups.Snapshot, name string) (file
 			return file, fmt.Errorf("%s has %d bytes: keep at most %d", name, i.Size, drift.MaxBytes)
 		}
 		var text bytes.Buffer
-		if err := f.Folders.Content(i, &text); err != nil {
+		if err := f.content(i, &text); err != nil {
 			return file, fmt.Errorf("read %s: %w", name, err)
 		}
 		return drift.File{Name: name, Text: text.Bytes()}, nil
 	}
 	return file, fmt.Errorf("there is no file %s", name)
+}
+
+// content writes the content of a file, which a stage has made or the work folder has.
+func (f *Files) content(i workdir.Item, to io.Writer) error {
+	if i.Content != nil {
+		return i.Content(to)
+	}
+	from, err := f.Folders.Open(i.Sum)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }() // it was only read
+	_, err = io.Copy(to, from)
+	return err
 }

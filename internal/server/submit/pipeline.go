@@ -123,14 +123,8 @@ func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *rep
 	}
 	for i, s := range b.Pipeline.Stages {
 		at := t.Pipeline.Find(s.Name)
-		drift := slices.DeleteFunc(t.Pipeline.Stages[at].Drift.Files(), isMade)
-		if file := stages.Absent(items, drift); file != "" {
-			return &reply.Refusal{Status: http.StatusUnprocessableEntity,
-				Field: fmt.Sprintf("pipeline.stages[%d].on_drift", i),
-				Title: fmt.Sprintf("stage %s compares %s, which is not in the work folder and which no stage makes", s.Name, file),
-				Fix:   "correct the path"}
-		}
-		deps := slices.DeleteFunc(slices.Clone(t.Pipeline.Stages[at].Deps), isMade)
+		deps := slices.DeleteFunc(slices.Concat(t.Pipeline.Stages[at].Deps,
+			t.Pipeline.Stages[at].Drift.Files()), isMade)
 		if dep := stages.Absent(items, deps); dep != "" {
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: fmt.Sprintf("pipeline.stages[%d].deps", i),
 				Title: fmt.Sprintf("stage %s reads %s, which is not in the work folder and which no stage makes", s.Name, dep),

@@ -31,7 +31,7 @@ func (s *Store) Items(job string) (items []Item, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.open(r.Tree)
+	list, err := s.Open(r.Tree)
 	if err != nil {
 		return nil, err
 	}
@@ -50,20 +50,6 @@ func (s *Store) Items(job string) (items []Item, err error) {
 		items = append(items, i)
 	}
 	return items, nil
-}
-
-// Content writes the content of a file.
-func (s *Store) Content(i Item, to io.Writer) error {
-	if i.Content != nil {
-		return i.Content(to)
-	}
-	from, err := s.open(i.Sum)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = from.Close() }() // it was only read
-	_, err = io.Copy(to, from)
-	return err
 }
 
 // Compose gives a job a folder of these items, which are sorted by path. It shares contents that are in the store.

@@ -170,8 +170,8 @@ func numbers(values []string) (list []float64, missing int) {
 	return list, missing
 }
 
-// binned counts numbers in bins that hold a tenth of the reference each. Equal edges are one. Two more bins hold what is
-// missing, and what is no number.
+// binned counts numbers in bins that hold a tenth of the reference each. Equal edges are one. Two more bins count
+// missing values and texts.
 func binned(reference, now []float64, missingBefore, others, missingNow int) (a, b []int) {
 	slices.Sort(reference)
 	var edges []float64 // upper ones, inclusive; the last bin has none

@@ -114,8 +114,8 @@ func (d *Drift) Verdict(list []ColumnDrift) (v DriftVerdict, err error) {
 	if v.Pass {
 		is = "is above"
 	}
-	v.Why = fmt.Sprintf("%s of %s in %s is %s, which %s %s", strings.ToUpper(d.Test), list[0].Column, d.File, list[0].Drift,
-		is, d.Above)
+	v.Why = fmt.Sprintf("%s of %s in %s is %s, which %s %s", strings.ToUpper(d.Test), list[0].Column, d.File,
+		list[0].Drift, is, d.Above)
 	v.Values = list[:min(len(list), keptColumns)]
 	return v, nil
 }

@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/lib/nearest"
 	"scrimp/internal/work/pipeline"
 	"scrimp/internal/work/pipelinefile/document"
+	"scrimp/internal/work/pipelinefile/trigger"
 	"scrimp/internal/work/schedule"
 )
 
@@ -58,8 +59,7 @@ type reader struct {
 	frozen   map[string]bool
 	groups   map[string][]string // the stages of foreach and matrix, by their common name
 	outs     map[string]bool     // of all stages
-
-	scheduleAt *yaml.Node // the schedule of the file
+	when     trigger.Schedule
 }
 
 // Parse parses a pipeline file. read returns the files that it names, by their path below the work folder; its error is
@@ -97,6 +97,11 @@ func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
 	if len(r.problems) < maxProblems && !slices.ContainsFunc(r.problems, again) {
 		r.problems = append(r.problems, p)
 	}
+}
+
+// trigger reads the schedule of the file and the drift of stages.
+func (r *reader) trigger() *trigger.Reader {
+	return &trigger.Reader{Wrong: r.wrong, Note: r.note, Now: r.now}
 }
 
 // note adds a remark.
@@ -143,7 +148,8 @@ func (r *reader) all(root *yaml.Node) {
 		case name == "parallel":
 			r.f.AtOnce = r.whole(r.fill(v, scope{vars: r.vars}, name, false), name, 1, 1000)
 		case name == "schedule":
-			r.schedule(r.fill(v, scope{vars: r.vars}, name, false))
+			r.when = r.trigger().Schedule(r.fill(v, scope{vars: r.vars}, name, false))
+			r.f.Schedule, r.f.Total = r.when.Spec, r.when.Total
 		case name == "stages" || name == "vars" || name == "defaults" || strings.HasPrefix(name, "x-"):
 		case slices.Contains(shown, name):
 			r.note("%s of the file is left out: it only says what DVC shows", name)
@@ -234,7 +240,7 @@ func (r *reader) order(at *yaml.Node) {
 		return
 	}
 	r.f.Spec = p
-	r.conditions()
+	r.trigger().Check(r.when, p)
 	for _, s := range p.Stages {
 		r.f.Jobs = append(r.f.Jobs, jobs[s.Name].job)
 	}

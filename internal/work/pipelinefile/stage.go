@@ -226,7 +226,7 @@ func (r *reader) words(x *stage, folder, field string) {
 		case "gate":
 			r.gates(x, v, at)
 		case "on_drift":
-			r.drift(x, v, folder, at)
+			x.Drift = r.trigger().Drift(v, at, func(p string) string { return joined(folder, p) })
 		case "examples":
 			r.examples(x, v, folder, at)
 		case "deploy":

@@ -85,9 +85,10 @@ func (x *Pays) decide(f Facts, counts bool) Check {
 	point, _ := pipeline.Decimal(x.Point) // Check has parsed it
 	inPoints := func(v *big.Rat) string { return shown(new(big.Rat).Quo(v, point)) }
 	low, high := extremes(list)
-	c.Why = fmt.Sprintf("an expected gain of %s points (%s; they gained %s to %s) is worth %s, and a run costs %s (%s to %s)",
-		inPoints(expected), fig.Estimator, inPoints(low), inPoints(high), money.Short(worth, f.currency()),
-		money.Short(*fig.Cost, f.currency()), money.Short(*fig.LeastCost, f.currency()), money.Short(*fig.MostCost, f.currency()))
+	short := func(a money.Amount) string { return money.Short(a, f.currency()) }
+	c.Why = fmt.Sprintf("an expected gain of %s points (%s; they gained %s to %s) is worth %s, "+
+		"and a run costs %s (%s to %s)", inPoints(expected), fig.Estimator, inPoints(low), inPoints(high), short(worth),
+		short(*fig.Cost), short(*fig.LeastCost), short(*fig.MostCost))
 	if !c.Pass && x.Latest > 0 && age >= 24*x.Latest {
 		c.Pass, c.Why = true, c.Why+fmt.Sprintf("; the last run is %d days old, so it begins anyway", age/24)
 	}

@@ -257,8 +257,8 @@ type Verdict struct {
 	Checks []Check
 }
 
-// Decide returns what comes of a due run. It skips the run at the first condition that does not hold. A price that is too
-// high makes the run wait instead.
+// Decide returns what comes of a due run. It skips the run at the first condition that does not hold. A price that is
+// too high makes the run wait instead.
 func (c Conditions) Decide(f Facts) (v Verdict) {
 	if c.Data != nil {
 		if v.add(c.Data.decide(f)); v.Why != "" {

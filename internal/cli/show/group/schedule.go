@@ -39,7 +39,8 @@ func conditions(c api.ScheduleConditions, currency money.Currency) (list []strin
 
 // week summarizes the runs of a week in a sentence.
 func week(w api.ScheduleWeek, g api.Group, p show.Place) string {
-	text := fmt.Sprintf("%s, %d skipped, cost %s", draw.Count(w.Runs, "run"), w.Skipped, money.Format(w.Cost, g.Currency, 4))
+	text := fmt.Sprintf("%s, %d skipped, cost %s", draw.Count(w.Runs, "run"), w.Skipped,
+		money.Format(w.Cost, g.Currency, 4))
 	if w.CostOpen {
 		text += " so far"
 	}

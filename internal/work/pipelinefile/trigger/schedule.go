@@ -1,30 +1,48 @@
-package pipelinefile
+// Package trigger reads the parts of a pipeline file that say when runs and stages begin: the schedule with its
+// conditions, and on_drift of a stage.
+package trigger
 
 import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/pipeline"
 	"scrimp/internal/work/retrain"
 	"scrimp/internal/work/schedule"
 )
 
-// schedule reads the schedule: a cron line, or a map with one.
-func (r *reader) schedule(n *yaml.Node) {
+// Reader reads parts of a file, and reports their problems.
+type Reader struct {
+	Wrong func(n *yaml.Node, field, cause, fix string)
+	Note  func(format string, a ...any)
+	Now   time.Time
+}
+
+// Schedule is the schedule of a file.
+type Schedule struct {
+	Spec  *schedule.Spec
+	Total *money.Amount // budget of all runs; nil: not given
+	at    *yaml.Node
+}
+
+// Schedule reads the schedule: a cron line, or a map with one.
+func (r *Reader) Schedule(n *yaml.Node) (s Schedule) {
 	y := &schedule.Spec{}
-	r.f.Schedule = y
-	r.scheduleAt = n
+	s.Spec, s.at = y, n
 	if n.Kind == yaml.ScalarNode {
 		y.Cron = n.Value
 	} else if n.Kind != yaml.MappingNode {
 		r.wrong(n, "schedule", "is no line of cron and no map",
 			`write schedule: "0 3 * * *", or cron, zone and budget below it`)
-		return
+		return s
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, v := n.Content[i], n.Content[i+1]
@@ -32,18 +50,19 @@ func (r *reader) schedule(n *yaml.Node) {
 			r.wrong(v, "schedule."+key.Value, "is no single value", "write one value behind it")
 			continue
 		}
-		r.ofSchedule(y, key, v)
+		r.ofSchedule(&s, key, v)
 	}
 	r.together(y, n)
 	if y.Cron == "" && y.When.Data != nil {
 		y.Cron = retrain.Every
-		r.note("schedule has no cron: the server looks for new data each 15 minutes")
+		r.Note("schedule has no cron: the server looks for new data each 15 minutes")
 	}
 	dated := *y // until is in market time, which may use another clock
 	dated.Until = time.Time{}
-	if err := dated.Check(r.now); err != nil {
+	if err := dated.Check(r.Now); err != nil {
 		r.wrong(n, "schedule", err.Error(), "")
 	}
+	return s
 }
 
 // scheduleFields are the fields of a schedule.
@@ -51,7 +70,8 @@ var scheduleFields = []string{"cron", "zone", "budget", "runs", "until", "catch_
 	retrain.NotBefore, "by", retrain.WhenItPays}
 
 // ofSchedule reads one field of a schedule.
-func (r *reader) ofSchedule(y *schedule.Spec, key, v *yaml.Node) {
+func (r *Reader) ofSchedule(s *Schedule, key, v *yaml.Node) {
+	y := s.Spec
 	field := "schedule." + key.Value
 	switch key.Value {
 	case "cron":
@@ -63,7 +83,7 @@ func (r *reader) ofSchedule(y *schedule.Spec, key, v *yaml.Node) {
 		if err != nil || amount.Sign() <= 0 {
 			r.wrong(v, field, "is no amount above zero", "write what all runs together may cost, as budget: $200")
 		}
-		r.f.Total = &amount
+		s.Total = &amount
 	case "runs":
 		y.Runs = r.whole(v, field, 1, schedule.MaxRuns)
 	case "until":
@@ -89,7 +109,7 @@ func (r *reader) ofSchedule(y *schedule.Spec, key, v *yaml.Node) {
 }
 
 // condition reads one field of the conditions of a schedule.
-func (r *reader) condition(c *retrain.Conditions, key, v *yaml.Node, field string) {
+func (r *Reader) condition(c *retrain.Conditions, key, v *yaml.Node, field string) {
 	switch key.Value {
 	case retrain.OnData:
 		if isNull(v) || v.Value == "" {
@@ -132,7 +152,7 @@ func price(c *retrain.Conditions) *retrain.Price {
 }
 
 // together refuses a field of a condition without the other that it belongs to.
-func (r *reader) together(y *schedule.Spec, n *yaml.Node) {
+func (r *Reader) together(y *schedule.Spec, n *yaml.Node) {
 	for _, pair := range [][2]string{{"at_least", retrain.OnData}, {"by", retrain.NotBefore}, {retrain.NotBefore, "by"}} {
 		if a, b := in(n, pair[0]), in(n, pair[1]); a != nil && b == nil {
 			fix := map[string]string{retrain.OnData: "write on_data: and a folder or bucket beside it",
@@ -147,7 +167,7 @@ func (r *reader) together(y *schedule.Spec, n *yaml.Node) {
 // paysFields are the fields of when_it_pays.
 var paysFields = []string{"value_of_point", "metric", "point", "goal", "runs", "latest"}
 
-func (r *reader) pays(n *yaml.Node, field string) *retrain.Pays {
+func (r *Reader) pays(n *yaml.Node, field string) *retrain.Pays {
 	p := &retrain.Pays{}
 	if n.Kind != yaml.MappingNode {
 		r.wrong(n, field, "is no map", "write when_it_pays: {value_of_point: $50, metric: evaluate.accuracy}")
@@ -155,7 +175,7 @@ func (r *reader) pays(n *yaml.Node, field string) *retrain.Pays {
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, v := n.Content[i], n.Content[i+1]
-		at := join(field, key.Value)
+		at := field + "." + key.Value
 		switch {
 		case !slices.Contains(paysFields, key.Value):
 			r.wrong(key, at, "is no field of when_it_pays", "write "+strings.Join(paysFields, ", "))
@@ -183,7 +203,7 @@ func (r *reader) pays(n *yaml.Node, field string) *retrain.Pays {
 }
 
 // days reads a span of whole days.
-func (r *reader) days(v *yaml.Node, field string) int {
+func (r *Reader) days(v *yaml.Node, field string) int {
 	const day = 24 * time.Hour
 	d, err := spec.ParseDuration(v.Value)
 	if err != nil || d < day || d%day != 0 || d > retrain.MostDays*day {
@@ -193,13 +213,42 @@ func (r *reader) days(v *yaml.Node, field string) int {
 	return int(d / day)
 }
 
-// conditions checks the conditions of the schedule against the stages.
-func (r *reader) conditions() {
-	if r.f.Schedule == nil || r.f.Spec == nil {
+// Check checks the conditions of the schedule against the stages.
+func (r *Reader) Check(s Schedule, p *pipeline.Spec) {
+	if s.Spec == nil || p == nil {
 		return
 	}
-	err := r.f.Schedule.When.Check(r.f.Spec)
-	if p, ok := errors.AsType[*retrain.Problem](err); ok {
-		r.wrong(find(r.scheduleAt, p.Field), "schedule."+p.Field, p.Err.Error(), "")
+	if wrong, ok := errors.AsType[*retrain.Problem](s.Spec.When.Check(p)); ok {
+		at := s.at
+		for name := range strings.SplitSeq(wrong.Field, ".") {
+			if below := in(at, name); below != nil {
+				at = below
+			}
+		}
+		r.wrong(at, "schedule."+wrong.Field, wrong.Err.Error(), "")
 	}
 }
+
+func (r *Reader) wrong(n *yaml.Node, field, cause, fix string) { r.Wrong(n, field, cause, fix) }
+
+// whole parses a whole number within bounds.
+func (r *Reader) whole(v *yaml.Node, field string, least, most int) int {
+	n, err := strconv.Atoi(v.Value)
+	if err != nil || n < least || n > most {
+		r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), fmt.Sprintf("write a whole number from %d to %d", least, most))
+		return least
+	}
+	return n
+}
+
+// in returns the value of a key of a map; nil: it has none.
+func in(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
