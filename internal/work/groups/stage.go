@@ -1,6 +1,8 @@
 package groups
 
 import (
+	"time"
+
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/pipeline"
 )
@@ -38,6 +40,8 @@ type Stage struct {
 	Job    string             `json:"job,omitempty"`    // that has its outputs; empty if none has run
 	// Since is the event since which its outputs exist. Of a stage that failed after its job had begun it is the failure.
 	Since uint64 `json:"since,omitempty"`
+	// Ended is when its job succeeded; zero: it has not, or an older version ran it. Archived jobs do not say it.
+	Ended time.Time `json:"ended,omitzero"`
 	Judged
 	Product
 }
