@@ -26,7 +26,9 @@ zone, the budget of all runs together, and, where they are to end, runs or until
 the top of the file is that of one run. Each run is a pipeline of its own, NAME.r1 and so on, which runs only the
 stages that something has changed for. The work folder is sent once: what is new comes from a stage with
 always_changed: true that fetches it. A run is skipped while the one before it is not over. What was due while
-the server was down is made up for by one run, or, with catch_up: false, skipped.
+the server was down is made up for by one run, or, with catch_up: false, skipped. Conditions of the file skip
+runs: on_data (new objects of a folder or bucket), when_it_pays (expected gain against expected cost) and
+not_before (a price, for which a run waits until by); docs/retrain.md explains them.
 
 scrimp pipeline status NAME shows the runs, scrimp cancel NAME ends the schedule with its run.` + command.PlainExit,
 		Example: "  scrimp pipeline schedule --cron '0 3 * * *' --zone Europe/Berlin --total '$200'\n" +
