@@ -24,6 +24,90 @@ type Schedule struct {
 	Until  *time.Time   `json:"until,omitempty"`
 	// NoCatchUp skips runs that were due while the server was down. Otherwise one run makes up for all of them.
 	NoCatchUp bool `json:"no_catch_up,omitempty"`
+	ScheduleConditions
+}
+
+// ScheduleConditions must all hold before a due run begins. A run that a condition does not let begin is skipped; for a
+// price it waits.
+type ScheduleConditions struct {
+	OnData     *ScheduleData  `json:"on_data,omitempty"`
+	NotBefore  *SchedulePrice `json:"not_before,omitempty"`
+	WhenItPays *SchedulePays  `json:"when_it_pays,omitempty"`
+}
+
+// ScheduleData asks for objects that are newer than what the last run has seen.
+type ScheduleData struct {
+	Path    string `json:"path"` // a folder of the server, or a bucket with its prefix
+	AtLeast int    `json:"at_least"`
+}
+
+// SchedulePrice asks for an hour's price of at most Most. A run that has waited for By begins at any price.
+type SchedulePrice struct {
+	Most money.Rate    `json:"most"`
+	By   time.Duration `json:"by_ns"`
+}
+
+// SchedulePays asks that the expected gain of a metric is worth at least the expected cost of the run.
+type SchedulePays struct {
+	Value  money.Amount `json:"value_of_point"`
+	Metric string       `json:"metric"`           // STAGE.NAME
+	Point  string       `json:"point,omitempty"`  // how much of the metric a point is, a decimal; "": 0.01
+	Goal   string       `json:"goal,omitempty"`   // maximize or minimize; "": maximize
+	Runs   int          `json:"runs,omitempty"`   // earlier gains that an estimate needs; 0: three
+	Latest int          `json:"latest,omitempty"` // days after the last run at which the next begins anyway; 0: never
+}
+
+// ScheduleCheck is what a condition compared, and whether it lets the run begin.
+type ScheduleCheck struct {
+	Condition string              `json:"condition"` // on_data, not_before or when_it_pays
+	Pass      bool                `json:"pass"`
+	Why       string              `json:"why"` // a sentence with the figures
+	Data      *ScheduleDataCheck  `json:"data,omitempty"`
+	Price     *SchedulePriceCheck `json:"price,omitempty"`
+	Pays      *SchedulePaysCheck  `json:"pays,omitempty"`
+}
+
+// ScheduleDataCheck has the figures of on_data.
+type ScheduleDataCheck struct {
+	New     int        `json:"new_objects"`
+	AtLeast int        `json:"at_least"`
+	Newest  *time.Time `json:"newest"` // time of the newest object; null: unknown
+}
+
+// SchedulePriceCheck has the figures of not_before.
+type SchedulePriceCheck struct {
+	Price *money.Rate `json:"price"` // null: nothing for sale fits
+	Most  money.Rate  `json:"most_price"`
+	Offer string      `json:"offer,omitempty"`
+	Until time.Time   `json:"until"` // market time at which the run begins at any price
+}
+
+// SchedulePaysCheck has the figures of when_it_pays. Gains are in units of the metric, as decimals rounded to six
+// places.
+type SchedulePaysCheck struct {
+	Gains     int           `json:"gains"`               // of earlier runs
+	Estimator string        `json:"estimator,omitempty"` // "": too few runs for an estimate
+	Gain      string        `json:"expected_gain,omitempty"`
+	Low       string        `json:"lowest_gain,omitempty"` // of the earlier runs
+	High      string        `json:"highest_gain,omitempty"`
+	Worth     *money.Amount `json:"worth"`         // of the expected gain
+	Cost      *money.Amount `json:"expected_cost"` // the average of the earlier runs
+	LeastCost *money.Amount `json:"lowest_cost"`
+	MostCost  *money.Amount `json:"highest_cost"`
+}
+
+// ScheduleWeek sums up the runs of a schedule that were due in a week.
+type ScheduleWeek struct {
+	Begin   time.Time    `json:"begin"` // its Monday, market time
+	Runs    int          `json:"runs"`
+	Skipped int          `json:"skipped"`
+	Cost    money.Amount `json:"cost"`
+	// CostOpen says that Cost is not final.
+	CostOpen bool `json:"cost_open,omitempty"`
+	// OnDemand is what the work would have cost on on-demand machines; null: unknown.
+	OnDemand *money.Amount `json:"on_demand"`
+	// Gain is how much better the metric of when_it_pays is after the week than before it; "": unknown.
+	Gain string `json:"gain,omitempty"`
 }
 
 // ScheduleState is the state of a schedule.
@@ -40,6 +124,11 @@ type ScheduleState struct {
 	Skipped   int           `json:"skipped"`
 	Saved     money.Amount  `json:"saved"`     // saved by reused stages of the runs below
 	Runs      []ScheduleRun `json:"last_runs"` // up to a hundred, newest last
+	ScheduleConditions
+	// WaitsSince is when a run was due that waits for a price, in market time, and Waits what it waits for.
+	WaitsSince *time.Time      `json:"waits_since,omitempty"`
+	Waits      []ScheduleCheck `json:"waits,omitempty"`
+	Weeks      []ScheduleWeek  `json:"weeks"` // of the last runs, newest last; a schedule without conditions has them too
 }
 
 // ScheduleRun is a run of a schedule that started or was skipped.
@@ -55,6 +144,10 @@ type ScheduleRun struct {
 	Ran       int          `json:"ran"`    // stages whose job has started
 	Reused    int          `json:"reused"` // reused stages
 	Cost      money.Amount `json:"cost"`
+	// Checks are what the conditions of the schedule compared.
+	Checks []ScheduleCheck `json:"checks,omitempty"`
+	// Same counts the skipped runs of the same day before this one that the same condition skipped.
+	Same int `json:"same,omitempty"`
 }
 
 // PipelineStage is a job of a pipeline. Paths are relative to the work folder.
@@ -74,6 +167,32 @@ type PipelineStage struct {
 	Examples string `json:"examples,omitempty"`
 	// Deploy says that the stage puts a version of the model in place. Without it the stage named deploy does.
 	Deploy bool `json:"deploy,omitempty"`
+	// OnDrift lets the stage begin only if a file has drifted from a reference.
+	OnDrift *PipelineDrift `json:"on_drift,omitempty"`
+}
+
+// PipelineDrift lets a stage begin only if a column of a CSV file has drifted from that of a reference by more than
+// Above. The server measures it without a machine.
+type PipelineDrift struct {
+	File      string   `json:"file"`              // of the work folder, or an output of another stage
+	Reference string   `json:"reference"`         // likewise
+	Test      string   `json:"test"`              // psi or ks
+	Above     string   `json:"above"`             // a decimal; a value equal to it does not let the stage begin
+	Columns   []string `json:"columns,omitempty"` // none: all of the reference
+}
+
+// DriftVerdict is a measured drift, and whether it lets the stage begin.
+type DriftVerdict struct {
+	PipelineDrift
+	Pass   bool          `json:"pass"`
+	Why    string        `json:"why"`    // a sentence
+	Values []ColumnDrift `json:"values"` // largest first, at most twenty
+}
+
+// ColumnDrift is the drift of a column, a decimal.
+type ColumnDrift struct {
+	Column string `json:"column"`
+	Drift  string `json:"drift"`
 }
 
 // PipelineGate lets a stage start only if a metric of an earlier stage is within bounds.
@@ -152,6 +271,8 @@ type StageState struct {
 	Saved    *money.Amount `json:"saved,omitempty"` // for a reused stage: its original cost, once that is final
 	// Gates are the verdicts of the stage's gates, once they have compared.
 	Gates []GateVerdict `json:"gates,omitempty"`
+	// Drift is the drift that the server has measured; null: the stage has no on_drift, or its turn has not come.
+	Drift *DriftVerdict `json:"drift,omitempty"`
 	// Spared estimates what a stage that a gate skipped would have cost: the cost of its last run. It is nil if the stage
 	// never ran, if the cost of that run was not final, or if no gate skipped the stage. Saved does not include it.
 	Spared   *money.Amount `json:"spared,omitempty"`

@@ -35,9 +35,9 @@ func (c *Control) proposeMoves(ctx context.Context, group string) {
 	_ = c.Propose(ctx, c.event(c.Now(), b)) // if it is not written, the core requests another
 }
 
-// resolved returns the moves, completed with what the pipeline's files say.
+// resolved returns the moves, completed with what the pipeline's files, or the conditions of the schedule, say.
 func (c *Control) resolved(ctx context.Context, s groups.Snapshot, moves []groups.Move) ([]groups.Move, error) {
-	if s.Pipeline == nil {
+	if s.Pipeline == nil && (s.Schedule == nil || !s.Schedule.When.Any()) {
 		return moves, nil
 	}
 	for i := range moves {

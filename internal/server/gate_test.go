@@ -387,3 +387,24 @@ func TestGates_AreRefusedBeforeAnythingRuns(t *testing.T) {
 		}
 	}
 }
+
+// The time of a deployment stays known when its job is in the archive.
+func TestModels_SayWhenAVersionWasDeployedAfterItsJobIsArchived(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	folder := folderWith(t, map[string]string{"data": "1"})
+	w.must("POST", "/v1/groups", gated(folder, "1", pointGates), nil)
+	w.trains("retrain", "0.9", "1", each(9, 10))
+	w.runsWhole("retrain.deploy", map[string]string{"live/model": "1"})
+	w.groupOver("retrain")
+	var before, after client.ModelVersion
+	w.must("GET", "/v1/models/retrain", nil, &before)
+	for days := 1; days < 100; days += 20 {
+		w.event(core.Tick{}, time.Duration(days)*24*time.Hour)
+	}
+	w.until(func(m *core.Machine) bool { return m.State().Job("retrain.deploy") == nil })
+	w.must("GET", "/v1/models/retrain", nil, &after)
+	if before.DeployedAt == nil || after.DeployedAt == nil || !after.DeployedAt.Equal(*before.DeployedAt) {
+		t.Errorf("deployed at %v, and once archived at %v", before.DeployedAt, after.DeployedAt)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/condition"
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/stages"
 	"scrimp/internal/server/submit"
@@ -46,8 +47,11 @@ func (s *Server) groupDesk() *groups.Desk {
 	return &groups.Desk{Gate: s.gate, Control: s.control, Jobs: s.jobs, Turns: &s.turns, Settled: s.budgets.Settled}
 }
 
-// resolve answers a planner's questions about the files of a pipeline.
+// resolve answers a planner's questions about the files of a pipeline, and about the conditions of a schedule.
 func (s *Server) resolve(ctx context.Context, of work.Snapshot, v work.Move) (work.Move, error) {
+	if of.Schedule != nil {
+		return (&condition.Reader{Control: s.control, Stores: s.stores}).Resolve(ctx, of, v)
+	}
 	f := stages.Files{Control: s.control, Folders: s.folders, Kept: s.kept, Quota: s.quota.Folder,
 		Errors: s.opts.Log}
 	return f.Resolve(ctx, of, v)

@@ -31,6 +31,7 @@ func (w *World) drawPipelines(gpus int) {
 		b := w.drawPipeline(name, gpus)
 		if name == "again" && rng.IntN(3) == 0 {
 			b = scheduled(b, rng)
+			w.conditional(b.Terms.Schedule)
 		}
 		w.after(at, func() { w.opensPipeline(b) })
 		w.after(at+96*time.Hour, func() { w.closesPipeline(name, state.CancelMembers) })
@@ -70,6 +71,7 @@ func (w *World) drawPipeline(name string, gpus int) core.GroupOpened {
 			g.Metric = "s" + g.Metric[len("out"):] + ".value"
 		}
 	}
+	w.drawDeploy(name, list)
 	spec, err := pipeline.New(list)
 	if err != nil {
 		w.breaks("pipeline: it is not valid: %v", err)
@@ -86,7 +88,9 @@ func (w *World) drawPipeline(name string, gpus int) core.GroupOpened {
 		w.stages[one.id] = &one
 		hours += t.Work.Hours()
 		b.Terms.Stages, b.Specs = append(b.Terms.Stages, *t), append(b.Specs, one.spec)
-		b.Spec, b.Terms.Member = one.spec, t
+		whole := *t
+		whole.Name = "model" // the name that the versions of all pipelines share
+		b.Spec, b.Terms.Member = one.spec, &whole
 	}
 	b.Terms.Budget = usd(hours * (0.5 + 4*w.rng.Float64()))
 	return b
@@ -113,6 +117,9 @@ func (w *World) closesPipeline(name string, ends state.EndMembers) {
 func (w *World) looks(s groups.Snapshot, moves []groups.Move) []groups.Move {
 	for i := range moves {
 		v := &moves[i]
+		if v.Do == groups.Start && v.Run != nil && s.Schedule.When.Any() {
+			*v = w.weighs(&s, *v)
+		}
 		if v.Of == nil {
 			continue
 		}
@@ -125,8 +132,7 @@ func (w *World) looks(s groups.Snapshot, moves []groups.Move) []groups.Move {
 			}
 			v.Of.Key, v.Of.Inputs = stage.Key(inputs), inputs
 			g := w.m.State().Group(s.Group)
-			if ref, ok := w.m.State().MadeOf(g, v.Of.Key); ok && !stage.Always {
-				was := w.m.State().Group(ref.Group).Stages[ref.Stage]
+			if was, ok := w.reusable(g, v.Of.Stage, v.Of.Key); ok && !stage.Always {
 				v.Do, v.Of.From, v.Of.Product = groups.Reuse, was.Job, was.Product
 			}
 		case groups.Keep:
@@ -164,14 +170,16 @@ type flow struct {
 	runs map[string]string // by key: the running stage
 	made map[string]bool   // keys whose outputs exist
 	keys map[string]string // by stage: its key at its start
+	deploys
 }
 
 func newFlow() flow {
-	return flow{outs: map[string]string{}, runs: map[string]string{}, made: map[string]bool{}, keys: map[string]string{}}
+	return flow{outs: map[string]string{}, runs: map[string]string{}, made: map[string]bool{}, keys: map[string]string{},
+		deploys: deploys{stages: map[string]bool{}}}
 }
 
 func (f flow) clone() flow {
-	return flow{maps.Clone(f.outs), maps.Clone(f.runs), maps.Clone(f.made), maps.Clone(f.keys)}
+	return flow{maps.Clone(f.outs), maps.Clone(f.runs), maps.Clone(f.made), maps.Clone(f.keys), f.deploys.clone()}
 }
 
 // pipelines verifies that a stage starts after its dependencies and with their outputs, that no two stages make the
@@ -190,6 +198,7 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 				t.stageBegins(g, f.Job, b.Moves)
 			}
 		case state.JobOver:
+			t.deployEnds(f)
 			if key := t.flow.keys[f.Job]; key != "" && f.State != core.Succeeded && t.flow.runs[key] == f.Job {
 				delete(t.flow.runs, key)
 			}
@@ -197,6 +206,7 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 			g := w.m.State().Group(f.Group)
 			id, x := g.StageID(f.Stage), g.Stages[f.Stage]
 			w.saw("a stage is " + string(x.Phase))
+			t.deploySettles(g, f.Stage)
 			if x.Phase == groups.Reused && !t.flow.made[x.Key] {
 				w.breaks("pipeline: %s reuses what was not made", id)
 			}
@@ -212,6 +222,7 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 		case state.GroupFinished:
 			if g := w.m.State().Group(f.Group); g.Terms.Pipeline != nil {
 				w.saw("a pipeline is over")
+				t.deployAbandoned(g)
 				for n, x := range g.Stages {
 					if f.Why == core.AllOver && !x.Phase.Settled() {
 						w.breaks("pipeline: it is over, and stage %d is %q", n, x.Phase)
@@ -266,5 +277,6 @@ func (t *twin) stageBegins(g *state.Group, job string, moves []groups.Move) {
 			w.breaks("pipeline: %s makes what %s makes already", job, other)
 		}
 		t.flow.runs[v.Of.Key], t.flow.keys[job] = job, v.Of.Key
+		t.deployBegins(g, job, v.Of.Stage)
 	}
 }

@@ -34,8 +34,8 @@ func (w *World) propose(a core.Propose) {
 		s.AtOnce += 2
 	}
 	moves := w.planner.Moves(s)
-	if w.look != nil && s.Pipeline != nil {
-		if moves = w.look(s, moves); w.fault == FaultUnready {
+	if w.look != nil && (s.Pipeline != nil || s.Schedule != nil) {
+		if moves = w.look(s, moves); w.fault == FaultUnready && s.Pipeline != nil {
 			moves = unready(s, moves)
 		}
 	}

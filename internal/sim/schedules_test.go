@@ -3,11 +3,13 @@ package sim
 import (
 	"math/rand/v2"
 	"regexp"
+	"time"
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/groups"
+	"scrimp/internal/work/retrain"
 	"scrimp/internal/work/schedule"
 )
 
@@ -27,6 +29,45 @@ func scheduled(b core.GroupOpened, rng *rand.Rand) core.GroupOpened {
 	return b
 }
 
+// conditional gives some schedules conditions, from a random source of their own.
+func (w *World) conditional(y *schedule.Spec) {
+	rng := rand.New(rand.NewPCG(w.seed, 0xc0d1))
+	if rng.IntN(2) == 0 {
+		y.When.Price = &retrain.Price{Most: 1000, By: time.Duration(1+rng.IntN(180)) * time.Minute}
+	}
+	if rng.IntN(2) == 0 {
+		y.When.Data = &retrain.Data{Path: "/new", AtLeast: 1 + rng.IntN(3)}
+	}
+}
+
+// weighs answers a planner that wants to start a run: prices and new objects are drawn. A wrong answer lets the run wait
+// longer than its schedule allows.
+func (w *World) weighs(s *groups.Snapshot, v groups.Move) groups.Move {
+	rng := rand.New(rand.NewPCG(w.seed^0xc0d2, s.Base))
+	f := retrain.Facts{Now: s.Now, Since: s.DueSince(v.Run), Data: &retrain.Seen{New: rng.IntN(5)}, Offer: "spot"}
+	if rng.IntN(5) > 0 {
+		f.Price = new(money.Rate(500 + rng.IntN(1500)))
+	}
+	v = v.Under(s, s.Schedule.When.Decide(f))
+	if v.Do == groups.Await && rng.IntN(20) == 0 {
+		v.Run.Next = v.Run.Next.Add(s.Schedule.When.Price.By)
+	}
+	return v
+}
+
+// waits verifies that a run waits for a price no longer than its schedule allows.
+func (t *twin) waits(g *state.Group) {
+	w, y := t.w, g.Schedule
+	if y.Since.IsZero() {
+		return
+	}
+	w.saw("a run waits for a price")
+	price := g.Terms.Schedule.When.Price
+	if price == nil || y.Since.After(w.m.State().Now()) || y.Due.After(y.Since.Add(price.By)) || len(y.Waits) == 0 {
+		w.breaks("schedule: a run waits since %s until %s, with the conditions %+v", y.Since, y.Due, g.Terms.Schedule.When)
+	}
+}
+
 // schedules verifies that runs start when they are due, one at a time and no more than allowed, and that together they
 // cost no more than their schedule's budget.
 func (t *twin) schedules(b core.Proposed, out core.Outcome) {
@@ -36,6 +77,7 @@ func (t *twin) schedules(b core.Proposed, out core.Outcome) {
 		case state.RunSettled:
 			g := w.m.State().Group(f.Group)
 			y := g.Schedule
+			t.waits(g)
 			if len(y.Runs) == 0 || len(b.Moves) == 0 || b.Moves[0].Run == nil || b.Moves[0].Run.Due.IsZero() {
 				continue
 			}

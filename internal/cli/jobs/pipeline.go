@@ -255,6 +255,9 @@ func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err err
 		if s.Gate != nil {
 			x.Gate = new(api.PipelineGate(*s.Gate))
 		}
+		if s.Drift != nil {
+			x.OnDrift = new(api.PipelineDrift(*s.Drift))
+		}
 		for _, g := range s.Gates {
 			x.Gates = append(x.Gates, api.PipelineGate(g))
 		}

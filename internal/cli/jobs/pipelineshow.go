@@ -31,6 +31,9 @@ func graphOf(f *pipelinefile.File) []group.GraphStage {
 		for _, g := range s.All() {
 			gates = append(gates, g.Text())
 		}
+		if s.Drift != nil {
+			gates = append(gates, s.Drift.Text())
+		}
 		x.Gate = strings.Join(gates, " and ")
 		list = append(list, x)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/work/retrain"
 	"scrimp/internal/work/schedule"
 )
 
@@ -23,7 +26,9 @@ zone, the budget of all runs together, and, where they are to end, runs or until
 the top of the file is that of one run. Each run is a pipeline of its own, NAME.r1 and so on, which runs only the
 stages that something has changed for. The work folder is sent once: what is new comes from a stage with
 always_changed: true that fetches it. A run is skipped while the one before it is not over. What was due while
-the server was down is made up for by one run, or, with catch_up: false, skipped.
+the server was down is made up for by one run, or, with catch_up: false, skipped. Conditions of the file skip
+runs: on_data (new objects of a folder or bucket), when_it_pays (expected gain against expected cost) and
+not_before (a price, for which a run waits until by); docs/retrain.md explains them.
 
 scrimp pipeline status NAME shows the runs, scrimp cancel NAME ends the schedule with its run.` + command.PlainExit,
 		Example: "  scrimp pipeline schedule --cron '0 3 * * *' --zone Europe/Berlin --total '$200'\n" +
@@ -98,7 +103,8 @@ func (f *pipelineFlags) schedules(p *preparedPipeline, now time.Time) error {
 		return errors.New("nothing says what all runs together may cost: write budget: $200 below schedule, or give " +
 			"--total '$200'")
 	}
-	p.wire.Schedule = &api.Schedule{Cron: y.Cron, Zone: y.Zone, Budget: *total, Runs: y.Runs, NoCatchUp: y.NoCatchUp}
+	p.wire.Schedule = &api.Schedule{Cron: y.Cron, Zone: y.Zone, Budget: *total, Runs: y.Runs, NoCatchUp: y.NoCatchUp,
+		ScheduleConditions: conditions(y.When, p.folder)}
 	if !y.Until.IsZero() {
 		p.wire.Schedule.Until = &y.Until
 	}
@@ -106,4 +112,23 @@ func (f *pipelineFlags) schedules(p *preparedPipeline, now time.Time) error {
 		p.file.Notes = append(p.file.Notes, odd)
 	}
 	return nil
+}
+
+// conditions returns the conditions of a schedule for the server. A folder in on_data is relative to that of the file.
+func conditions(c retrain.Conditions, folder string) (v api.ScheduleConditions) {
+	if d := c.Data; d != nil {
+		at := d.Path
+		if !strings.Contains(at, "://") && !filepath.IsAbs(at) {
+			at = filepath.Join(folder, filepath.FromSlash(at))
+		}
+		v.OnData = &api.ScheduleData{Path: at, AtLeast: d.AtLeast}
+	}
+	if p := c.Price; p != nil {
+		v.NotBefore = &api.SchedulePrice{Most: p.Most, By: p.By}
+	}
+	if p := c.Pays; p != nil {
+		v.WhenItPays = &api.SchedulePays{Value: p.Value, Metric: p.Metric, Point: p.Point, Goal: p.Goal, Runs: p.AtLeast,
+			Latest: p.Latest}
+	}
+	return v
 }

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scrimp/internal/work/retrain"
 )
 
 // Schedule is the state of a schedule.
@@ -12,6 +14,14 @@ type Schedule struct {
 	Begun   int       `json:"begun,omitempty"`   // runs started
 	Skipped int       `json:"skipped,omitempty"` // runs that were due and did not start
 	Runs    []Run     `json:"runs,omitempty"`    // the last runs, started or skipped, in the order of their due times
+	// Since is when the run was due that waits for a price, and Waits what it waits for; zero: none waits. Due is then
+	// when the server looks again.
+	Since time.Time       `json:"since,omitzero"`
+	Waits []retrain.Check `json:"waits,omitempty"`
+	// Mark is what the last run that began has seen of the data of on_data.
+	Mark retrain.Mark `json:"mark,omitzero"`
+	// Last is when the last run began.
+	Last time.Time `json:"last,omitzero"`
 }
 
 // Run is a run of a schedule.
@@ -20,6 +30,28 @@ type Run struct {
 	Group  string    `json:"group,omitempty"`  // group of the run; empty: skipped
 	Why    string    `json:"why,omitempty"`    // reason for skipping it, a sentence
 	Missed int       `json:"missed,omitempty"` // earlier due times that passed while the server was down
+	// Checks are what the conditions of the schedule compared.
+	Checks []retrain.Check `json:"checks,omitempty"`
+	// Same counts the skipped runs of the same day before this one that the same condition skipped.
+	Same int `json:"same,omitempty"`
+}
+
+// failed returns the condition that skipped a run; "": none did.
+func (r *Run) failed() string {
+	for i := range r.Checks {
+		if !r.Checks[i].Pass {
+			return r.Checks[i].Condition
+		}
+	}
+	return ""
+}
+
+// repeats reports whether a run was skipped by the same condition as the run before it, on the same day.
+func (r *Run) repeats(before *Run) bool {
+	y, m, d := r.Due.UTC().Date()
+	by, bm, bd := before.Due.UTC().Date()
+	return r.Group == "" && before.Group == "" && r.failed() != "" && r.failed() == before.failed() &&
+		y == by && m == bm && d == bd
 }
 
 // RunsKept is the number of runs of a schedule that are kept.
@@ -70,17 +102,29 @@ func (s *State) settlesRun(e *Event, f RunSettled) {
 		if v.Run == nil || !v.Run.Saw.Equal(y.Due) {
 			continue
 		}
-		y.Due = v.Run.Next
+		y.Due, y.Since, y.Waits = v.Run.Next, v.Run.Since, nil
 		if v.Run.Due.IsZero() {
+			y.Waits = v.Run.Checks
 			return
 		}
-		r := Run{Due: v.Run.Due, Group: f.Run, Missed: v.Run.Missed}
+		r := Run{Due: v.Run.Due, Group: f.Run, Missed: v.Run.Missed, Checks: v.Run.Checks}
 		if f.Run != "" {
 			y.Begun++
+			y.Last = e.At
+			for _, c := range r.Checks {
+				if c.Data != nil {
+					y.Mark = c.Data.Mark
+				}
+			}
 		} else if y.Skipped++; f.Skipped != "" {
 			r.Why = f.Skipped
 		} else {
 			r.Why = v.Why
+		}
+		if n := len(y.Runs); n > 0 && r.repeats(&y.Runs[n-1]) {
+			r.Same = y.Runs[n-1].Same + 1
+			y.Runs = append(append([]Run(nil), y.Runs[:n-1]...), r) // a snapshot may share the list
+			return
 		}
 		if y.Runs = append(y.Runs, r); len(y.Runs) > RunsKept {
 			y.Runs = append([]Run(nil), y.Runs[len(y.Runs)-RunsKept:]...)

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/pipeline"
@@ -169,9 +170,9 @@ func (s *State) stageEnds(j *Job, by int) {
 	case x == nil:
 		return
 	case by < 0:
-		x.Phase, x.Why = groups.Running, ""
+		x.Phase, x.Why, x.Ended = groups.Running, "", time.Time{}
 	case j.r.State == Succeeded:
-		x.Phase = groups.Made
+		x.Phase, x.Ended = groups.Made, s.now
 	default:
 		x.Phase, x.Why = groups.StageFailed, fmt.Sprintf("its job is %s: %s", j.r.State, j.Why())
 		if len(j.Attempts()) > 0 { // its program may have run

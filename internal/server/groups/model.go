@@ -73,7 +73,9 @@ func (d *Desk) model(m *core.Machine, g *state.Group) api.ModelVersion {
 	if !g.Finished.IsZero() {
 		v.Finished = new(clock.ToWall(g.Finished))
 	}
-	if j := m.State().Job(x.Job); j != nil && x.Phase == groups.Done && !j.Finished().IsZero() {
+	if !x.Ended.IsZero() && x.Phase == groups.Done {
+		v.DeployedAt = new(clock.ToWall(x.Ended))
+	} else if j := m.State().Job(x.Job); j != nil && x.Phase == groups.Done && !j.Finished().IsZero() {
 		v.DeployedAt = new(clock.ToWall(j.Finished()))
 	}
 	for i := range g.Stages {

@@ -21,6 +21,12 @@ func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 		s := api.StageState{Name: spec.Name, State: stageStates[x.Phase], Why: x.Why, Job: x.Job, Key: x.Key,
 			Inputs: contents(x.Inputs), Outs: contents(x.Outs), Bytes: x.Bytes, Metrics: x.Metrics,
 			Params: spec.Params, Program: spec.Program, Gates: verdicts(x.Gates), Spared: x.Spared}
+		if d := x.Drift; d != nil {
+			s.Drift = &api.DriftVerdict{PipelineDrift: api.PipelineDrift(d.Drift), Pass: d.Pass, Why: d.Why}
+			for _, c := range d.Values {
+				s.Drift.Values = append(s.Drift.Values, api.ColumnDrift(c))
+			}
+		}
 		for _, need := range spec.Needs {
 			s.Needs = append(s.Needs, g.Terms.Pipeline.Stages[need].Name)
 		}

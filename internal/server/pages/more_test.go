@@ -45,7 +45,11 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	nightly := client.Group{ID: "nightly", State: "open", Kind: "schedule", Currency: "USD", Submitted: now, User: "ann", Spent: money.Picos(5e12),
 		Schedule: &client.ScheduleState{Cron: name, Zone: name, Each: money.Picos(9e12), Due: new(now.Add(time.Hour)), Begun: 1, Skipped: 1, Saved: money.Picos(4e12),
 			Runs: []client.ScheduleRun{{Due: now, Group: "nightly.r1", State: "over", Succeeded: true, Stages: 3, Ran: 1, Reused: 2, Cost: money.Picos(5e12)},
-				{Due: now, State: "skipped", Why: name}}}}
+				{Due: now, State: "skipped", Why: name, Same: 2}},
+			ScheduleConditions: client.ScheduleConditions{OnData: &client.ScheduleData{Path: name, AtLeast: 3},
+				NotBefore: &client.SchedulePrice{Most: rate, By: time.Hour}, WhenItPays: &client.SchedulePays{Metric: name, Value: money.Picos(2e12)}},
+			WaitsSince: &now, Waits: []client.ScheduleCheck{{Why: name}},
+			Weeks: []client.ScheduleWeek{{Begin: now, Runs: 1, Skipped: 3, Cost: money.Picos(5e12), Gain: name, OnDemand: new(money.Picos(7e12))}, {Begin: now, CostOpen: true}}}}
 	f.answers["/v1/groups/nightly"], f.answers["/v1/groups/nightly/receipt"] = nightly, client.GroupReceipt{Cost: money.Picos(5e12)}
 	f.answers["/v1/groups/sweep/receipt"] = client.GroupReceipt{Cost: money.Picos(3), Members: []client.GroupMember{
 		{ID: "sweep.1", State: "running", Cost: money.Picos(1)}, {ID: "sweep.2", State: "failed", Cost: money.Picos(2)}}}

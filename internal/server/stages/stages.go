@@ -44,6 +44,9 @@ func (f *Files) Resolve(ctx context.Context, s groups.Snapshot, v groups.Move) (
 	case groups.Start:
 		var pass bool
 		if pass, err = f.judge(ctx, s, &v); pass && err == nil {
+			pass, err = f.drifted(ctx, s, &v)
+		}
+		if pass && err == nil {
 			err = f.start(ctx, s, &v)
 		}
 	case groups.Keep:

@@ -78,7 +78,7 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 	if unfit := group.Fits(&t, j); unfit != nil {
 		return id, unfit
 	}
-	run, specs, no := d.runOf(b, j, &t)
+	run, specs, no := d.runOf(r, b, j, &t)
 	if no != nil {
 		return id, no
 	}
@@ -115,8 +115,8 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 
 // runOf returns the terms of a single run of a group, and the job files of a pipeline's stages. The run of a pipeline
 // without a schedule, and of any other group, is the group t itself; with a schedule t becomes the schedule.
-func (d *Desk) runOf(b api.Submission, j spec.Job, t *core.GroupTerms) (run *core.GroupTerms, specs []json.RawMessage,
-	no *reply.Refusal) {
+func (d *Desk) runOf(r *http.Request, b api.Submission, j spec.Job, t *core.GroupTerms) (run *core.GroupTerms,
+	specs []json.RawMessage, no *reply.Refusal) {
 	if t.Pipeline == nil {
 		return t, nil, nil
 	}
@@ -124,7 +124,7 @@ func (d *Desk) runOf(b api.Submission, j spec.Job, t *core.GroupTerms) (run *cor
 		return t, specs, no
 	}
 	run = new(*t)
-	*t, no = d.scheduled(run, b.Pipeline.Schedule)
+	*t, no = d.scheduled(r.Context(), auth.CallerOf(r), run, b.Pipeline.Schedule)
 	return run, specs, no
 }
 

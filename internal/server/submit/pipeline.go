@@ -12,13 +12,10 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
-	"scrimp/internal/lib/money"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/stages"
 	"scrimp/internal/server/submit/group"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/work/groups"
-	"scrimp/internal/work/schedule"
 )
 
 // ofPipeline sets a placeholder command in the job file of a whole pipeline, which only names the pipeline, its
@@ -126,7 +123,8 @@ func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *rep
 	}
 	for i, s := range b.Pipeline.Stages {
 		at := t.Pipeline.Find(s.Name)
-		deps := slices.DeleteFunc(slices.Clone(t.Pipeline.Stages[at].Deps), isMade)
+		deps := slices.DeleteFunc(slices.Concat(t.Pipeline.Stages[at].Deps,
+			t.Pipeline.Stages[at].Drift.Files()), isMade)
 		if dep := stages.Absent(items, deps); dep != "" {
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: fmt.Sprintf("pipeline.stages[%d].deps", i),
 				Title: fmt.Sprintf("stage %s reads %s, which is not in the work folder and which no stage makes", s.Name, dep),
@@ -148,33 +146,4 @@ func programOf(j spec.Job, inherited string) (string, *reply.Refusal) {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
-}
-
-// scheduled returns the terms of a schedule with runs of the given terms.
-func (d *Desk) scheduled(run *core.GroupTerms, b *api.Schedule) (t core.GroupTerms, no *reply.Refusal) {
-	y := schedule.Spec{Cron: b.Cron, Zone: b.Zone, Runs: b.Runs, NoCatchUp: b.NoCatchUp}
-	if b.Until != nil {
-		y.Until = *b.Until
-	}
-	if err := y.Check(d.Control.Now()); err != nil {
-		return t, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "pipeline.schedule", Err: err,
-			Title: "the schedule is not valid", Fix: "correct it"}
-	}
-	if b.Budget.Sign() <= 0 {
-		return t, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "pipeline.schedule.budget",
-			Title: "a schedule needs a budget",
-			Fix:   "write how much all runs together may cost, as budget: $200 of the schedule"}
-	}
-	var worst money.Amount
-	d.Control.Read(func(m *core.Machine) { worst = m.WorstOf(*run) })
-	if b.Budget.Cmp(worst) < 0 {
-		return t, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "pipeline.schedule.budget",
-			Title: fmt.Sprintf("one run can cost %s with the grace and the minimum charges of its stages, and all runs "+
-				"together may cost %s", money.Format(worst, money.USD, 6), money.Short(b.Budget, money.USD)),
-			Fix: "give all runs together more, or one run less"}
-	}
-	t = *run
-	t.Kind, t.Schedule, t.Run, t.Pipeline, t.Stages = groups.Schedule, &y, run, nil, nil
-	t.Budget, t.HasBudget = b.Budget, true
-	return t, nil
 }

@@ -31,7 +31,7 @@ func (s *Store) Items(job string) (items []Item, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.open(r.Tree)
+	list, err := s.Open(r.Tree)
 	if err != nil {
 		return nil, err
 	}

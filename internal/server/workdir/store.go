@@ -104,13 +104,13 @@ func (s *Store) Tree(job string) (*tarball.Folder, error) {
 		return nil, err
 	}
 	return tarball.Of(r.Tree, func(yield func(tarball.Entry, error) bool) {
-		list, err := s.open(r.Tree)
+		list, err := s.Open(r.Tree)
 		if err != nil {
 			yield(tarball.Entry{}, err)
 			return
 		}
 		defer func() { _ = list.Close() }() // only read
-		contents(list, s.open)(yield)
+		contents(list, s.Open)(yield)
 	}), nil
 }
 
@@ -183,7 +183,8 @@ var sumName = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func (s *Store) object(sum string) string { return filepath.Join(s.Dir, "objects", sum[:2], sum) }
 
-func (s *Store) open(sum string) (io.ReadCloser, error) {
+// Open opens the content with that SHA-256.
+func (s *Store) Open(sum string) (io.ReadCloser, error) {
 	if !sumName.MatchString(sum) {
 		return nil, fmt.Errorf("%.70q is not the name of a content", sum)
 	}

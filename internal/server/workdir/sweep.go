@@ -97,7 +97,7 @@ func (s *Store) needs(tree string, needed map[string]bool) error {
 
 // Contents calls each for a folder's list and its files. A folder without its list is unusable and has none.
 func (s *Store) Contents(tree string, each func(sum string, bytes int64)) error {
-	f, err := s.open(tree)
+	f, err := s.Open(tree)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

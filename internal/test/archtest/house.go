@@ -51,6 +51,7 @@ var thirds = map[string][]string{
 	"job/spec":                   {"go.yaml.in/yaml/v3"},
 	"work/pipelinefile":          {"go.yaml.in/yaml/v3"},
 	"work/pipelinefile/document": {"go.yaml.in/yaml/v3"},
+	"work/pipelinefile/trigger":  {"go.yaml.in/yaml/v3"},
 	"work/schedule":              {"github.com/netresearch/go-cron"},
 	"work/sheet":                 {"go.yaml.in/yaml/v3"},
 	"work/studyfile":             {"go.yaml.in/yaml/v3"},

@@ -52,7 +52,21 @@ type (
 	Schedule      = client.Schedule
 	ScheduleState = client.ScheduleState
 	ScheduleRun   = client.ScheduleRun
+	ScheduleCheck = client.ScheduleCheck
+	ScheduleWeek  = client.ScheduleWeek
+
+	ScheduleConditions = client.ScheduleConditions
+	ScheduleData       = client.ScheduleData
+	SchedulePrice      = client.SchedulePrice
+	SchedulePays       = client.SchedulePays
+	ScheduleDataCheck  = client.ScheduleDataCheck
+	SchedulePriceCheck = client.SchedulePriceCheck
+	SchedulePaysCheck  = client.SchedulePaysCheck
+
 	StageState    = client.StageState
+	PipelineDrift = client.PipelineDrift
+	DriftVerdict  = client.DriftVerdict
+	ColumnDrift   = client.ColumnDrift
 	StageContent  = client.StageContent
 	GateVerdict   = client.GateVerdict
 	GateInterval  = client.GateInterval

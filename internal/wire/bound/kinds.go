@@ -51,6 +51,9 @@ var kinds = map[string]*quantity.Kind{
 	"start": quantity.Seconds,
 
 	"BillLine.amount": quantity.Billed, "ReconciledLine.amount": quantity.Billed, "Spent.amount": quantity.Sum,
+	"at_least": quantity.Count, "new_objects": quantity.Count, "gains": quantity.Count, "same": quantity.Count,
+	"ahead": quantity.Count, "latest": quantity.Count, "PaysCheck.worth": quantity.Sum,
+	"SchedulePaysCheck.worth": quantity.Sum,
 }
 
 // typeKinds maps types to their kinds.

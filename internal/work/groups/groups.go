@@ -52,6 +52,7 @@ type Snapshot struct {
 	// Of a schedule:
 	Schedule *schedule.Spec
 	Due      time.Time // of its next run; zero if not computed yet
+	Since    time.Time // when the run was due that waits for a price; zero: none waits
 	Now      time.Time
 	Runs     int // started runs; Open of them are not over
 }
@@ -107,7 +108,7 @@ const (
 	Keep   Do = "keep"   // a stage's outputs exist
 	Fail   Do = "fail"   // a stage lacks its outputs, or its gate has no metric
 	Skip   Do = "skip"   // a stage or a scheduled run never starts
-	Await  Do = "await"  // a schedule learns its next due time
+	Await  Do = "await"  // a schedule learns its next due time, or a due run waits for a price
 )
 
 // Move is one action that a planner proposes, with the reason.

@@ -1,6 +1,8 @@
 package groups
 
 import (
+	"time"
+
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/pipeline"
 )
@@ -38,13 +40,17 @@ type Stage struct {
 	Job    string             `json:"job,omitempty"`    // that has its outputs; empty if none has run
 	// Since is the event since which its outputs exist. Of a stage that failed after its job had begun it is the failure.
 	Since uint64 `json:"since,omitempty"`
+	// Ended is when its job succeeded; zero: it has not, or an older version ran it. Archived jobs do not say it.
+	Ended time.Time `json:"ended,omitzero"`
 	Judged
 	Product
 }
 
-// Judged is what came of the gates of a stage.
+// Judged is what came of the gates of a stage, and of its drift.
 type Judged struct {
 	Gates []pipeline.Verdict `json:"gates,omitempty"`
+	// Drift is the drift that the server has measured; nil: none.
+	Drift *pipeline.DriftVerdict `json:"drift,omitempty"`
 	// Spared is what a stage that a gate skipped had cost when it last ran; nil: it has not, its cost was not final, or no
 	// gate skipped it.
 	Spared *money.Amount `json:"spared,omitempty"`

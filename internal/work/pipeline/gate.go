@@ -145,3 +145,29 @@ func Decimal(text string) (*big.Rat, error) {
 	}
 	return v, nil
 }
+
+// Reported returns the stage that reports a metric, STAGE.NAME or NAME alone where one stage reports metrics, and the
+// metric's name there.
+func (s *Spec) Reported(metric string) (stage int, name string, err error) {
+	if n := named(s.Stages, s.names(), &Gate{Metric: metric}); n >= 0 && len(metric) <= MaxText {
+		if name = metric[len(s.Stages[n].Name)+1:]; name != "" {
+			return n, name, nil
+		}
+	}
+	stage = -1
+	for n := range s.Stages {
+		if len(s.Stages[n].Metrics) == 0 {
+			continue
+		}
+		if stage >= 0 {
+			return 0, "", fmt.Errorf("%.60q may be a metric of %s or of %s: write its stage before it", metric,
+				s.Stages[stage].Name, s.Stages[n].Name)
+		}
+		stage = n
+	}
+	if stage < 0 || metric == "" || len(metric) > MaxText {
+		return 0, "", fmt.Errorf("%.60q is a metric of no stage: write metrics in that stage, and evaluate.accuracy here",
+			metric)
+	}
+	return stage, metric, nil
+}

@@ -39,6 +39,8 @@ type Stage struct {
 	Examples string `json:"examples,omitempty"`
 	// Deploy says that the stage puts a version of the model in place. Without it the stage named deploy does.
 	Deploy bool `json:"deploy,omitempty"`
+	// Drift lets the stage begin only if a file has drifted from a reference; nil: it begins without.
+	Drift *Drift `json:"on_drift,omitempty"`
 	// Program is the digest of everything else that affects its outputs: command, environment, image and setup.
 	Program string `json:"program,omitempty"`
 	// Needs lists the positions of its predecessors: those of After, those that make its inputs, and the one that its
@@ -173,6 +175,9 @@ func (s *Stage) check() error {
 	if err := s.checkExamples(); err != nil {
 		return s.wrong("examples", "%w", err)
 	}
+	if err := s.checkDrift(); err != nil {
+		return s.wrong("on_drift", "%w", err)
+	}
 	for _, m := range s.Metrics {
 		if !slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, m) }) {
 			return s.wrong("metrics", "%s is none of its outs", m)
@@ -214,7 +219,7 @@ func needs(list []Stage, byName map[string]int) error {
 				s.Needs = append(s.Needs, n)
 			}
 		}
-		for _, d := range s.Deps {
+		for _, d := range slices.Concat(s.Deps, s.Drift.Files()) {
 			s.Needs = append(s.Needs, m.of(d)...)
 		}
 		slices.Sort(s.Needs)

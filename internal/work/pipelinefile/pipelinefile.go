@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/lib/nearest"
 	"scrimp/internal/work/pipeline"
 	"scrimp/internal/work/pipelinefile/document"
+	"scrimp/internal/work/pipelinefile/trigger"
 	"scrimp/internal/work/schedule"
 )
 
@@ -58,6 +59,7 @@ type reader struct {
 	frozen   map[string]bool
 	groups   map[string][]string // the stages of foreach and matrix, by their common name
 	outs     map[string]bool     // of all stages
+	when     trigger.Schedule
 }
 
 // Parse parses a pipeline file. read returns the files that it names, by their path below the work folder; its error is
@@ -97,6 +99,11 @@ func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
 	}
 }
 
+// trigger reads the schedule of the file and the drift of stages.
+func (r *reader) trigger() *trigger.Reader {
+	return &trigger.Reader{Wrong: r.wrong, Note: r.note, Now: r.now}
+}
+
 // note adds a remark.
 func (r *reader) note(format string, a ...any) {
 	if text := fmt.Sprintf(format, a...); len(r.f.Notes) < maxProblems && !slices.Contains(r.f.Notes, text) {
@@ -110,8 +117,8 @@ var whole = []string{"name", "team", "project", "tags", "budget", "secrets", "in
 // later maps unsupported or misplaced words of this file or a stage to the fix.
 var later = map[string]string{
 	"deadline": "is not supported yet: leave it out",
-	"on_data":  "is not supported yet: start scrimp pipeline run when new data is there",
-	"on_drift": "is not supported yet: measure it in a stage and put a gate on its metric",
+	"on_data":  "is a condition of a schedule: write it below schedule",
+	"on_drift": "is a field of a stage: write it into the stage that trains",
 	"sample":   "is not supported yet: write a stage that draws the sample, and a gate on its metric",
 	"shards":   "is not supported yet: write foreach with a list of the shards",
 	"live":     "is of an old DVC: write metrics and plots",
@@ -141,7 +148,8 @@ func (r *reader) all(root *yaml.Node) {
 		case name == "parallel":
 			r.f.AtOnce = r.whole(r.fill(v, scope{vars: r.vars}, name, false), name, 1, 1000)
 		case name == "schedule":
-			r.schedule(r.fill(v, scope{vars: r.vars}, name, false))
+			r.when = r.trigger().Schedule(r.fill(v, scope{vars: r.vars}, name, false))
+			r.f.Schedule, r.f.Total = r.when.Spec, r.when.Total
 		case name == "stages" || name == "vars" || name == "defaults" || strings.HasPrefix(name, "x-"):
 		case slices.Contains(shown, name):
 			r.note("%s of the file is left out: it only says what DVC shows", name)
@@ -232,6 +240,7 @@ func (r *reader) order(at *yaml.Node) {
 		return
 	}
 	r.f.Spec = p
+	r.trigger().Check(r.when, p)
 	for _, s := range p.Stages {
 		r.f.Jobs = append(r.f.Jobs, jobs[s.Name].job)
 	}

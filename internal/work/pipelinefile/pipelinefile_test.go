@@ -166,8 +166,8 @@ func TestParse_ReadsAFileOfDVC(t *testing.T) {
 	}
 }
 
-// retrain is a file in our own format.
-const retrain = `name: retrain
+// ownFile is a file in our own format.
+const ownFile = `name: retrain
 team: vision
 project: shop
 tags: {ticket: "42"}
@@ -210,7 +210,7 @@ stages:
 `
 
 func TestParse_ReadsFieldsOfJobFiles(t *testing.T) {
-	f, err := Parse("pipeline.yaml", []byte(retrain), now, read(nil))
+	f, err := Parse("pipeline.yaml", []byte(ownFile), now, read(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,12 +279,12 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 		from, to string
 		want     string
 	}{
-		{retrain, "", "pipeline.yaml: is empty"},
-		{retrain, "[1]", "pipeline.yaml:1: is no map"},
-		{retrain, "a: [", "is not YAML"},
-		{retrain, "name: x", "`stages` is missing"},
-		{retrain, "stages: {}", "there are none"},
-		{retrain, "stages: [a]", "`stages` is no map of stages"},
+		{ownFile, "", "pipeline.yaml: is empty"},
+		{ownFile, "[1]", "pipeline.yaml:1: is no map"},
+		{ownFile, "a: [", "is not YAML"},
+		{ownFile, "name: x", "`stages` is missing"},
+		{ownFile, "stages: {}", "there are none"},
+		{ownFile, "stages: [a]", "`stages` is no map of stages"},
 		{"    command: ./evaluate\n", "    command: ./evaluate\n    image: a b\n", "pipeline.yaml:29: `stages.evaluate.image`"},
 		{"name: retrain", "name: Re train", "pipeline.yaml:1: `name`"},
 		{"budget: $12.50", "budget: lots", "pipeline.yaml:5: `budget`"},
@@ -357,7 +357,7 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 				files[name] = text
 			}
 		}
-		text := strings.Replace(retrain, c.from, c.to, 1)
+		text := strings.Replace(ownFile, c.from, c.to, 1)
 		_, err := Parse("pipeline.yaml", []byte(text), now, read(files))
 		_, ok := errors.AsType[spec.Problems](err)
 		if !ok || !strings.Contains(err.Error(), c.want) {
@@ -413,7 +413,7 @@ func BenchmarkParse_Matrix(b *testing.B) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(dvcFile)
-	f.Add(retrain)
+	f.Add(ownFile)
 	f.Add("stages: {a: {cmd: [a, b], wdir: x, params: [p: [q]], outs: [o: {cache: true}]}}")
 	f.Fuzz(func(t *testing.T, text string) {
 		file, err := Parse("dvc.yaml", []byte(text), now, read(params))

@@ -70,7 +70,7 @@ func waiting(s groups.Snapshot, now []groups.Stage, i, open int) outcome {
 
 // byGate reports whether a gate skipped a stage, its own or that of a stage that it needs.
 func byGate(p *pipeline.Spec, now []groups.Stage, gated []bool, i int) bool {
-	if pipeline.Fails(now[i].Gates) != nil {
+	if pipeline.Fails(now[i].Gates) != nil || now[i].Drift != nil && !now[i].Drift.Pass {
 		return true
 	}
 	return slices.ContainsFunc(p.Stages[i].Needs, func(n int) bool { return gated[n] })

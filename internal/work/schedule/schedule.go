@@ -9,6 +9,8 @@ import (
 	_ "time/tzdata" // zones are known on machines that have none
 
 	cron "github.com/netresearch/go-cron"
+
+	"scrimp/internal/work/retrain"
 )
 
 // Spec defines when something runs.
@@ -22,6 +24,8 @@ type Spec struct {
 	Until time.Time `json:"until,omitzero"` // no run is due later; zero for unlimited
 	// NoCatchUp skips what was due while the server was down. Otherwise one run makes up for all of it.
 	NoCatchUp bool `json:"no_catch_up,omitempty"`
+	// When has the conditions under which a due run begins.
+	When retrain.Conditions `json:"when,omitzero"`
 }
 
 // Bounds of a schedule.

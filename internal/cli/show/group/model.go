@@ -157,7 +157,11 @@ func gateFacts(b *strings.Builder, g api.Group, p show.Place) {
 		for _, v := range s.Gates {
 			p.Fact(b, "gate", "%s: %s", s.Name, GateText(v))
 		}
-		switch fails := slices.ContainsFunc(s.Gates, func(v api.GateVerdict) bool { return !v.Pass }); {
+		if s.Drift != nil {
+			p.Fact(b, "drift", "%s: %s", s.Name, show.Clean(s.Drift.Why))
+		}
+		switch fails := slices.ContainsFunc(s.Gates, func(v api.GateVerdict) bool { return !v.Pass }) ||
+			s.Drift != nil && !s.Drift.Pass; {
 		case s.Spared != nil:
 			spared, known = spared.Add(*s.Spared), known+1
 		case fails && s.State == "skipped":

@@ -3,6 +3,7 @@ package group
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
@@ -14,8 +15,46 @@ import (
 func SchedulePlan(y api.Schedule, p show.Place) string {
 	var b strings.Builder
 	p.Fact(&b, "schedule", "%s; all runs together cost at most %s", When(y.Cron, y.Zone), money.Short(y.Budget, money.USD))
+	for _, line := range conditions(y.ScheduleConditions, money.USD) {
+		p.Fact(&b, "only if", "%s", line)
+	}
 	return b.String()
 }
+
+// conditions describes the conditions of a schedule.
+func conditions(c api.ScheduleConditions, currency money.Currency) (list []string) {
+	if d := c.OnData; d != nil {
+		list = append(list, fmt.Sprintf("%s has %s at least", show.Clean(d.Path), draw.Count(d.AtLeast, "new object")))
+	}
+	if x := c.WhenItPays; x != nil {
+		list = append(list, fmt.Sprintf("the expected gain of %s is worth the cost of a run, %s a point",
+			show.Clean(x.Metric), money.Short(x.Value, currency)))
+	}
+	if x := c.NotBefore; x != nil {
+		list = append(list, fmt.Sprintf("an hour costs at most %s, or the run has waited %s",
+			money.Short(x.Most.Until(time.Hour), currency), draw.Span(x.By)))
+	}
+	return list
+}
+
+// week summarizes the runs of a week in a sentence.
+func week(w api.ScheduleWeek, g api.Group, p show.Place) string {
+	text := fmt.Sprintf("%s, %d skipped, cost %s", draw.Count(w.Runs, "run"), w.Skipped,
+		money.Format(w.Cost, g.Currency, 4))
+	if w.CostOpen {
+		text += " so far"
+	}
+	if w.OnDemand != nil && w.Runs > 0 {
+		text += fmt.Sprintf("; on-demand it would be %s", money.Format(*w.OnDemand, g.Currency, 4))
+	}
+	if x := g.Schedule.WhenItPays; x != nil && w.Gain != "" {
+		text += fmt.Sprintf("; %s gained %s", show.Clean(x.Metric), show.Clean(w.Gain))
+	}
+	return "week of " + w.Begin.UTC().Format("2 January") + ": " + text
+}
+
+// weeksShown is the number of weeks that the page of a schedule compares.
+const weeksShown = 4
 
 // When formats a cron line with its zone.
 func When(cron, zone string) string {
@@ -48,6 +87,12 @@ func Schedule(g api.Group, p show.Place) string {
 	fmt.Fprintf(&b, "%s\n", Progress(g, p))
 	p.Fact(&b, "schedule", "%s; a run costs at most %s", When(show.Clean(y.Cron), show.Clean(y.Zone)),
 		money.Short(y.Each, g.Currency))
+	for _, line := range conditions(y.ScheduleConditions, g.Currency) {
+		p.Fact(&b, "only if", "%s", line)
+	}
+	if y.WaitsSince != nil && len(y.Waits) > 0 {
+		p.Fact(&b, "waits", "%s", show.Clean(y.Waits[len(y.Waits)-1].Why))
+	}
 	if y.Until != nil {
 		p.Fact(&b, "until", "%s", p.MarketTime(*y.Until))
 	}
@@ -58,6 +103,9 @@ func Schedule(g api.Group, p show.Place) string {
 		p.Fact(&b, "next run", "%s, at %s", p.Until(*y.Due), p.MarketTime(*y.DueMarket))
 	case g.Finished == nil && g.State == "open":
 		p.Fact(&b, "next run", "none is to come")
+	}
+	if n := len(y.Runs); n > 0 && y.Runs[n-1].Why != "" {
+		p.Fact(&b, "last run", "%s: %s", y.Runs[n-1].State, show.Clean(y.Runs[n-1].Why))
 	}
 	p.Fact(&b, "submitted", "%s by %s", p.When(g.Submitted), g.User)
 	if g.Finished != nil {
@@ -77,6 +125,12 @@ func Schedule(g api.Group, p show.Place) string {
 		b.WriteString(draw.Wrap("  ", "No run was due yet.", p.Columns()))
 	} else {
 		b.WriteString(scheduleRuns(g, p))
+	}
+	if len(y.Weeks) > 0 {
+		b.WriteString("\n")
+	}
+	for _, w := range y.Weeks[max(0, len(y.Weeks)-weeksShown):] {
+		b.WriteString(draw.Wrap("  ", week(w, g, p), p.Columns()))
 	}
 	id := show.Clean(g.ID)
 	b.WriteString("\n")
@@ -98,6 +152,9 @@ func scheduleRuns(g api.Group, p show.Place) string {
 			}
 		}
 		why := show.Clean(r.Why)
+		if r.Same > 0 {
+			why = fmt.Sprintf("%s; %s before it that day for the same condition", why, draw.Count(r.Same, "skip"))
+		}
 		if r.Missed > 0 {
 			why = strings.TrimPrefix(why+fmt.Sprintf("; %d missed before it", r.Missed), "; ")
 		}

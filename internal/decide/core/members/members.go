@@ -350,6 +350,7 @@ func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 		Open: g.Open, AtOnce: g.Terms.AtOnce, Folder: state.Submitted(name)}
 	if y := g.Schedule; y != nil {
 		s.Schedule, s.Due, s.Now, s.Runs, s.Open = g.Terms.Schedule, y.Due, ms.Now(), y.Begun, ms.openRuns(g)
+		s.Since = y.Since
 	}
 	if s.Pipeline = g.Terms.Pipeline; s.Pipeline != nil {
 		s.Stages, s.Deployed = slices.Clone(g.Stages), ms.State.DeployedOf(g)

@@ -44,7 +44,7 @@ func (ms *Members) movesSchedule(g *state.Group, v groups.Move) bool {
 	switch due := ms.isDue(y, r); {
 	case v.Do == groups.Start && due && ms.mayRun(g):
 		ms.startsRun(g)
-	case v.Do == groups.Skip && due, v.Do == groups.Await && y.Due.IsZero() && r.Due.IsZero():
+	case v.Do == groups.Skip && due, v.Do == groups.Await && r.Due.IsZero() && (y.Due.IsZero() || ms.mayWait(g, r)):
 		ms.Fact(state.RunSettled{Group: g.Name})
 	default:
 		return false
@@ -55,6 +55,23 @@ func (ms *Members) movesSchedule(g *state.Group, v groups.Move) bool {
 // isDue reports whether the run of a move is due now, and not before the next one of its schedule.
 func (ms *Members) isDue(y *state.Schedule, r *groups.RunMove) bool {
 	return !y.Due.IsZero() && !r.Due.IsZero() && !r.Due.After(ms.Now()) && !r.Due.Before(y.Due)
+}
+
+// mayWait reports whether a due run may wait for a price: it has been due since the time that the schedule knows, and
+// the server looks again before the run must begin.
+func (ms *Members) mayWait(g *state.Group, r *groups.RunMove) bool {
+	y, price := g.Schedule, g.Terms.Schedule.When.Price
+	since := y.Since
+	if since.IsZero() {
+		since = y.Due
+	}
+	if price == nil || !ms.mayRun(g) || y.Due.After(ms.Now()) || r.Since.Before(since) || r.Since.After(ms.Now()) {
+		return false
+	}
+	if !y.Since.IsZero() && !r.Since.Equal(y.Since) {
+		return false
+	}
+	return r.Next.After(ms.Now()) && !r.Next.After(r.Since.Add(price.By))
 }
 
 // mayRun reports whether a schedule may begin another run: none is open, and it has not begun as many as it should.

@@ -27,6 +27,9 @@ func ofPipeline(b *api.Pipeline) (t core.GroupTerms, field string, err error) {
 		if s.Gate != nil {
 			x.Gate = new(pipeline.Gate(*s.Gate))
 		}
+		if s.OnDrift != nil {
+			x.Drift = new(pipeline.Drift(*s.OnDrift))
+		}
 		for _, g := range s.Gates {
 			x.Gates = append(x.Gates, pipeline.Gate(g))
 		}

@@ -1,0 +1,69 @@
+package retrain
+
+import (
+	"math/big"
+	"time"
+
+	"scrimp/internal/lib/money"
+)
+
+// Run is a run of a schedule for a weekly comparison: one that started, or Skipped that did not.
+type Run struct {
+	Due      time.Time // market time
+	Skipped  int
+	Cost     money.Amount
+	Open     bool          // Cost is not final
+	OnDemand *money.Amount // what its work would have cost on on-demand machines; nil: unknown
+	Value    string        // of the metric of when_it_pays; "": the run has not computed it
+}
+
+// Week sums up the runs that were due in a week.
+type Week struct {
+	Begin         time.Time // its Monday, 00:00 UTC
+	Runs, Skipped int
+	Cost          money.Amount
+	Open          bool
+	OnDemand      *money.Amount // nil: unknown for some run
+	Gain          string        // of the last value of the week over the last value before it; "": unknown
+}
+
+// Weeks sums up runs, in the order of their due times, by week. It leaves out weeks without any.
+func Weeks(list []Run, minimize bool) (weeks []Week) {
+	var before, last *big.Rat // values before the week and so far
+	for _, r := range list {
+		begin := monday(r.Due)
+		if len(weeks) == 0 || !weeks[len(weeks)-1].Begin.Equal(begin) {
+			weeks = append(weeks, Week{Begin: begin, OnDemand: &money.Amount{}})
+			before = last
+		}
+		w := &weeks[len(weeks)-1]
+		if r.Skipped > 0 {
+			w.Skipped += r.Skipped
+			continue
+		}
+		w.Runs++
+		w.Cost, w.Open = w.Cost.Add(r.Cost), w.Open || r.Open
+		if r.OnDemand == nil {
+			w.OnDemand = nil
+		} else if w.OnDemand != nil {
+			w.OnDemand = new(w.OnDemand.Add(*r.OnDemand))
+		}
+		if v := decimal(r.Value); v != nil {
+			if last = v; before != nil {
+				gain := new(big.Rat).Sub(v, before)
+				if minimize {
+					gain.Neg(gain)
+				}
+				w.Gain = shown(gain)
+			}
+		}
+	}
+	return weeks
+}
+
+// monday returns the beginning of the week of a time, in UTC.
+func monday(t time.Time) time.Time {
+	y, m, d := t.UTC().Date()
+	back := (int(t.UTC().Weekday()) + 6) % 7
+	return time.Date(y, m, d-back, 0, 0, 0, 0, time.UTC)
+}
