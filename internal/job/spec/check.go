@@ -169,11 +169,8 @@ func (c *checker) variable(field, name string) {
 
 func (c *checker) limits(now time.Time) {
 	j := c.j
-	if d := j.Deadline; !d.IsZero() {
-		at := d.Resolve(now).UTC()
-		c.wrong(!at.After(now), "deadline", "has passed already ("+at.Format(time.RFC3339)+")",
-			"give a later one, or a span such as in 6h")
-		c.wrong(!quantity.AllowsTime(at, now), "deadline", "is more than ten years away", "give an earlier one")
+	if !j.Deadline.IsZero() {
+		c.deadline(j.Deadline, now)
 	}
 	if m := j.Checkpoint.MoveCost; m != nil {
 		c.wrong(m.Sign() < 0, "checkpoint.move_cost", "is below zero", "leave it out where a move costs nothing")
@@ -198,6 +195,18 @@ func (c *checker) limits(now time.Time) {
 	m := j.Metric
 	c.wrong(m.Name == "" && (m.Target != nil || m.Patience > 0 || j.Checkpoint.Best), "metric.name", "is missing",
 		"name the metric that the program reports")
+}
+
+// deadline checks when the job must be done.
+func (c *checker) deadline(d Deadline, now time.Time) {
+	if d.Zoneless {
+		c.wrong(true, "deadline", "names no time zone", "write 2026-12-01T18:00:00Z, with Z for UTC or the zone as +01:00")
+		return
+	}
+	at := d.Resolve(now).UTC()
+	c.wrong(!at.After(now), "deadline", "has passed already ("+at.Format(time.RFC3339)+")",
+		"give a later one, or a span such as in 6h")
+	c.wrong(!quantity.AllowsTime(at, now), "deadline", "is more than ten years away", "give an earlier one")
 }
 
 func (c *checker) alternatives() {

@@ -77,8 +77,8 @@ var meanings = map[string]meaning{
 		"again from nothing."},
 	"Job.progress": {doc: "How an unmodified program shows its progress. One value is the pattern."},
 	"Job.priority": {doc: "Critical jobs go first and never run on spot; low ones go last."},
-	"Job.deadline": {doc: "When it must be done: a time with its zone, or a span from the " +
-		"submission on."},
+	"Job.deadline": {doc: "When it must be done: a span from the submission on, or a time. A time " +
+		"without a zone is in your computer's zone; the API refuses it."},
 	"Job.window": {doc: "Hours of the day in which it may run, UTC unless an offset follows.",
 		later: "off-peak windows", fix: "leave it out, and submit the job at an hour at which it may run"},
 	"Job.budget": {doc: "The most it may use; what is reached first stops it, with a checkpoint. One " +
