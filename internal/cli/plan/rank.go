@@ -44,17 +44,34 @@ const (
 // sells reports whether a running server's market has the accelerator.
 func (a *app) sells(ctx context.Context, wanted string) bool {
 	kind, _, _ := strings.Cut(wanted, ":")
+	return slices.ContainsFunc(a.sale(ctx), func(l api.Listing) bool {
+		return accelerator.Matches(kind, l.Offer.Accelerator)
+	})
+}
+
+// sale returns the offers of a running server's market.
+func (a *app) sale(ctx context.Context) []api.Listing {
 	c, err := a.Open(ctx)
 	if err != nil {
-		return false
+		return nil
 	}
 	var m api.Market
 	if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(m.Offers, func(l api.Listing) bool {
-		return accelerator.Matches(kind, l.Offer.Accelerator)
-	})
+	return m.Offers
+}
+
+// rents returns the providers that the engines of a running server rent from.
+func (a *app) rents(ctx context.Context) []string {
+	list := []string{}
+	for _, l := range a.sale(ctx) {
+		if !slices.Contains(list, l.Offer.Provider) {
+			list = append(list, l.Offer.Provider)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // rankPlan ranks the catalogue's offers for a job.
@@ -74,7 +91,7 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 	if err != nil {
 		return err
 	}
-	q.Most, q.Hazards = most, offers.Seen(ctx, a.App)
+	q.Most, q.Hazards, v.Here = most, offers.Seen(ctx, a.App), a.rents(ctx)
 	v.Answer = rank.Rank(q)
 	if v.Answer.Feasible {
 		v.Played = playPlan(j, q, v.Answer.Plans[0])
@@ -273,7 +290,11 @@ func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
 		if f := filters[variant]; f.Accelerator != "" && s.Accelerator != "" {
 			scale, how := scaled(f, s)
 			rate, source = rate*scale, source+how
-			if k := slower(f.Accelerator, s.Accelerator); k < 1 {
+			k, ok := slower(f.Accelerator, s.Accelerator)
+			if !ok {
+				return rank.Estimate{}, false
+			}
+			if k < 1 {
 				rate, spread = rate*k, otherSpread
 				source += ", and by the dense rate of " + s.Accelerator
 			}
@@ -294,8 +315,9 @@ func scaled(f catalog.Filter, s rank.Shape) (factor float64, how string) {
 	return n * math.Pow(0.985, math.Log2(n)), fmt.Sprintf(", scaled from %d to %d accelerators", f.Least, s.Each)
 }
 
-// slower returns the dense throughput of kind relative to the fastest accelerator that matches asked.
-func slower(asked, kind string) float64 {
+// slower returns the dense throughput of kind relative to the fastest accelerator that matches asked. It returns false
+// if asked stands for several kinds and that of kind is unknown.
+func slower(asked, kind string) (share float64, ok bool) {
 	best, own := 0.0, 0.0
 	for _, a := range accelerator.Accelerators() {
 		v, ok := a.Half()
@@ -307,8 +329,11 @@ func slower(asked, kind string) float64 {
 			own = v
 		}
 	}
-	if own == 0 || best == 0 {
-		return 1
+	switch {
+	case best == 0 || strings.EqualFold(asked, kind):
+		return 1, true
+	case own == 0:
+		return 0, false
 	}
-	return own / best
+	return own / best, true
 }

@@ -201,7 +201,7 @@ const AnyKind = "any"
 
 // Matches reports whether query selects the kind name: their first words are equal, and name has every other word of
 // query. H100 matches every H100, A100-80GB the two with 80 GB; A10 does not match A10G, and L4 matches no part of an
-// L4. The word any matches every GPU.
+// L4. The word any matches every whole GPU.
 func Matches(query, name string) bool {
 	if strings.EqualFold(query, AnyKind) {
 		return isGPU(name)
@@ -215,8 +215,12 @@ func Matches(query, name string) bool {
 // isGPU reports whether the accelerator is a GPU; an unknown kind counts as one.
 func isGPU(name string) bool {
 	w := words(name)
-	return len(w) > 0 && !strings.HasPrefix(w[0], "tpu") && !strings.HasPrefix(w[0], "trainium") && !InferenceOnly(name)
+	return len(w) > 0 && !IsPart(name) && !strings.HasPrefix(w[0], "tpu") && !strings.HasPrefix(w[0], "trainium") && !InferenceOnly(name)
 }
+
+// IsPart reports whether name is a part of an accelerator, such as l4-part: it has less memory and speed than a whole
+// one, and nobody publishes how much.
+func IsPart(name string) bool { return slices.Contains(words(name), "part") }
 
 // kindOf returns the first word of a plain name in lower case, or "" if the name has a brand or a space.
 func kindOf(s string) string {
