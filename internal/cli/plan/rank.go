@@ -44,34 +44,17 @@ const (
 // sells reports whether a running server's market has the accelerator.
 func (a *app) sells(ctx context.Context, wanted string) bool {
 	kind, _, _ := strings.Cut(wanted, ":")
-	return slices.ContainsFunc(a.sale(ctx), func(l api.Listing) bool {
-		return accelerator.Matches(kind, l.Offer.Accelerator)
-	})
-}
-
-// sale returns the offers of a running server's market.
-func (a *app) sale(ctx context.Context) []api.Listing {
 	c, err := a.Open(ctx)
 	if err != nil {
-		return nil
+		return false
 	}
 	var m api.Market
 	if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
-		return nil
+		return false
 	}
-	return m.Offers
-}
-
-// rents returns the providers that the engines of a running server rent from.
-func (a *app) rents(ctx context.Context) []string {
-	list := []string{}
-	for _, l := range a.sale(ctx) {
-		if !slices.Contains(list, l.Offer.Provider) {
-			list = append(list, l.Offer.Provider)
-		}
-	}
-	slices.Sort(list)
-	return list
+	return slices.ContainsFunc(m.Offers, func(l api.Listing) bool {
+		return accelerator.Matches(kind, l.Offer.Accelerator)
+	})
 }
 
 // rankPlan ranks the catalogue's offers for a job.
@@ -91,7 +74,8 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 	if err != nil {
 		return err
 	}
-	q.Most, q.Hazards, v.Here = most, offers.Seen(ctx, a.App), a.rents(ctx)
+	q.Most = most
+	q.Hazards, v.Here = offers.Seen(ctx, a.App)
 	v.Answer = rank.Rank(q)
 	if v.Answer.Feasible {
 		v.Played = playPlan(j, q, v.Answer.Plans[0])
@@ -290,7 +274,7 @@ func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
 		if f := filters[variant]; f.Accelerator != "" && s.Accelerator != "" {
 			scale, how := scaled(f, s)
 			rate, source = rate*scale, source+how
-			k, ok := slower(f.Accelerator, s.Accelerator)
+			k, ok := accelerator.Share(f.Accelerator, s.Accelerator)
 			if !ok {
 				return rank.Estimate{}, false
 			}
@@ -313,27 +297,4 @@ func scaled(f catalog.Filter, s rank.Shape) (factor float64, how string) {
 		return 1, ""
 	}
 	return n * math.Pow(0.985, math.Log2(n)), fmt.Sprintf(", scaled from %d to %d accelerators", f.Least, s.Each)
-}
-
-// slower returns the dense throughput of kind relative to the fastest accelerator that matches asked. It returns false
-// if asked stands for several kinds and that of kind is unknown.
-func slower(asked, kind string) (share float64, ok bool) {
-	best, own := 0.0, 0.0
-	for _, a := range accelerator.Accelerators() {
-		v, ok := a.Half()
-		if !ok || !accelerator.Matches(asked, a.Name) {
-			continue
-		}
-		best = max(best, v)
-		if a.Name == kind {
-			own = v
-		}
-	}
-	switch {
-	case best == 0 || strings.EqualFold(asked, kind):
-		return 1, true
-	case own == 0:
-		return 0, false
-	}
-	return own / best, true
 }

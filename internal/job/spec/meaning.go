@@ -160,7 +160,7 @@ var meanings = map[string]meaning{
 		"Times pipeline_parallel it must divide the accelerators."},
 	"Model.pipeline_parallel": {doc: "Into how many stages the layers are cut; likewise, in SCRIMP_PIPELINE_PARALLEL."},
 	"Model.activation_checkpointing": {doc: "What of the forward pass is computed again; likewise, in " +
-		"SCRIMP_ACTIVATION_CHECKPOINTING."},
+		"SCRIMP_ACTIVATION_CHECKPOINTING. Estimates assume full for qlora unless set, as PEFT does."},
 
 	"Work.steps": {doc: "Optimiser steps, or boosted trees; K, M, B and T are read as thousand to trillion."},
 	"Work.epochs": {doc: "Passes over the data, for plan --catalog and check. A run goes by steps or time, or by " +

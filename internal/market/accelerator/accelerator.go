@@ -215,7 +215,8 @@ func Matches(query, name string) bool {
 // isGPU reports whether the accelerator is a GPU; an unknown kind counts as one.
 func isGPU(name string) bool {
 	w := words(name)
-	return len(w) > 0 && !IsPart(name) && !strings.HasPrefix(w[0], "tpu") && !strings.HasPrefix(w[0], "trainium") && !InferenceOnly(name)
+	return len(w) > 0 && !IsPart(name) && !InferenceOnly(name) && !strings.HasPrefix(w[0], "tpu") &&
+		!strings.HasPrefix(w[0], "trainium")
 }
 
 // IsPart reports whether name is a part of an accelerator, such as l4-part: it has less memory and speed than a whole
@@ -310,4 +311,27 @@ func near(a, b size.Bytes) bool { return a > b*9/10 && a < b*11/10 }
 func InferenceOnly(name string) bool {
 	w := words(name)
 	return len(w) > 0 && strings.HasPrefix(w[0], "inferentia")
+}
+
+// Share returns the dense throughput of kind relative to the fastest accelerator that matches asked. It returns false
+// if asked stands for several kinds and that of kind is unknown.
+func Share(asked, kind string) (share float64, ok bool) {
+	best, own := 0.0, 0.0
+	for _, a := range accelerators {
+		v, ok := a.Half()
+		if !ok || !Matches(asked, a.Name) {
+			continue
+		}
+		best = max(best, v)
+		if a.Name == kind {
+			own = v
+		}
+	}
+	switch {
+	case best == 0 || strings.EqualFold(asked, kind):
+		return 1, true
+	case own == 0:
+		return 0, false
+	}
+	return own / best, true
 }

@@ -213,8 +213,8 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p show.Place) {
 	}
 	switch by {
 	case byEngine:
-		p.Fact(b, "rented", "by an engine for %s, which this server does not have yet: scrimp engine add NAME --kind %s adds "+
-			"one", x.Offer.Offer.Provider, x.Offer.Offer.Provider)
+		p.Fact(b, "rented", "by an engine for %s, which this server does not have yet: scrimp engine add NAME --kind %s "+
+			"adds one", x.Offer.Offer.Provider, x.Offer.Offer.Provider)
 	case byYou:
 		p.Fact(b, "rented", "by you: no engine of scrimp rents from %s; scrimp engine add --ssh takes a machine that you "+
 			"have rented", x.Offer.Offer.Provider)
