@@ -151,18 +151,6 @@ func (d *draft) prepare(text string) {
 	d.setup = text
 }
 
-// aliases reports variables of the other system that scrimp does not set.
-func (d *draft) aliases(n *yaml.Node, prefix string, set ...string) {
-	text := d.command + d.script + d.setup + strings.Join(d.args, " ")
-	found := regexp.MustCompile(prefix+`_\w+`).FindAllString(text, -1)
-	for i, name := range found {
-		if !slices.Contains(set, name) && !slices.Contains(found[:i], name) {
-			d.lose(n, name, "scrimp does not set it: read what it says from SCRIMP_NODE and the like (docs/agent.md), or "+
-				"set it under env")
-		}
-	}
-}
-
 // write renders the draft as a job file.
 func (d *draft) write(system System, base string) ([]byte, error) {
 	if d.command == "" && d.script == "" && len(d.args) == 0 {

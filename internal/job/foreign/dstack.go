@@ -25,7 +25,6 @@ var dstackLost = map[string]string{
 	"repos":               "a repository is not cloned: clone it, and name the folder",
 	"volumes":             "volumes are not mounted; checkpoints and outputs are kept without one",
 	"backends":            "offers are chosen by price and zone, whatever the cloud",
-	"instance_types":      "machines are chosen by what they have, not by name",
 	"fleets":              "scrimp rents a machine for each attempt",
 	"reservation":         "reservations are not named in a job file",
 	"creation_policy":     "scrimp rents a machine for each attempt",
@@ -61,7 +60,7 @@ func (d *draft) dstack(root *yaml.Node) error {
 	if t.bash && d.command != "" {
 		d.command, d.script = "", d.command
 	}
-	d.aliases(root, "DSTACK")
+	d.provide(root, "DSTACK", dstackSets)
 	return nil
 }
 
@@ -96,6 +95,16 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	"spot_policy": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
 		if v.Value == string(market.Spot) || v.Value == string(market.OnDemand) {
 			set(d.resources, "capacity", flow(list(text(v.Value))))
+		}
+	},
+	"instance_types": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
+		for _, name := range values(v) {
+			c := choice{resources: object()}
+			if !machineType(c.resources, name) {
+				d.lose(key, key.Value, "the catalogue does not know "+name+": give cpu, memory and gpu")
+				continue
+			}
+			d.choices = append(d.choices, c)
 		}
 	},
 	"regions":            dstackZones,

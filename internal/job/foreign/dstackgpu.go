@@ -31,7 +31,7 @@ func (d *draft) dstackGPU(key, v *yaml.Node) {
 	case count == "0" || count == "0+":
 		return
 	case len(names) == 0:
-		d.lose(key, "resources.gpu", "the kind of accelerator is not said: give accelerator, such as "+join("H100", count))
+		d.anyGPU(count)
 	case len(names) == 1:
 		set(d.resources, "accelerator", text(join(names[0], count)))
 	default:
@@ -41,6 +41,12 @@ func (d *draft) dstackGPU(key, v *yaml.Node) {
 	}
 }
 
+// anyGPU asks for GPUs of any kind.
+func (d *draft) anyGPU(count string) {
+	set(d.resources, "accelerator", text(join(accelerator.AnyKind, count)))
+	d.remarks["resources"] = "The other file does not say which GPU: any takes the cheapest that is sold."
+}
+
 // dstackVendors lists the words that name an accelerator's vendor.
 var dstackVendors = []string{"nvidia", "amd", "google", "tenstorrent", "intel"}
 
@@ -48,6 +54,7 @@ var dstackVendors = []string{"nvidia", "amd", "google", "tenstorrent", "intel"}
 type gpuAsks struct {
 	names         []string
 	count, memory string
+	vendor        string
 	lost          []string // the other parts
 }
 
@@ -67,6 +74,8 @@ func dstackAccelerator(v *yaml.Node) (a gpuAsks) {
 				a.count = value.Value
 			case "memory":
 				a.memory = value.Value
+			case "vendor":
+				a.vendor = value.Value
 			default:
 				a.lost = append(a.lost, k.Value)
 			}
@@ -80,9 +89,14 @@ func dstackAccelerator(v *yaml.Node) (a gpuAsks) {
 		case gpuMemory.MatchString(part):
 			a.memory = part
 		case slices.Contains(dstackVendors, part):
-			a.lost = append(a.lost, "vendor ("+part+")")
+			a.vendor = part
 		default:
-			a.names = append(a.names, strings.Split(part, ",")...)
+			for name := range strings.SplitSeq(part, ",") {
+				if of, ok := tpu(name); ok {
+					name, a.count, _ = strings.Cut(of, ":")
+				}
+				a.names = append(a.names, name)
+			}
 		}
 	}
 	return a
@@ -91,11 +105,17 @@ func dstackAccelerator(v *yaml.Node) (a gpuAsks) {
 // ofMemory narrows the kinds to those with the requested memory: A100 with 80GB is A100-80GB. A kind with only one size
 // keeps its name, and if no kind is known to have the memory, the request is lost.
 func (d *draft) ofMemory(key *yaml.Node, a gpuAsks) (names []string) {
+	if a.memory == "" && len(a.names) == 0 && a.vendor != "" && a.vendor != "nvidia" {
+		return ofSize(a.vendor, func(size.Bytes) bool { return true })
+	}
 	if a.memory == "" {
 		return a.names
 	}
 	fits, ok := memoryRange(a.memory)
-	if !ok || len(a.names) == 0 {
+	if ok && len(a.names) == 0 {
+		return ofSize(a.vendor, fits)
+	}
+	if !ok {
 		d.lose(key, "resources.gpu", "accelerators are chosen by kind and count, not by memory ("+a.memory+")")
 		return a.names
 	}
@@ -107,6 +127,16 @@ func (d *draft) ofMemory(key *yaml.Node, a gpuAsks) (names []string) {
 			narrow = []string{kind}
 		}
 		names = append(names, narrow...)
+	}
+	return names
+}
+
+// ofSize returns the kinds of GPUs whose memory fits, of a vendor unless it is "".
+func ofSize(vendor string, fits func(size.Bytes) bool) (names []string) {
+	for _, a := range accelerator.Accelerators() {
+		if (vendor == "" || vendor == a.Vendor) && accelerator.Matches(accelerator.AnyKind, a.Name) && fits(a.Memory) {
+			names = append(names, a.Name)
+		}
 	}
 	return names
 }

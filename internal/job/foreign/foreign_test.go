@@ -163,5 +163,5 @@ func ExampleConvert() {
 	}
 	// Output:
 	// Slurm exec ./train
-	// line 2: `--partition`: offers are chosen by price and deadline; zones and capacity narrow them
+	// line 2: `--partition`: offers are chosen by what they have, by price and by deadline; zones and capacity narrow them
 }

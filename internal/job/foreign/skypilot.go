@@ -21,13 +21,13 @@ var skyLost = map[string]string{
 }
 
 var skyResourceLost = map[string]string{
-	"instance_type":    "machines are chosen by what they have, not by name: give cpus, memory and accelerator",
+	"instance_type":    "the catalogue does not know it: give cpus, memory and accelerator",
 	"image_id":         "machines boot their engine's own system; only a container image is named, docker:IMAGE",
 	"ports":            "no port is opened",
 	"autostop":         "machines are always given back; see idle",
 	"disk_tier":        "disks are not chosen by speed",
 	"network_tier":     "networks are not chosen",
-	"accelerator_args": "it is for TPUs, which no market of this release sells",
+	"accelerator_args": "it is for TPUs, whose software is what the image has",
 	"local_disk":       "disks are not chosen by kind",
 }
 
@@ -65,7 +65,7 @@ func (d *draft) skypilot(root *yaml.Node) error {
 			d.lose(key, k, why(skyLost[k]))
 		}
 	})
-	d.aliases(root, "SKYPILOT")
+	d.provide(root, "SKYPILOT", skySets)
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (d *draft) skyResources(v *yaml.Node) {
 			d.skyResource(d.resources, &d.kinds, key, value, "resources.")
 		}
 	})
-	if find(v, "use_spot") == nil {
+	if find(v, "use_spot") == nil && d.remarks["resources"] == "" {
 		d.remarks["resources"] = "SkyPilot takes on-demand where use_spot is not set; without capacity scrimp takes " +
 			"what is cheapest and in time."
 	}
@@ -187,7 +187,17 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 	case "cpus":
 		set(r, "cpus", text(v.Value))
 	case "memory":
+		if strings.HasSuffix(v.Value, "x") {
+			d.lose(key, prefix+k, "memory is not given by processor: give it in GiB, such as 32GiB+")
+			return
+		}
 		set(r, "memory", text(gib(v.Value)))
+	case "instance_type":
+		if !machineType(r, v.Value) {
+			d.lose(key, prefix+k, why(skyResourceLost[k]))
+			return
+		}
+		d.remarks["resources"] = "What a " + v.Value + " has: scrimp takes any machine that has it."
 	case "disk_size":
 		d.lose(key, prefix+k, noDisk)
 	case "use_spot":
@@ -225,13 +235,23 @@ func (d *draft) skyAccelerators(r *yaml.Node, kinds *[]string, v *yaml.Node) {
 	var all []string
 	each(v, func(name, count *yaml.Node) {
 		s := name.Value
+		if slice, ok := tpu(s); ok {
+			all = append(all, slice)
+			return
+		}
 		if count.Value != "" && count.Tag != "!!null" {
 			s += ":" + count.Value
 		}
 		all = append(all, s)
 	})
 	for _, item := range items(v) {
-		if item.Kind == yaml.ScalarNode {
+		if item.Kind != yaml.ScalarNode {
+			continue
+		}
+		slice, _, _ := strings.Cut(item.Value, ":")
+		if of, ok := tpu(slice); ok {
+			all = append(all, of)
+		} else {
 			all = append(all, item.Value)
 		}
 	}
