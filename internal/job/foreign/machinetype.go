@@ -57,7 +57,8 @@ func tpu(name string) (string, bool) {
 	if m == nil {
 		return "", false
 	}
-	kind := map[string]string{"5litepod": "TPU-v5e", "5e": "TPU-v5e", "5p": "TPU-v5p", "6e": "TPU-v6e", "4": "TPU-v4"}[m[1]]
+	kind := map[string]string{"5litepod": "TPU-v5e", "5e": "TPU-v5e", "5p": "TPU-v5p", "6e": "TPU-v6e",
+		"4": "TPU-v4"}[m[1]]
 	n, err := strconv.Atoi(m[2])
 	if m[1] == "4" || m[1] == "5p" {
 		n /= 2

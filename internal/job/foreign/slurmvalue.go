@@ -70,6 +70,7 @@ func (d *draft) gpus(at *yaml.Node, field, value string, s *sbatch) {
 		d.lose(at, field, "scrimp rents whole accelerators, not parts such as "+strings.Trim(part, "_-"))
 		kind = strings.TrimSuffix(kind, part)
 	}
+	kind = strings.ReplaceAll(strings.ToLower(kind), "rtx_", "rtx")
 	if s.gpuKind = named(kind); s.gpuKind == "" {
 		s.gpuKind = strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(kind, "nvidia_"), "_", "-"))
 	}
