@@ -144,7 +144,7 @@ func foresee(ctx context.Context, j spec.Job, m api.Market, v api.Server, runs i
 	if f.First.Take == "" && f.First.Why == plan.NoOffer {
 		p.Feasible = false
 		p.Reasons = append(p.Reasons, cmp.Or(shortLived(f), noImages(f, j), tooSmall(sale, &q.Terms.Need),
-			noneOf(j.Resources.Accelerator, p.Unsold)))
+			tooLarge(sale, f, &q.Terms.Need), noneOf(j.Resources.Accelerator, p.Unsold)))
 		for _, e := range m.Away { // what it sells would do, perhaps
 			p.Reasons = append(p.Reasons, e.What()+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
 		}
