@@ -79,8 +79,11 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 // first word, and shows help instead of an error for others.
 func unknownCommand(root *cobra.Command, args []string) error {
 	cmd, rest, err := root.Find(args)
-	if err != nil || cmd == root || !cmd.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") ||
-		rest[0] == "help" || cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, rest[:1]) == nil) {
+	if err != nil || cmd == root || !cmd.HasSubCommands() || cmd.ParseFlags(rest) != nil {
+		return nil
+	}
+	rest = cmd.Flags().Args()
+	if len(rest) == 0 || rest[0] == "help" || cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, rest[:1]) == nil) {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = 2
