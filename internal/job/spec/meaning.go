@@ -94,7 +94,8 @@ var meanings = map[string]meaning{
 	"Job.idle": {doc: "Stop when the machine is idle for so long, in real time. Never unless set. Of a job that asks " +
 		"for GPUs all of them are at 0 %, whatever the processors do; of another, and where nobody knows of the GPUs, the " +
 		"program uses less than 0.05 cores."},
-	"Job.notify": {doc: "Webhook: URL that gets a POST with id, job, state and why when the job is over, " +
+	"Job.notify": {doc: "Webhook: URL that gets a POST with id, job, state and why when the job is over (an incoming " +
+		"webhook of Slack, Google Chat, Teams, or Discord's with /slack at its end, gets a line of text), " +
 		"again until it is accepted; the id stays. $NAME of secrets is filled in, so that a token need not stand here."},
 	"Job.compat": {doc: "System whose variables the program reads besides scrimp's own. Slurm's and torchrun's are " +
 		"set for every job (docs/agent.md).",
