@@ -75,8 +75,8 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	return int(command.Status(err))
 }
 
-// unknownCommand returns an error for a word that is none of the commands below the one before it. Cobra checks only the
-// first word, and shows help instead of an error for others.
+// unknownCommand returns an error for a word that is none of the commands below the one before it. Cobra checks only
+// the first word, and shows help instead of an error for others.
 func unknownCommand(root *cobra.Command, args []string) error {
 	cmd, rest, err := root.Find(args)
 	if err != nil || cmd == root || !cmd.HasSubCommands() || cmd.ParseFlags(rest) != nil {
@@ -138,6 +138,10 @@ scrimp wait is over.`,
 	}
 	root.PersistentFlags().StringVar(&a.Data, "data", defaultData(), "data `folder` (environment: SCRIMP_DATA)")
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON, one object a line (default: text for people)")
+	root.PersistentFlags().StringVar(&a.Server, "server", os.Getenv("SCRIMP_LOGIN"), "`name` of the login to use, as "+
+		"scrimp login --as gave it, or local for the data folder's own server (environment: SCRIMP_LOGIN) (default: the "+
+		"login without a name)")
+	_ = root.RegisterFlagCompletionFunc("server", a.CompleteServer)
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
 		jobs.Commands(a.App), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),

@@ -48,7 +48,7 @@ func (a *App) Open(ctx context.Context) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", a.Data, err)
 	}
-	if c, err := Far(dir); c != nil || err != nil {
+	if c, err := a.Far(dir); c != nil || err != nil {
 		return c, err
 	}
 	token, err := os.ReadFile(filepath.Join(dir, server.TokenName))
