@@ -79,11 +79,11 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 // the first word, and shows help instead of an error for others.
 func unknownCommand(root *cobra.Command, args []string) error {
 	cmd, rest, err := root.Find(args)
-	if err != nil || cmd == root || !cmd.HasSubCommands() || cmd.ParseFlags(rest) != nil {
+	if err != nil || cmd == root || !cmd.HasSubCommands() {
 		return nil
 	}
-	rest = cmd.Flags().Args()
-	if len(rest) == 0 || rest[0] == "help" || cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, rest[:1]) == nil) {
+	rest = withoutGlobal(root, rest)
+	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") || rest[0] == "help" || cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, rest[:1]) == nil) {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = 2
@@ -95,6 +95,23 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		return nil // it says itself which arguments it takes
 	}
 	return fmt.Errorf("%s: %s --help lists them", text, cmd.CommandPath())
+}
+
+// withoutGlobal removes the flags of all commands that stand first.
+func withoutGlobal(root *cobra.Command, args []string) []string {
+	for len(args) > 0 && strings.HasPrefix(args[0], "--") {
+		name, _, hasValue := strings.Cut(args[0][2:], "=")
+		flag := root.PersistentFlags().Lookup(name)
+		switch {
+		case flag == nil:
+			return args
+		case hasValue || flag.NoOptDefVal != "": // --json needs no value
+			args = args[1:]
+		default:
+			args = args[min(2, len(args)):]
+		}
+	}
+	return args
 }
 
 // Root returns the program's command, for generators of its manual.

@@ -12,6 +12,7 @@ func TestMain_SuggestsNearCommandsAtAnyDepth(t *testing.T) {
 	for line, want := range map[string]string{
 		"rnu job.yaml": "Did you mean this?\n\troi\n\trun", "catalog shwo": "did you mean show?",
 		"budgets sett x": "did you mean set?", "engine lsit": "did you mean list?",
+		"ab no.yaml --set a=b": "no.yaml: no such file", "--json catalog shwo": "did you mean show?",
 		"catalog zzz": "scrimp catalog --help lists them", "engine --josn": "unknown flag",
 	} {
 		out, errs, code := scrimp(t, strings.Fields(line)...)
