@@ -83,7 +83,8 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		return nil
 	}
 	rest = withoutGlobal(root, rest)
-	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") || rest[0] == "help" || cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, rest[:1]) == nil) {
+	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") || rest[0] == "help" ||
+		cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, rest[:1]) == nil) {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = 2
