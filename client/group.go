@@ -35,6 +35,8 @@ type Group struct {
 	Waits     []string          `json:"waits,omitempty"` // jobs and groups that must end before a member starts
 	Submitted time.Time         `json:"submitted"`
 	Finished  *time.Time        `json:"finished"`
+	Deadline  *time.Time        `json:"deadline"`     // of every member; null: none
+	Speed     float64           `json:"market_speed"` // market time per real time
 	Currency  money.Currency    `json:"currency"`
 	Spent     money.Amount      `json:"spent"`
 	Budget    *money.Amount     `json:"budget"` // for all members together; null: none

@@ -53,7 +53,10 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	err := root.ExecuteContext(ctx)
+	err := unknownCommand(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err == nil && a.Unwritten != nil {
 		err = fmt.Errorf("not all was written: %w", a.Unwritten)
 	}
@@ -72,6 +75,46 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	}
 	a.Fault("", err)
 	return int(command.Status(err))
+}
+
+// unknownCommand returns an error for a word that is none of the commands below the one before it. Cobra checks only
+// the first word, and shows help instead of an error for others.
+func unknownCommand(root *cobra.Command, args []string) error {
+	cmd, rest, err := root.Find(args)
+	if err != nil || cmd == root || !cmd.HasSubCommands() {
+		return nil
+	}
+	rest = withoutGlobal(root, rest)
+	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") || rest[0] == "help" ||
+		cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, rest[:1]) == nil) {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	text := fmt.Sprintf("unknown command %q for %q", rest[0], cmd.CommandPath())
+	if near := cmd.SuggestionsFor(rest[0]); len(near) > 0 {
+		return fmt.Errorf("%s: did you mean %s?", text, strings.Join(near, ", "))
+	}
+	if cmd.Runnable() {
+		return nil // it says itself which arguments it takes
+	}
+	return fmt.Errorf("%s: %s --help lists them", text, cmd.CommandPath())
+}
+
+// withoutGlobal removes the flags of all commands that stand first.
+func withoutGlobal(root *cobra.Command, args []string) []string {
+	for len(args) > 0 && strings.HasPrefix(args[0], "--") {
+		name, _, hasValue := strings.Cut(args[0][2:], "=")
+		flag := root.PersistentFlags().Lookup(name)
+		switch {
+		case flag == nil:
+			return args
+		case hasValue || flag.NoOptDefVal != "": // --json needs no value
+			args = args[1:]
+		default:
+			args = args[min(2, len(args)):]
+		}
+	}
+	return args
 }
 
 // Root returns the program's command, for generators of its manual.
@@ -115,6 +158,10 @@ scrimp wait is over.`,
 	}
 	root.PersistentFlags().StringVar(&a.Data, "data", defaultData(), "data `folder` (environment: SCRIMP_DATA)")
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON, one object a line (default: text for people)")
+	root.PersistentFlags().StringVar(&a.Server, "server", os.Getenv("SCRIMP_LOGIN"), "`name` of the login to use, as "+
+		"scrimp login --as gave it, or local for the data folder's own server (environment: SCRIMP_LOGIN) (default: the "+
+		"login without a name)")
+	_ = root.RegisterFlagCompletionFunc("server", a.CompleteServer)
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
 		jobs.Commands(a.App), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),

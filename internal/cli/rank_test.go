@@ -129,3 +129,33 @@ func TestRank_UsesModelOfJob(t *testing.T) {
 		}
 	}
 }
+
+// A job for any GPU gets whole GPUs whose speed is known, each machine once; no change of it proposes a TPU.
+func TestRank_JobForAnyGPUGetsWholeKnownGPUs(t *testing.T) {
+	t.Parallel()
+	dir, work := t.TempDir(), t.TempDir()
+	const job = "name: a\ncommand: torchrun train.py\nresources: {accelerator: 'any:1'}\ncheckpoint: {dir: c}\n"
+	for name, text := range map[string]string{
+		"model.yaml": job + "model: {config: gpt2, sequence: 1024, batch: 8}\nwork: {tokens: 200M}\n",
+		"time.yaml":  job + "work: {time: 2h}\n",
+	} {
+		v, errs, code := ranked(t, dir, write(t, work, name, text), "--limit", "0")
+		if code != 0 || len(v.Answer.Plans) < 10 {
+			t.Fatalf("%s: %d %s: %d plans", name, code, errs, len(v.Answer.Plans))
+		}
+		ids := []string{}
+		for _, p := range v.Answer.Plans {
+			ids = append(ids, string(p.ID))
+		}
+		for _, r := range v.Answer.Recommendations {
+			ids = append(ids, string(r.Plan.ID))
+		}
+		for _, id := range ids {
+			for _, no := range []string{"/g6f.", "/gr6f.", "TPU", "/g4ad.", "/trn", "/preemptible"} {
+				if strings.Contains(id, no) {
+					t.Errorf("%s: %s is planned or proposed", name, id)
+				}
+			}
+		}
+	}
+}

@@ -161,7 +161,7 @@ func NewChips(list []Chip) Chips {
 // Find looks up a name, with or without a trailing memory size.
 func (c Chips) Find(names ...string) (Chip, bool) {
 	for _, n := range names {
-		if n == "" {
+		if n == "" || accelerator.IsPart(n) {
 			continue
 		}
 		p := shape.Key(n)

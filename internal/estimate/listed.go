@@ -50,17 +50,27 @@ func (l Listed) Dates() string {
 	return strings.Join(parts, ", ")
 }
 
-// NewListed indexes the prices of a catalogue, for each machine type where it is cheapest. It ignores listings that are
-// not on-demand, not priced, or in another currency.
+// NewListed indexes the on-demand prices of a catalogue, for each machine type where it is cheapest, with its lowest
+// spot price beside them. It ignores listings that are not priced, or in another currency.
 func NewListed(c catalog.Catalog) Listed {
 	l := Listed{kinds: map[string][]Machine{}, machines: map[string]Machine{}}
 	at := map[string]int{} // index in kinds, by machine type
+	spot := map[string]float64{}
+	for _, x := range c.Listings {
+		o := x.Offer
+		if k := machineKey(x); o.Capacity == market.Spot && x.Quote.Priced && x.Quote.Rate > 0 && o.Currency == money.USD {
+			if usd := x.Quote.Rate.Float(); spot[k] == 0 || usd < spot[k] {
+				spot[k] = usd
+			}
+		}
+	}
 	for _, x := range c.Listings {
 		o := x.Offer
 		if o.Capacity != market.OnDemand || !x.Plain() || !x.Quote.Priced || x.Quote.Rate <= 0 || o.Currency != money.USD {
 			continue
 		}
 		y := machineOf(x)
+		y.Spot = spot[machineKey(x)]
 		if o.Accelerator == "" || o.Accelerators == 0 {
 			k := strings.ToLower(o.Machine)
 			if was, ok := l.machines[k]; !ok || y.Hourly < was.Hourly {
@@ -81,6 +91,11 @@ func NewListed(c catalog.Catalog) Listed {
 		}
 	}
 	return l
+}
+
+// machineKey names a provider's machine type with its accelerators.
+func machineKey(x catalog.Listing) string {
+	return strings.ToLower(x.Offer.Provider + "|" + x.Offer.Machine + "|" + x.Offer.Accelerator)
 }
 
 // dated notes the time of a price: the oldest, and that one has no time.
@@ -133,7 +148,7 @@ func (l Listed) Machines(accelerator, machine string, n float64) (list []Machine
 
 // times returns k of the machines, for n accelerators.
 func (h Machine) times(k, n float64) Machine {
-	h.Count, h.Hourly = k, h.Hourly*k
+	h.Count, h.Hourly, h.Spot = k, h.Hourly*k, h.Spot*k
 	if k > 1 {
 		h.Source = fmt.Sprintf("%g × %s", k, h.Source)
 	}

@@ -18,6 +18,8 @@ type Machine struct {
 	// GB/s one way between a machine's accelerators, if different from their kind's
 	Link   float64 `json:"link_gb_s,omitempty"`
 	Hourly float64 `json:"-"` // dollars for all of them
+	// Spot is the lowest spot price of all of them, in dollars an hour; 0 is unknown.
+	Spot   float64 `json:"spot_hourly_usd,omitempty"`
 	Source string  `json:"-"` // of the price
 }
 

@@ -266,3 +266,19 @@ func TestNewListed_UsesCatalogue(t *testing.T) {
 		}
 	}
 }
+
+// An eighth of an L4 is no L4: it has an eighth of the memory, and nobody publishes its speed, so there is no estimate.
+func TestAnswer_HasNoEstimateForPartOfAccelerator(t *testing.T) {
+	e := New(Catalogued(), nil, nil)
+	q := Request{Model: model(t, "resnet-50"), Rows: 1e6, Chip: "l4-part", Count: 1}
+	if o, err := e.Answer(q); err == nil {
+		t.Errorf("%+v", o)
+	}
+	if a := e.Estimate(Row{Family: string(shape.Conv), GPU: "l4-part", N: 1}); a.Throughput != nil || a.Fits != nil {
+		t.Errorf("%+v", a)
+	}
+	q.Chip = "L4"
+	if _, err := e.Answer(q); err != nil {
+		t.Error(err)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"sort"
 	"strings"
+
+	"scrimp/internal/market/accelerator"
 )
 
 // makers lists prefixes of accelerator names that do not distinguish them.
@@ -83,6 +85,9 @@ func (c Chips) standIn(mem float64) (Chip, bool) {
 func (r Row) chip(chips Chips) (c Chip, ok bool, taken string, guessed bool) {
 	if c, ok = chips.Find(r.Spec, r.GPU); ok || r.Spec == "" && r.GPU == "" {
 		return c, ok, "", false
+	}
+	if accelerator.IsPart(r.Spec) || accelerator.IsPart(r.GPU) {
+		return c, false, "", false
 	}
 	for _, n := range []string{r.Spec, r.GPU} {
 		if c, ok = chips.meant(n, or(r.GPUMem, 0)); ok {

@@ -34,7 +34,7 @@ func TestGroups_RunAnArrayWithItsIndexes(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
 	var g api.Group
-	w.must("POST", "/v1/groups", inArray("sweep", "", "3-11:4%2", `,"budget":{"dollars":"9"},"env":{"A":"b"}`), &g)
+	w.must("POST", "/v1/groups", inArray("sweep", "", "3-11:4%2", `,"budget":{"dollars":"9"},"deadline":"in 5h","env":{"A":"b"}`), &g)
 	if g.ID != "sweep" || g.Members != 3 || g.AtOnce != 2 || g.Array.From != 3 || g.Array.Step != 4 || *g.Budget != money.Picos(9e12) {
 		t.Fatalf("it is shown as %+v", g)
 	}
@@ -52,6 +52,9 @@ func TestGroups_RunAnArrayWithItsIndexes(t *testing.T) {
 	w.must("GET", "/v1/jobs?group=sweep", nil, &list)
 	if len(list) != 2 || list[1].ID != "sweep.7" || *list[1].Index != 7 || list[1].Group != "sweep" {
 		t.Errorf("its members are %+v", list)
+	}
+	if len(list) > 0 && (g.Deadline == nil || list[0].Deadline == nil || !g.Deadline.Equal(*list[0].Deadline)) {
+		t.Errorf("its deadline is %v, its members' %v", g.Deadline, list[0].Deadline)
 	}
 	for _, id := range w.booting(2) {
 		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Minute)

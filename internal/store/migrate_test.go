@@ -2,10 +2,12 @@ package store
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -75,5 +77,61 @@ func TestMigrate_CopiesTheDatabaseFirst(t *testing.T) {
 	if s, err := Open(dir); err == nil { // this program does not know that schema
 		_ = s.Close()
 		t.Error("a newer schema was opened")
+	}
+}
+
+// An upgrade that changes the schema can be taken back: the older program refuses the newer database, and opens the copy
+// from before the migration once it stands in its place, with every event up to the upgrade.
+func TestMigrate_RollsBackToTheCopy(t *testing.T) {
+	dir := fast.Dir(t)
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := Record{Seq: 1, Tenant: "default", Kind: "tick", Event: []byte(`{"n":1}`)}
+	if err := s.Append(t.Context(), []Record{record}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, databaseName)
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := schemas("sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := fstest.MapFS{"next.sql": {Data: []byte("ALTER TABLE meta ADD COLUMN next TEXT")}}
+	if _, err := migrate(t.Context(), db, path, texts, append(files, "next.sql")); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "use a newer program") {
+		t.Fatalf("the older program opens the newer database: %v", err)
+	}
+	for _, old := range []string{path, path + "-wal", path + "-shm", filepath.Join(dir, viewName)} {
+		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(fmt.Sprintf("%s.schema-%d", path, Schema("sqlite")), path); err != nil {
+		t.Fatal(err)
+	}
+	s, err = Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	got, err := s.Records(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 || string(got[0].Event) != `{"n":1}` {
+		t.Errorf("the log is %+v", got)
 	}
 }

@@ -52,6 +52,7 @@ type App struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Data     string // data folder
+	Server   string // name of the login to use; "" for the one without a name
 	JSON     bool
 	Now      func() time.Time
 	Version  string

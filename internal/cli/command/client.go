@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -47,7 +48,7 @@ func (a *App) Open(ctx context.Context) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", a.Data, err)
 	}
-	if c, err := Far(dir); c != nil || err != nil {
+	if c, err := a.Far(dir); c != nil || err != nil {
 		return c, err
 	}
 	token, err := os.ReadFile(filepath.Join(dir, server.TokenName))
@@ -89,13 +90,14 @@ func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
 	}
 	log := filepath.Join(a.Data, server.LogName)
 	why, before := "the server did not start within 20 s: see "+log, sizeOf(log)
+	var ended <-chan error
 	// Another server takes over, or one must be started.
 	if _, err := os.Stat(filepath.Join(a.Data, server.ElsewhereName)); err == nil {
 		why = "no server of this folder answered within 20 s, and its log lies in PostgreSQL: start scrimp serve --db"
-	} else if err := a.spawn(market); err != nil {
+	} else if ended, err = a.spawn(market); err != nil {
 		return nil, err
 	}
-	return a.begun(ctx, log, before, why)
+	return a.begun(ctx, log, before, why, ended)
 }
 
 // answer returns the server's description. It retries a busy server of this folder for a quarter of a minute, because a
@@ -140,15 +142,20 @@ func (a *App) handOver(ctx context.Context, c *Client, pid int) error {
 }
 
 // begun waits for a starting server and returns its client. If the server does not start, the error is its last
-// complaint in the log after the byte before, or why.
-func (a *App) begun(ctx context.Context, log string, before int64, why string) (*Client, error) {
-	said := time.Time{}
+// complaint in the log after the byte before, or how its process ended, or why. ended gives the end of the process.
+func (a *App) begun(ctx context.Context, log string, before int64, why string, ended <-chan error) (*Client, error) {
+	said, end := time.Time{}, ""
 	for begun := a.Now(); ; {
 		c, err := a.Open(ctx)
 		if err == nil {
 			return c, nil
 		}
-		complains := complaint(log, before)
+		select {
+		case err := <-ended:
+			end = fmt.Sprintf("its process ended (%v) and wrote no error to %s", cmp.Or(err, errExited), log)
+		default:
+		}
+		complains := cmp.Or(complaint(log, before), end)
 		if complains != "" && said.IsZero() {
 			said = a.Now()
 		}
@@ -163,6 +170,9 @@ func (a *App) begun(ctx context.Context, log string, before int64, why string) (
 		}
 	}
 }
+
+// errExited describes a process that ended without an error.
+var errExited = errors.New("exit status 0")
 
 // sizeOf returns a file's size in bytes, or 0 if it does not exist.
 func sizeOf(file string) int64 {
@@ -186,23 +196,23 @@ func complaint(log string, from int64) (said string) {
 	return said
 }
 
-// spawn starts a server in its own session.
-func (a *App) spawn(market string) error {
+// spawn starts a server in its own session. ended gives how its process ends, if that is before this one.
+func (a *App) spawn(market string) (ended <-chan error, err error) {
 	dir, err := filepath.Abs(a.Data)
 	if err != nil {
-		return fmt.Errorf("data folder %s: %w", a.Data, err)
+		return nil, fmt.Errorf("data folder %s: %w", a.Data, err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make data folder: %w: give another with --data", err)
+		return nil, fmt.Errorf("make data folder: %w: give another with --data", err)
 	}
 	log, err := os.OpenFile(filepath.Join(dir, server.LogName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("open the server's log: %w", err)
+		return nil, fmt.Errorf("open the server's log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
 	exe, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	args := []string{"server", "run", "--data", dir}
 	if market != "" {
@@ -215,10 +225,11 @@ func (a *App) spawn(market string) error {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the server: %w", err)
+		return nil, fmt.Errorf("start the server: %w", err)
 	}
-	go func() { _ = cmd.Wait() }() // ends with either process; reaps a server that exits first
-	return nil
+	end := make(chan error, 1)
+	go func() { end <- cmd.Wait() }() // ends with either process; reaps a server that exits first
+	return end, nil
 }
 
 // Gone waits until the process has ended, at most for patience. A zombie counts as ended.

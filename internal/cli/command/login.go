@@ -9,12 +9,48 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	api "scrimp/client"
 )
 
-// LoginName is the file of the data folder that names the server of all commands.
+// LoginName is the file of the data folder that names the server of all commands. A login with a name has a file of its
+// own: login-NAME.json.
 const LoginName = "login.json"
+
+// OwnServer is the value of --server for the data folder's own server, where somebody is logged in to another.
+const OwnServer = "local"
+
+var serverName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// LoginFile returns the file of the login with the name, or of the one without a name.
+func LoginFile(dir, name string) (string, error) {
+	switch {
+	case name == "":
+		return filepath.Join(dir, LoginName), nil
+	case name == OwnServer || !serverName.MatchString(name):
+		return "", fmt.Errorf("%q names no server: use up to 63 small letters, digits and hyphens, such as prod, and not %s",
+			name, OwnServer)
+	}
+	return filepath.Join(dir, "login-"+name+".json"), nil
+}
+
+// logins returns the names of the logins that have one.
+func logins(dir string) (names []string) {
+	files, _ := filepath.Glob(filepath.Join(dir, "login-*.json")) // the pattern is valid
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "login-"), ".json"))
+	}
+	return names
+}
+
+// CompleteServer completes the names of logins.
+func (a *App) CompleteServer(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return append(logins(a.Data), OwnServer), cobra.ShellCompDirectiveNoFileComp
+}
 
 // Login is the contents of that file.
 type Login struct {
@@ -23,9 +59,21 @@ type Login struct {
 	CA     string `json:"ca,omitempty"` // PEM certificates to trust besides the system's
 }
 
-// Far returns a client of the server that the user logged in to, or nil.
-func Far(dir string) (*Client, error) {
-	text, err := os.ReadFile(filepath.Join(dir, LoginName))
+// Far returns a client of the server that the user logged in to and that --server selects, or nil for the data folder's
+// own.
+func (a *App) Far(dir string) (*Client, error) {
+	if a.Server == OwnServer {
+		return nil, nil
+	}
+	file, err := LoginFile(dir, a.Server)
+	if err != nil {
+		return nil, fmt.Errorf("--server %w", err)
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) && a.Server != "" {
+		return nil, fmt.Errorf("--server %s: nobody is logged in to it: scrimp login URL --as %s (logins: %s)", a.Server,
+			a.Server, strings.Join(append(logins(dir), OwnServer), ", "))
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -34,7 +82,7 @@ func Far(dir string) (*Client, error) {
 		err = json.Unmarshal(text, &l)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w: scrimp login writes it anew", filepath.Join(dir, LoginName), err)
+		return nil, fmt.Errorf("read %s: %w: scrimp login writes it anew", file, err)
 	}
 	return l.Client(dir)
 }

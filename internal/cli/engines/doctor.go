@@ -137,7 +137,7 @@ func (a *app) checks(ctx context.Context) []show.Check {
 			checks = append(checks, retention(v))
 		}
 	}
-	if away, err := command.Far(a.Data); err != nil {
+	if away, err := a.Far(a.Data); err != nil {
 		checks = append(checks, show.Check{Name: "login", Text: err.Error()})
 	} else {
 		found := jobfile.Found(ctx, "", away != nil)

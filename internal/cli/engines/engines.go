@@ -195,7 +195,7 @@ func unknownKind(kind string) error {
 
 // owns refuses if the server, and therefore its engines, are on another machine.
 func (a *app) owns() error {
-	if away, err := command.Far(a.Data); err != nil || away != nil {
+	if away, err := a.Far(a.Data); err != nil || away != nil {
 		return errors.Join(err, errors.New("the engines are set where the server is: run this there"))
 	}
 	return nil

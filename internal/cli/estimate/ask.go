@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,8 +85,8 @@ func (f *estimateFlags) counts(q *estimate.Request) (err error) {
 // tuning reads the training method: recomputation, tuned weights and their format.
 func (f *estimateFlags) tuning(q *estimate.Request) error {
 	var ok bool
-	if q.Keep, ok = map[string]estimate.Recompute{"none": estimate.KeepAll, "selective": estimate.KeepSome,
-		"full": estimate.KeepEnds}[f.checkpointing]; !ok {
+	if q.Keep, ok = map[string]estimate.Recompute{"": estimate.KeepAll, "none": estimate.KeepAll,
+		"selective": estimate.KeepSome, "full": estimate.KeepEnds}[f.checkpointing]; !ok {
 		return fmt.Errorf("--checkpointing %q is not one of none, selective, full", f.checkpointing)
 	}
 	switch {
@@ -94,12 +95,19 @@ func (f *estimateFlags) tuning(q *estimate.Request) error {
 	case f.lora:
 		q.Tuning = shape.LoRA
 	case f.qlora:
-		q.Tuning = shape.QLoRA
+		f.trainQLoRA(q)
 	}
 	if !slices.Contains(formats, strings.ToLower(f.precision)) {
 		return fmt.Errorf("--precision %q is not one of %s", f.precision, strings.Join(formats, ", "))
 	}
 	return nil
+}
+
+// trainQLoRA sets QLoRA, with activation checkpointing unless --checkpointing says otherwise.
+func (f *estimateFlags) trainQLoRA(q *estimate.Request) {
+	if q.Tuning = shape.QLoRA; f.checkpointing == "" {
+		q.Keep = estimate.KeepEnds
+	}
 }
 
 // accelerator parses --gpu: a name with an optional count. A name that is sold in several forms selects all of them.
@@ -109,6 +117,10 @@ func (f *estimateFlags) accelerator(q *estimate.Request, chips estimate.Chips) (
 		if q.Count, err = strconv.ParseFloat(count, 64); err != nil || q.Count < 1 || q.Count > 1e6 {
 			return fmt.Errorf("--gpu %q: %q is not a number of accelerators", f.gpu, count)
 		}
+	}
+	if q.Count == 1 && q.Zero > 0 {
+		return fmt.Errorf("--zero %d: one accelerator has nobody to share with: leave it out, or give --gpu %s:2", q.Zero,
+			cmp.Or(name, "KIND"))
 	}
 	if name == "" {
 		return nil

@@ -53,7 +53,8 @@ func (f *estimateFlags) add(cmd *cobra.Command) {
 		"two that fits)")
 	s.Float64Var(&f.global, "global", 0, "`samples` a step over all accelerators (default: micro × accumulate × replicas)")
 	s.Float64Var(&f.gather, "accumulate", 1, "micro-batches whose gradients are summed to a step")
-	s.StringVar(&f.checkpointing, "checkpointing", "none", "activation checkpointing: none, selective, full")
+	s.StringVar(&f.checkpointing, "checkpointing", "", "activation checkpointing: none, selective, full "+
+		"(default: none; full with --qlora, as PEFT does)")
 	s.IntVar(&f.zero, "zero", 0, "ZeRO `stage`: 1 shares out the optimiser, 2 gradients too, 3 weights too (as FSDP does)")
 	s.BoolVar(&f.lora, "lora", false, "train small matrices beside frozen 16 bit weights (default: train all of them)")
 	s.BoolVar(&f.qlora, "qlora", false, "train small matrices beside frozen 4 bit weights (default: train all of them)")
@@ -207,7 +208,7 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Request, f estimateFlags,
 			a.Printf("%s", sizing.NoOption(q.Model.Name, f.gpu, a.Place()))
 			a.help(e, q, f)
 		case list[0].Cost != nil:
-			a.Printf("%s", sizing.Knobs(knobs(e, q, f.kinds, list[0].Cost.Value), a.Place()))
+			a.Printf("%s", sizing.Knobs(f.knobs(e, q, list[0].Cost.Value), a.Place()))
 		}
 		if runs > 0 && len(list) > 0 {
 			a.Printf("\n%s", sizing.Text(whole(list[0]), a.Place()))
@@ -244,7 +245,7 @@ func (a *app) one(e *estimate.Estimator, q estimate.Request, f estimateFlags,
 
 // help prints the flags that would make a run fit.
 func (a *app) help(e *estimate.Estimator, q estimate.Request, f estimateFlags) {
-	list := knobs(e, q, f.kinds, 0)
+	list := f.knobs(e, q, 0)
 	if len(list) == 0 && q.Model.Text() {
 		a.Printf("%s", sizing.Unheld(f.counted, a.Place()))
 		return

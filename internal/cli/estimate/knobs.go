@@ -54,12 +54,11 @@ type knob struct {
 func share(x *estimate.Request)     { x.Zero = 3 }
 func recompute(x *estimate.Request) { x.Keep = estimate.KeepEnds }
 func lora(x *estimate.Request)      { x.Tuning = shape.LoRA }
-func qlora(x *estimate.Request)     { x.Tuning = shape.QLoRA }
 
 // knobs returns the flags that would make a transformer fit, or cost less than least dollars (0 for any cost), each
 // with its cheapest option. For LoRA and QLoRA it proposes the first variant that works: alone, with recomputed
 // activations, and also with sharded weights.
-func knobs(e *estimate.Estimator, q estimate.Request, kinds []string, least float64) []sizing.Knob {
+func (f *estimateFlags) knobs(e *estimate.Estimator, q estimate.Request, least float64) []sizing.Knob {
 	if !q.Model.Text() {
 		return nil
 	}
@@ -69,7 +68,7 @@ func knobs(e *estimate.Estimator, q estimate.Request, kinds []string, least floa
 			if !k.on {
 				continue
 			}
-			if o, ok := turned(e, q, kinds, k, least); ok {
+			if o, ok := turned(e, q, f.kinds, k, least); ok {
 				list = append(list, sizing.Knob{Flag: k.flag, Option: o})
 				return
 			}
@@ -84,7 +83,7 @@ func knobs(e *estimate.Estimator, q estimate.Request, kinds []string, least floa
 		flag string
 		on   bool
 		set  func(*estimate.Request)
-	}{{"--lora", q.Tuning == shape.Full, lora}, {"--qlora", q.Tuning != shape.QLoRA, qlora}} {
+	}{{"--lora", q.Tuning == shape.Full, lora}, {"--qlora", q.Tuning != shape.QLoRA, f.trainQLoRA}} {
 		with := func(more func(*estimate.Request)) func(*estimate.Request) {
 			return func(x *estimate.Request) { t.set(x); more(x) }
 		}
@@ -106,5 +105,6 @@ func turned(e *estimate.Estimator, q estimate.Request, kinds []string, k knob, l
 	} else if found, err := options(e, x, kinds); err == nil && len(found) > 0 { // an invalid run is no proposal
 		o, ok = found[0], true
 	}
+	ok = ok && (x.Zero == q.Zero || o.Count > 1) // one accelerator has nobody to share with
 	return o, ok && (least == 0 || o.Cost != nil && o.Cost.Value <= 0.98*least)
 }

@@ -37,9 +37,11 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
 }
 
-// Load reads the job file for the given use, or makes a job from the command after --.
+// Load reads the job file for the given use, or makes a job from the command after --. A deadline without a zone is in
+// the zone of this machine's user.
 func Load(use spec.Use, args []string, dash int, f Flags, now time.Time) (j spec.Job, folder string,
 	notes []spec.Note, err error) {
+	now = now.In(time.Local)
 	settings := append(f.Terms.settings(), f.Fields...)
 	if dash >= 0 {
 		folder = "."

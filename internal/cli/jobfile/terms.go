@@ -18,7 +18,7 @@ func (f *Flags) AddTerms(cmd *cobra.Command) {
 	t, flags := &f.Terms, cmd.Flags()
 	const asFile = " (default: as the job file says)"
 	flags.StringVar(&t.name, "name", "", "call the job by this `name`"+asFile)
-	flags.StringVar(&t.deadline, "deadline", "", "be done by this `time`, as \"in 6h\" or 2026-12-01T18:00:00Z, or none"+
+	flags.StringVar(&t.deadline, "deadline", "", "be done by this `time`, as 6h or \"2026-12-01 18:00\", or none"+
 		asFile)
 	flags.StringVar(&t.budget, "budget", "", "cost at most this `amount`, as '$25.00', or none"+asFile)
 	flags.StringVar(&t.gpu, "gpu", "", "`kind` and count of accelerators, as H100, A100:8 or any:2"+asFile)

@@ -158,7 +158,7 @@ func (a *app) explainCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a.Printf("%s", planning.Explain(list, j.Currency, a.Place()))
+				a.Printf("%s%s", planning.Clock(j.Speed), planning.Explain(list, j.Currency, a.Place()))
 				if len(list) == 0 && j.Detail != "" {
 					a.Printf("It %s.\n", j.Detail)
 				}

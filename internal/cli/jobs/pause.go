@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ func (a *app) pause(ctx context.Context, c *command.Client, job string, b api.Pa
 type termFlags struct{ deadline, budget, gpuHours, wallClock, priority string }
 
 func (f *termFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.deadline, "deadline", "", "be done by this `time`, as \"in 6h\" or 2026-12-01T18:00:00Z, "+
+	cmd.Flags().StringVar(&f.deadline, "deadline", "", "be done by this `time`, as 6h or \"2026-12-01 18:00\", "+
 		"or none (default: as it is)")
 	cmd.Flags().StringVar(&f.budget, "budget", "", "cost at most this `amount` in all, as $25.00, or none (default: as "+
 		"it is)")
@@ -74,6 +75,10 @@ func (f *termFlags) changes() (c api.Changes) {
 		if v.text != "" {
 			*v.to = &v.text
 		}
+	}
+	if c.Deadline != nil {
+		local := spec.LocalDeadline(*c.Deadline, time.Local)
+		c.Deadline = &local
 	}
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,23 +145,28 @@ func LoadCatalog(a *command.App) (catalog.Catalog, []feed.Copy, error) {
 	return c, copies, nil
 }
 
-// Seen returns the hazards that the data folder's server has observed, by spot offer. It is empty if no server runs.
-func Seen(ctx context.Context, a *command.App) map[market.OfferID]policy.Hazard {
-	all := map[market.OfferID]policy.Hazard{}
+// Seen returns the hazards that the data folder's server has observed, by spot offer, and the providers that its
+// engines rent from. Both are empty if no server runs.
+func Seen(ctx context.Context, a *command.App) (all map[market.OfferID]policy.Hazard, providers []string) {
+	all, providers = map[market.OfferID]policy.Hazard{}, []string{}
 	c, err := a.Open(ctx)
 	if err != nil {
-		return all
+		return all, providers
 	}
 	var m api.Market
 	if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
 		a.Notef("note: what was seen of interruptions is left out: %v\n", err)
 	}
 	for _, l := range m.Offers {
+		if !slices.Contains(providers, l.Offer.Provider) {
+			providers = append(providers, l.Offer.Provider)
+		}
 		if l.Hazard.Served > 0 {
 			all[market.OfferID(l.Offer.ID)] = convert.To[policy.Hazard](l.Hazard)
 		}
 	}
-	return all
+	slices.Sort(providers)
+	return all, providers
 }
 
 func (a *app) offersCmd() *cobra.Command {
@@ -204,7 +210,7 @@ func (a *app) offersCmd() *cobra.Command {
 				return err
 			}
 			now := a.Now().UTC()
-			seen := Seen(cmd.Context(), a.App)
+			seen, _ := Seen(cmd.Context(), a.App)
 			if a.JSON {
 				for _, l := range list {
 					if err := a.Print(listing.OfferOf(l, seen[l.Offer.ID], now, limits)); err != nil {

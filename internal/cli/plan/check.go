@@ -56,7 +56,7 @@ func (a *app) checkCmd() *cobra.Command {
 			}
 			jobfile.Note(a.App, notes)
 			c := check.Case{Job: j, Now: now, Force: force, Texts: evidence.Programs(j, folder)}
-			away, err := command.Far(a.Data)
+			away, err := a.Far(a.Data)
 			if err != nil {
 				return err
 			}

@@ -75,7 +75,8 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 	if err != nil {
 		return err
 	}
-	q.Most, q.Hazards = most, offers.Seen(ctx, a.App)
+	q.Most = most
+	q.Hazards, v.Here = offers.Seen(ctx, a.App)
 	v.Answer = rank.Rank(q)
 	if v.Answer.Feasible {
 		v.Played = playPlan(j, q, v.Answer.Plans[0])
@@ -274,7 +275,11 @@ func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
 		if f := filters[variant]; f.Accelerator != "" && s.Accelerator != "" {
 			scale, how := scaled(f, s)
 			rate, source = rate*scale, source+how
-			if k := slower(f.Accelerator, s.Accelerator); k < 1 {
+			k, ok := accelerator.Share(f.Accelerator, s.Accelerator)
+			if !ok {
+				return rank.Estimate{}, false
+			}
+			if k < 1 {
 				rate, spread = rate*k, otherSpread
 				source += ", and by the dense rate of " + s.Accelerator
 			}
@@ -293,23 +298,4 @@ func scaled(f catalog.Filter, s rank.Shape) (factor float64, how string) {
 		return 1, ""
 	}
 	return n * math.Pow(0.985, math.Log2(n)), fmt.Sprintf(", scaled from %d to %d accelerators", f.Least, s.Each)
-}
-
-// slower returns the dense throughput of kind relative to the fastest accelerator that matches asked.
-func slower(asked, kind string) float64 {
-	best, own := 0.0, 0.0
-	for _, a := range accelerator.Accelerators() {
-		v, ok := a.Half()
-		if !ok || !accelerator.Matches(asked, a.Name) {
-			continue
-		}
-		best = max(best, v)
-		if a.Name == kind {
-			own = v
-		}
-	}
-	if own == 0 || best == 0 {
-		return 1
-	}
-	return own / best
 }

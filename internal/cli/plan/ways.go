@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/job/check"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/market/accelerator"
 )
 
 // way is a method of training that the estimator distinguishes.
@@ -69,12 +71,19 @@ func ways(j spec.Job, ask estimate.Request, texts []check.Text, now time.Time) [
 			"distillation: a student of half the size, if its quality does, from a teacher that is there",
 			func(x *estimate.Request) { x.Model = half(x.Model) })
 	}
-	if f := asks(j.Resources, j); f.Accelerator != "" {
-		f.Accelerator, f.Least, f.Most = "", 1, 0
-		wider := rank.Variant{Name: "any-accelerator", Recommendation: "any accelerator that holds it", Requirements: &f}
+	if f := asks(j.Resources, j); onGPU(f.Accelerator) { // a program for GPUs runs on no TPU
+		f.Accelerator, f.Least, f.Most = accelerator.AnyKind, 1, 0
+		wider := rank.Variant{Name: "any-accelerator", Recommendation: "any GPU that holds it", Requirements: &f}
 		l.list = append(l.list, way{wider, stated})
 	}
 	return l.list
+}
+
+// onGPU reports whether a request for accelerators is for GPUs.
+func onGPU(asked string) bool {
+	return slices.ContainsFunc(accelerator.Accelerators(), func(a accelerator.Accelerator) bool {
+		return accelerator.Matches(asked, a.Name) && accelerator.Matches(accelerator.AnyKind, a.Name)
+	})
 }
 
 // precisionOf sets the precision that the programs use, if the job states none.

@@ -2,6 +2,7 @@ package share
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,13 +23,15 @@ import (
 
 func (a *app) loginCmd() *cobra.Command {
 	var fromInput bool
-	var ca string
+	var ca, as string
 	cmd := &cobra.Command{Use: "login URL", Short: "Use a shared server", Args: command.Takes("URL"),
 		GroupID: command.GroupShare,
 		Long: "Keeps the address of a server and your token in the data folder, in a file that you alone can read: " +
 			"from then on every command works against that server. The token is asked for, or taken from the environment " +
-			"variable SCRIMP_TOKEN; an admin makes it with scrimp tokens new." + command.PlainExit,
-		Example: "  scrimp login https://scrimp.example.com\n  scrimp login http://127.0.0.1:7077 --token-stdin < token",
+			"variable SCRIMP_TOKEN; an admin makes it with scrimp tokens new. With --as the login gets a name, and " +
+			"only commands with --server NAME use it." + command.PlainExit,
+		Example: "  scrimp login https://scrimp.example.com\n  scrimp login http://127.0.0.1:7077 --token-stdin < token\n" +
+			"  scrimp login https://scrimp.example.com --as prod",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u, err := url.Parse(strings.TrimRight(args[0], "/"))
 			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -54,19 +57,25 @@ func (a *app) loginCmd() *cobra.Command {
 				}
 				l.CA = string(text)
 			}
-			return a.login(cmd.Context(), l)
+			return a.login(cmd.Context(), l, cmp.Or(as, a.Server))
 		}}
 	cmd.Flags().BoolVar(&fromInput, "token-stdin", false, "read the token from the input (default: ask for it)")
 	cmd.Flags().StringVar(&ca, "ca", "", "`file` of certificates in PEM to trust (default: the system's alone)")
+	cmd.Flags().StringVar(&as, "as", "", "`name` of this login, for --server (default: none, for all commands)")
+	_ = cmd.RegisterFlagCompletionFunc("as", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("ca", command.Files("pem", "crt"))
 	return cmd
 }
 
-// login stores a login after the server has accepted it.
-func (a *app) login(ctx context.Context, l command.Login) error {
+// login stores a login under a name, or without one, after the server has accepted it.
+func (a *app) login(ctx context.Context, l command.Login, name string) error {
 	dir, err := filepath.Abs(a.Data)
 	if err != nil {
 		return err
+	}
+	path, err := command.LoginFile(dir, name)
+	if err != nil {
+		return fmt.Errorf("--as %w", err)
 	}
 	c, err := l.Client(dir)
 	if err != nil {
@@ -83,7 +92,6 @@ func (a *app) login(ctx context.Context, l command.Login) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make data folder: %w: give another with --data", err)
 	}
-	path := filepath.Join(dir, command.LoginName)
 	_ = os.Remove(path) // the new file must not keep an old one's permissions
 	if err := os.WriteFile(path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("keep the token: %w", err)
@@ -101,7 +109,7 @@ func (a *app) logoutCmd() *cobra.Command {
 		Long: "Revokes the token at its server, if that answers, and forgets both. Commands work with the data folder's " +
 			"own server again." + command.PlainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := command.Far(a.Data)
+			c, err := a.Far(a.Data)
 			if c == nil && err == nil {
 				return errors.New("nobody is logged in: use scrimp login URL")
 			}
@@ -112,7 +120,11 @@ func (a *app) logoutCmd() *cobra.Command {
 					revoked = c.Do(cmd.Context(), http.MethodDelete, "/v1/tokens/"+me.Token, nil, nil) == nil
 				}
 			}
-			if err := os.Remove(filepath.Join(a.Data, command.LoginName)); err != nil {
+			file, err := command.LoginFile(a.Data, a.Server)
+			if err == nil {
+				err = os.Remove(file)
+			}
+			if err != nil {
 				return fmt.Errorf("forget the token: %w", err)
 			}
 			if a.JSON {

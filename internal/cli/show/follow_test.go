@@ -7,6 +7,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/lib/money"
 )
 
@@ -47,7 +48,13 @@ func TestJob_HasOneClock(t *testing.T) {
 	if line := show.Progress(api.Job{ID: "j", State: "queued", TimeLeft: new(-32.0), Currency: money.USD}, show.Place{}); !strings.Contains(line, "32s late") {
 		t.Error(line)
 	}
+	if text := planning.Clock(j.Speed); !strings.HasPrefix(text, "Market time, simulated clock, 120 × real time") {
+		t.Errorf("explain says %q of its times", text)
+	}
 	j.Speed = 1
+	if text := planning.Clock(j.Speed); text != "" {
+		t.Errorf("explain says %q of a real clock", text)
+	}
 	if text := show.Job(j, show.Place{}); strings.Contains(text, "clock") {
 		t.Errorf("a real clock is called simulated: %s", text)
 	}

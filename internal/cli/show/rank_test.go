@@ -29,7 +29,7 @@ func rankings(t *testing.T) map[string]planning.Ranking {
 		},
 	}
 	v := func(q rank.Request) planning.Ranking {
-		return planning.Ranking{Name: "bert", Work: "10h 00m, as the job states it", Assumed: []string{"5m 00s from a machine to the first step", "stated times hold to a factor of 1.2"}, Answer: rank.Rank(q)}
+		return planning.Ranking{Here: []string{"slurm"}, Name: "bert", Work: "10h 00m, as the job states it", Assumed: []string{"5m 00s from a machine to the first step", "stated times hold to a factor of 1.2"}, Answer: rank.Rank(q)}
 	}
 	all := map[string]planning.Ranking{"feasible": v(q)}
 	lived := all["feasible"]

@@ -77,6 +77,15 @@ func Sound(m spec.Model) error {
 	return err
 }
 
+// keepOf returns what the backward pass computes again. Programs that train QLoRA recompute activations unless they are
+// configured otherwise (prepare_model_for_kbit_training of PEFT).
+func keepOf(m spec.Model) estimate.Recompute {
+	if m.Checkpointing == "" && Tunings[m.Tuning] == shape.QLoRA {
+		return estimate.KeepEnds
+	}
+	return keeps[m.Checkpointing]
+}
+
 // Request builds the estimator's request for a job, without an accelerator.
 func Request(j spec.Job, trained shape.Model) estimate.Request {
 	j, _ = j.Divided(j.Launcher()) // a job with a contradiction was refused earlier
@@ -84,7 +93,7 @@ func Request(j spec.Job, trained shape.Model) estimate.Request {
 	q := estimate.Request{
 		Model: trained, Precision: m.Precision, Micro: float64(m.Batch), Seq: float64(m.Sequence),
 		Tuning: Tunings[m.Tuning],
-		Zero:   launcher.Stage(m.Sharding), TP: float64(m.Tensor), PP: float64(m.Pipeline), Keep: keeps[m.Checkpointing],
+		Zero:   launcher.Stage(m.Sharding), TP: float64(m.Tensor), PP: float64(m.Pipeline), Keep: keepOf(m),
 		Features: float64(m.Features),
 		Tokens:   float64(j.Work.Tokens), Rows: float64(j.Work.Samples), Epochs: j.Work.Epochs, Program: Source(j.Name),
 	}

@@ -17,7 +17,9 @@ const tenth = 1.2815515655446004
 
 // course is the expected progress of a run of a shape and variant on one kind of capacity.
 type course struct {
-	hours, sigma  float64 // median, and standard deviation of its logarithm
+	hours         float64 // median
+	start         float64 // part of hours before the first step, which no estimate of the speed changes
+	sigma         float64 // standard deviation of the logarithm of hours without start
 	held          float64 // part of hours with a machine, which is paid
 	work          float64 // hours of an uninterrupted run, median
 	chance        float64 // probability of meeting the deadline; meaningless without one
@@ -82,7 +84,7 @@ func (r *ranking) row(s Shape) *row {
 		c.estimate, c.ok, c.spot = e, true, map[time.Duration]*course{}
 		c.sigma = min(widest, math.Log(e.Rate.High/e.Rate.Low)/(2*tenth))
 		hours := c.hours + r.Start.Hours()
-		c.onDemand = r.close(course{hours: hours, held: hours, work: c.hours, sigma: c.sigma})
+		c.onDemand = r.close(course{hours: hours, start: r.Start.Hours(), held: hours, work: c.hours, sigma: c.sigma})
 	}
 	return w
 }
@@ -122,7 +124,8 @@ func (r *ranking) spotCourse(c *cell, between time.Duration) course {
 		save := max(r.Save, time.Second)
 		l.interval = policy.Interval(save, between)
 		tau := l.interval.Hours()
-		l.held = r.Start.Hours() + float64(c.hours/tau*m*math.Exp(s/m)*(math.Exp((tau+save.Hours())/m)-1))
+		l.start = r.Start.Hours()
+		l.held = l.start + float64(c.hours/tau*m*math.Exp(s/m)*(math.Exp((tau+save.Hours())/m)-1))
 		if l.held > mostLost*c.hours {
 			l.why = InterruptedTooOften
 			return l
@@ -142,17 +145,23 @@ func (r *ranking) spotCourse(c *cell, between time.Duration) course {
 		variance = float64(lost*lost) + float64(l.interruptions*2*g*g)
 	}
 	l.hours = l.held + float64(l.interruptions*g)
-	l.sigma = math.Sqrt(float64(c.sigma*c.sigma) + math.Log1p(variance/float64(l.hours*l.hours)))
+	varies := l.hours - l.start
+	l.sigma = math.Sqrt(float64(c.sigma*c.sigma) + math.Log1p(variance/float64(varies*varies)))
 	return r.close(l)
 }
 
-// close adds the interval and the probability of meeting the deadline. It assumes that the logarithm of the time is
-// normally distributed.
+// after returns the hours of a run that is slower by z standard deviations.
+func (l *course) after(z float64) float64 {
+	return l.start + float64((l.hours-l.start)*math.Exp(float64(z*l.sigma)))
+}
+
+// close adds the interval and the probability of meeting the deadline. It assumes that the logarithm of the time after
+// the start is normally distributed.
 func (r *ranking) close(l course) course {
-	l.low, l.high = l.hours*math.Exp(-tenth*l.sigma), l.hours*math.Exp(tenth*l.sigma)
+	l.low, l.high = l.after(-tenth), l.after(tenth)
 	l.chance = 1
 	if d := r.Deadline.Hours(); d > 0 {
-		l.chance = within(d, l.hours, l.sigma)
+		l.chance = within(d-l.start, l.hours-l.start, l.sigma)
 	}
 	return l
 }
@@ -276,16 +285,17 @@ func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.List
 	p.Cost, p.Hours = Range{paid(v.low), paid(v.hours), paid(v.high)}, Range{v.low, v.hours, v.high}
 	if d := r.Deadline.Hours(); d > 0 {
 		p.timed, p.chance = true, v.chance
-		need := c.hours + r.Start.Hours() + r.Resume.Hours()
+		starts := r.Start.Hours() + r.Resume.Hours()
+		need := c.hours + starts
 		chance := 0.0
 		if over != nil && v.chance < 1 && need < d {
-			chance = within(d, need, c.sigma)
+			chance = within(d-starts, c.hours, c.sigma)
 		}
 		if chance > v.chance && chance >= r.Promise {
 			p.Fallback, p.chance = over.Offer.ID, chance
 			dear := over.Quote.Rate.Float() * n           // an hour on-demand
 			at := func(z float64) (cost, hours float64) { // for a run slower by z deviations
-				t, h := need*math.Exp(z*c.sigma), v.hours*math.Exp(z*v.sigma)
+				t, h := starts+float64(c.hours*math.Exp(z*c.sigma)), v.after(z)
 				switch {
 				case h <= d:
 					return paid(h), h

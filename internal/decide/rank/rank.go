@@ -41,14 +41,16 @@ const (
 	// its price is paid for one or three years whether used or not, which no plan of one job buys
 	NeedsCommitment Reason = "needs_commitment"
 	ManagedPlatform Reason = "managed_platform" // no engine runs jobs there; its price is only for comparison
-	OtherMachine    Reason = "other_machine"    // does not meet the job's requirements
-	NotAllowed      Reason = "not_allowed"      // a change to the job that is only proposed
+	// the same machine is for sale as plain spot, which ends after no fixed time and costs no more
+	SameAsSpot   Reason = "same_as_spot"
+	OtherMachine Reason = "other_machine" // does not meet the job's requirements
+	NotAllowed   Reason = "not_allowed"   // a change to the job that is only proposed
 )
 
 // Reasons lists all reasons, the nearest to feasible first.
 var Reasons = []Reason{CostsMore, OverBudget, TooSlow, InterruptedTooOften, OutlivesMachine, DoesNotFit,
 	NoPrecision, InferenceOnly, NoEstimate, OverPrice, WrongPlace, WrongKind, NeedsCommitment, ManagedPlatform,
-	OtherCurrency, Unpriced, OtherMachine, NotAllowed}
+	SameAsSpot, OtherCurrency, Unpriced, OtherMachine, NotAllowed}
 
 // Range is a value with the interval that contains it in four of five cases.
 type Range struct {
@@ -201,6 +203,7 @@ type ranking struct {
 	z        float64 // quantile of the promise
 	rows     map[Shape]*row
 	onDemand map[Shape]*catalog.Listing // cheapest that is not spot
+	spot     map[place]money.Rate       // plain spot that ends after no fixed time
 	answer   Answer
 	all      []Plan // the best option of each offer that the job allows
 	relaxed  map[string]Plan
@@ -222,7 +225,7 @@ func Rank(q Request) Answer {
 		q.Currency = money.USD
 	}
 	r := &ranking{Request: q, z: quantile(q.Promise), all: make([]Plan, 0, len(q.Offers)), rows: map[Shape]*row{},
-		onDemand: map[Shape]*catalog.Listing{}, relaxed: map[string]Plan{}}
+		onDemand: map[Shape]*catalog.Listing{}, spot: map[place]money.Rate{}, relaxed: map[string]Plan{}}
 	r.answer = Answer{Counts: map[Reason]int{}, Promise: q.Promise, Currency: q.Currency, Plans: []Plan{},
 		Rejected: []Rejection{}, Recommendations: []Recommendation{}, Nearest: []Nearest{}}
 	r.fallbacks()
@@ -253,12 +256,17 @@ func (s Shape) alike() Shape {
 	return s
 }
 
-// fallbacks finds the cheapest on-demand offer of each shape that the job allows.
+// fallbacks finds the cheapest on-demand offer of each shape that the job allows, and the plain spot offers.
 func (r *ranking) fallbacks() {
 	needs := r.Requirements
 	needs.Capacity = nil
 	for i := range r.Offers {
 		l := &r.Offers[i]
+		if o := &l.Offer; o.Capacity == market.Spot && l.Plain() && o.MaxLifetime <= 0 && l.Quote.Priced {
+			if old, ok := r.spot[placeOf(o)]; !ok || l.Quote.Rate < old {
+				r.spot[placeOf(o)] = l.Quote.Rate
+			}
+		}
 		if l.Offer.Capacity == market.Spot || !l.Plain() || l.Offer.MaxLifetime > 0 || !l.Quote.Priced ||
 			l.Offer.Currency != r.Currency || !needs.Takes(*l) {
 			continue
@@ -350,6 +358,8 @@ func (r *ranking) allows(needs *catalog.Filter, l *catalog.Listing) Reason {
 		return Unpriced
 	case l.Offer.Currency != r.Currency:
 		return OtherCurrency
+	case takes && r.sameAsSpot(l):
+		return SameAsSpot
 	case takes:
 		return ""
 	}

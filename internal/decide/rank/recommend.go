@@ -2,7 +2,6 @@ package rank
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"scrimp/internal/market"
@@ -92,7 +91,7 @@ func (r *ranking) recommendations() []Recommendation {
 
 // needs returns the shortest deadline in hours that keeps the promise with a plan.
 func (r *ranking) needs(p *Plan) float64 {
-	return p.course.hours * math.Exp(r.z*p.course.sigma)
+	return p.course.after(r.z)
 }
 
 // Nearest is the smallest change of a requirement that makes it feasible.

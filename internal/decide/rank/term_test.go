@@ -63,7 +63,7 @@ func TestLife_EndsTheMachineForCertain(t *testing.T) {
 	l := sold("gpu", 1, market.Spot, "1")
 	l.Offer.MaxLifetime = 24 * time.Hour
 	free := sold("gpu", 1, market.Spot, "1")
-	free.Offer.ID += "/free"
+	free.Offer.ID, free.Offer.Machine = free.Offer.ID+"/free", "free"
 	hazards := map[market.OfferID]policy.Hazard{}
 	seen := policy.Hazard{Lost: 50_000, Served: 50_000 * 30 * time.Hour}
 	hazards[l.Offer.ID], hazards[free.Offer.ID] = seen, seen
@@ -106,6 +106,40 @@ func TestLife_BoundsWorkWithoutCheckpoints(t *testing.T) {
 		}
 		if c.capacity == market.OnDemand && c.saves && a.Plans[0].Interruptions < 1 {
 			t.Errorf("%v interruptions of a machine that ends", a.Plans[0].Interruptions)
+		}
+	}
+}
+
+// Google Cloud sells each spot machine twice: as spot, and as preemptible, which ends after a day. The second is no plan
+// of its own unless it costs less.
+func TestRank_PreemptibleTwinOfSpotIsNotRanked(t *testing.T) {
+	for _, c := range []struct {
+		price string
+		plans int
+	}{{"1.00", 1}, {"1.10", 1}, {"0.90", 2}} {
+		spot, twin := sold("gpu", 1, market.Spot, "1.00"), sold("gpu", 1, market.Spot, c.price)
+		twin.Term, twin.Offer.MaxLifetime = catalog.Preemptible, 24*time.Hour
+		twin.Offer.ID += "/preemptible"
+		a := rank.Rank(rank.Request{Offers: []catalog.Listing{twin, spot}, Work: 3600, Now: now, Checkpoints: true,
+			Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(2)})})
+		if len(a.Plans) != c.plans || a.Counts[rank.SameAsSpot] != 2-c.plans {
+			t.Errorf("at %s: %d plans, %+v", c.price, len(a.Plans), a.Counts)
+		}
+	}
+}
+
+// No run ends before its machine has started, however wide the estimate: both ends of the time contain the start.
+func TestRank_TimeContainsTheStart(t *testing.T) {
+	start := 5 * time.Minute
+	for _, capacity := range []market.Capacity{market.OnDemand, market.Spot} {
+		a := rank.Rank(rank.Request{Offers: []catalog.Listing{sold("gpu", 1, capacity, "1")}, Work: 3600, Now: now,
+			Checkpoints: true, Start: start, Estimate: takes(map[string]rank.Range{"gpu": {Low: 0.02, Value: 0.04, High: 0.08}})})
+		h := a.Plans[0].Hours
+		if h.Low <= start.Hours() || capacity == market.OnDemand && !near(h.Low, start.Hours()+0.02, 1e-9) {
+			t.Errorf("%s: done in %v h to %v h, where the start takes %v", capacity, h.Low, h.High, start)
+		}
+		if capacity == market.OnDemand && !near(h.High, start.Hours()+0.08, 1e-9) {
+			t.Errorf("on-demand: done in at most %v h, want the start and 0.08 h", h.High)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"scrimp/internal/job/foreign/node"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market"
 )
@@ -26,7 +25,6 @@ var dstackLost = map[string]string{
 	"repos":               "a repository is not cloned: clone it, and name the folder",
 	"volumes":             "volumes are not mounted; checkpoints and outputs are kept without one",
 	"backends":            "offers are chosen by price and zone, whatever the cloud",
-	"instance_types":      "machines are chosen by what they have, not by name",
 	"fleets":              "scrimp rents a machine for each attempt",
 	"reservation":         "reservations are not named in a job file",
 	"creation_policy":     "scrimp rents a machine for each attempt",
@@ -39,7 +37,7 @@ var dstackLost = map[string]string{
 }
 
 func (d *draft) dstack(root *yaml.Node) error {
-	kind := node.Find(root, "type")
+	kind := find(root, "type")
 	if kind == nil || kind.Value != "task" {
 		said := "nothing"
 		if kind != nil {
@@ -48,7 +46,7 @@ func (d *draft) dstack(root *yaml.Node) error {
 		return fmt.Errorf("its type is %s, and only a task is a job that comes to an end", said)
 	}
 	var t dstackTask
-	node.Each(root, func(key, v *yaml.Node) {
+	each(root, func(key, v *yaml.Node) {
 		if read := dstackFields[key.Value]; read != nil {
 			read(d, &t, key, v)
 			return
@@ -62,7 +60,7 @@ func (d *draft) dstack(root *yaml.Node) error {
 	if t.bash && d.command != "" {
 		d.command, d.script = "", d.command
 	}
-	d.aliases(root, "DSTACK")
+	d.provide(root, "DSTACK", dstackSets)
 	return nil
 }
 
@@ -93,10 +91,20 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	"env":         func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.variables(v, "env", "${{") },
 	"working_dir": func(_ *draft, t *dstackTask, _, v *yaml.Node) { t.cd = "cd " + quote(v.Value) + "\n" },
 	"nodes":       func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.onNodes(v.Value) },
-	"resources":   func(d *draft, _ *dstackTask, _, v *yaml.Node) { node.Each(v, d.dstackResource) },
+	"resources":   func(d *draft, _ *dstackTask, _, v *yaml.Node) { each(v, d.dstackResource) },
 	"spot_policy": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
 		if v.Value == string(market.Spot) || v.Value == string(market.OnDemand) {
-			node.Set(d.resources, "capacity", node.Flow(node.List(node.Text(v.Value))))
+			set(d.resources, "capacity", flow(list(text(v.Value))))
+		}
+	},
+	"instance_types": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
+		for _, name := range values(v) {
+			c := choice{resources: object()}
+			if !machineType(c.resources, name) {
+				d.lose(key, key.Value, "the catalogue does not know "+name+": give cpu, memory and gpu")
+				continue
+			}
+			d.choices = append(d.choices, c)
 		}
 	},
 	"regions":            dstackZones,
@@ -105,7 +113,7 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	"max_duration":       func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.wallClock = d.span(key, v) },
 	"stop_duration":      func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.grace = d.span(key, v) },
 	"utilization_policy": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
-		if window := node.Find(v, "time_window"); window != nil {
+		if window := find(v, "time_window"); window != nil {
 			d.idle = d.span(key, window)
 			d.lose(key, key.Value, "idle looks at the whole machine, not at the share of its accelerators")
 		}
@@ -116,17 +124,17 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	"retry":        func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.dstackRetry(key, v) },
 	"retry_policy": func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.dstackRetry(key, v) },
 	"tags": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
-		node.Each(v, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
+		each(v, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
 	},
 }
 
 func dstackZones(d *draft, _ *dstackTask, _, v *yaml.Node) {
-	node.Set(d.resources, "zones", node.Flow(node.List(node.Texts(node.Values(v))...)))
+	set(d.resources, "zones", flow(list(texts(values(v))...)))
 }
 
 // chain joins the commands; each failure ends the job.
 func chain(v *yaml.Node) string {
-	lines := node.Values(v)
+	lines := values(v)
 	if len(lines) > 1 {
 		return "set -e\n" + strings.Join(lines, "\n")
 	}
@@ -139,6 +147,14 @@ func quote(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func values(v *yaml.Node) []string {
+	var list []string
+	for _, item := range items(v) {
+		list = append(list, strings.TrimRight(item.Value, "\n"))
+	}
+	return list
 }
 
 // span parses a dstack duration: 2h, 1d, 1w, or seconds without a unit; off means none.
@@ -169,10 +185,10 @@ func (d *draft) dstackResource(key, v *yaml.Node) {
 		count := v.Value
 		if v.Kind == yaml.MappingNode {
 			count = "1.."
-			if n := node.Find(v, "count"); n != nil {
+			if n := find(v, "count"); n != nil {
 				count = n.Value
 			}
-			if arch := node.Find(v, "arch"); arch != nil {
+			if arch := find(v, "arch"); arch != nil {
 				d.lose(key, field+".arch", "machines are not chosen by architecture")
 			}
 		}
@@ -212,14 +228,14 @@ func (d *draft) ranged(to, s, least string, unit func(string) string) {
 	low, high = strings.TrimSpace(low), strings.TrimSpace(high)
 	switch {
 	case !isRange:
-		node.Set(d.resources, to, node.Text(unit(low)))
+		set(d.resources, to, text(unit(low)))
 	case low == "" && high == "":
 	case low == "":
-		node.Set(d.resources, to, node.Text(least+".."+unit(high)))
+		set(d.resources, to, text(least+".."+unit(high)))
 	case high == "":
-		node.Set(d.resources, to, node.Text(unit(low)+"+"))
+		set(d.resources, to, text(unit(low)+"+"))
 	default:
-		node.Set(d.resources, to, node.Text(unit(low)+".."+unit(high)))
+		set(d.resources, to, text(unit(low)+".."+unit(high)))
 	}
 }
 
@@ -234,11 +250,11 @@ func (d *draft) dstackRetry(key, v *yaml.Node) {
 	if v.Kind == yaml.ScalarNode {
 		return // a job always continues after an interruption
 	}
-	node.Each(v, func(k, value *yaml.Node) {
+	each(v, func(k, value *yaml.Node) {
 		field := key.Value + "." + k.Value
 		switch k.Value {
 		case "on_events":
-			for _, e := range node.Values(value) {
+			for _, e := range values(value) {
 				if e == "error" {
 					d.lose(k, field, "scrimp tries only listed exit statuses again: give retry.codes, such as [1]")
 				}

@@ -13,7 +13,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"scrimp/internal/job/foreign/node"
 	"scrimp/internal/job/spec"
 )
 
@@ -80,7 +79,7 @@ func (d *draft) read(base, text string) (System, error) {
 		return "", err
 	}
 	has := func(keys ...string) bool {
-		return slices.ContainsFunc(keys, func(k string) bool { return node.Find(root, k) != nil })
+		return slices.ContainsFunc(keys, func(k string) bool { return find(root, k) != nil })
 	}
 	switch {
 	case has("command"):
@@ -115,7 +114,7 @@ func mapping(text string) (*yaml.Node, error) {
 	switch {
 	case len(docs) == 0:
 		return nil, errors.New("it is empty")
-	case len(docs) > 1 && len(docs[0].Content) == 2 && node.Find(docs[0], "name") != nil, len(docs) > 2:
+	case len(docs) > 1 && len(docs[0].Content) == 2 && find(docs[0], "name") != nil, len(docs) > 2:
 		return nil, errors.New("it is a pipeline of several tasks: convert each by itself, from a file of its own")
 	case len(docs) > 1:
 		return nil, errors.New("it holds several documents: keep one a file")
@@ -134,7 +133,7 @@ func Detect(text string) (System, bool) {
 		return "", false
 	}
 	has := func(keys ...string) bool {
-		return slices.ContainsFunc(keys, func(k string) bool { return node.Find(root, k) != nil })
+		return slices.ContainsFunc(keys, func(k string) bool { return find(root, k) != nil })
 	}
 	switch {
 	case has("command", "args"):

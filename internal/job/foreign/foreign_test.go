@@ -23,7 +23,7 @@ func TestConvert(t *testing.T) {
 	}
 	count := 0
 	for _, file := range files {
-		if strings.HasSuffix(file, ".golden") {
+		if strings.HasSuffix(file, ".golden") || filepath.Ext(file) == "" {
 			continue
 		}
 		count++
@@ -37,12 +37,6 @@ func TestConvert(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden.Check(t, filepath.Base(file)+".golden", string(r.YAML))
-			if system, other := foreign.Detect(string(text)); !other || system != r.System {
-				t.Errorf("it is detected as %q, and it is of %s", system, r.System)
-			}
-			if system, other := foreign.Detect(string(r.YAML)); other {
-				t.Errorf("the job file that it becomes is detected as %s", system)
-			}
 			type asks struct{ Accelerator string }
 			var j struct {
 				Resources asks
@@ -169,5 +163,5 @@ func ExampleConvert() {
 	}
 	// Output:
 	// Slurm exec ./train
-	// line 2: `--partition`: offers are chosen by price and deadline; zones and capacity narrow them
+	// line 2: `--partition`: offers are chosen by what they have, by price and by deadline; zones and capacity narrow them
 }

@@ -7,7 +7,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"scrimp/internal/job/foreign/node"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market"
 )
@@ -22,18 +21,18 @@ var skyLost = map[string]string{
 }
 
 var skyResourceLost = map[string]string{
-	"instance_type":    "machines are chosen by what they have, not by name: give cpus, memory and accelerator",
+	"instance_type":    "the catalogue does not know it: give cpus, memory and accelerator",
 	"image_id":         "machines boot their engine's own system; only a container image is named, docker:IMAGE",
 	"ports":            "no port is opened",
 	"autostop":         "machines are always given back; see idle",
 	"disk_tier":        "disks are not chosen by speed",
 	"network_tier":     "networks are not chosen",
-	"accelerator_args": "it is for TPUs, which no market of this release sells",
+	"accelerator_args": "it is for TPUs, whose software is what the image has",
 	"local_disk":       "disks are not chosen by kind",
 }
 
 func (d *draft) skypilot(root *yaml.Node) error {
-	node.Each(root, func(key, v *yaml.Node) {
+	each(root, func(key, v *yaml.Node) {
 		switch k := key.Value; k {
 		case "name":
 			d.name = spec.Label(v.Value)
@@ -52,7 +51,7 @@ func (d *draft) skypilot(root *yaml.Node) error {
 		case "envs":
 			d.variables(v, "envs", "")
 		case "secrets":
-			node.Each(v, func(name, value *yaml.Node) {
+			each(v, func(name, value *yaml.Node) {
 				d.secrets = append(d.secrets, name.Value)
 				if value.Value != "" && value.Tag != "!!null" {
 					d.lose(name, "secrets."+name.Value, "a job file holds no secret's value: export it in the shell that submits")
@@ -61,12 +60,12 @@ func (d *draft) skypilot(root *yaml.Node) error {
 		case "resources":
 			d.skyResources(v)
 		case "file_mounts":
-			node.Each(v, d.skyMount)
+			each(v, d.skyMount)
 		default:
 			d.lose(key, k, why(skyLost[k]))
 		}
 	})
-	d.aliases(root, "SKYPILOT")
+	d.provide(root, "SKYPILOT", skySets)
 	return nil
 }
 
@@ -110,21 +109,21 @@ func (d *draft) variables(v *yaml.Node, field, reference string) {
 		}
 	}
 	if v.Kind == yaml.SequenceNode {
-		for _, item := range node.Items(v) {
+		for _, item := range items(v) {
 			name, value, given := strings.Cut(item.Value, "=")
 			add(item, name, value, given)
 		}
 		return
 	}
-	node.Each(v, func(name, value *yaml.Node) { add(name, name.Value, value.Value, value.Tag != "!!null") })
+	each(v, func(name, value *yaml.Node) { add(name, name.Value, value.Value, value.Tag != "!!null") })
 }
 
 func (d *draft) skyMount(target, source *yaml.Node) {
 	field := "file_mounts." + target.Value
 	from, store := source, ""
 	if source.Kind == yaml.MappingNode {
-		from = node.Find(source, "source")
-		if s := node.Find(source, "store"); s != nil {
+		from = find(source, "source")
+		if s := find(source, "store"); s != nil {
 			store = s.Value
 		}
 		if from == nil {
@@ -134,7 +133,7 @@ func (d *draft) skyMount(target, source *yaml.Node) {
 		}
 	}
 	if strings.Contains(from.Value, "://") {
-		d.data = append(d.data, node.Object(node.Text("url"), node.Text(from.Value)))
+		d.data = append(d.data, object(text("url"), text(from.Value)))
 		d.lose(target, field, "nothing is mounted at "+target.Value+": the program reads "+from.Value+
 			" itself; data keeps the URL")
 		return
@@ -144,7 +143,7 @@ func (d *draft) skyMount(target, source *yaml.Node) {
 
 func (d *draft) skyResources(v *yaml.Node) {
 	var alternatives, ordered *yaml.Node
-	node.Each(v, func(key, value *yaml.Node) {
+	each(v, func(key, value *yaml.Node) {
 		switch key.Value {
 		case "any_of":
 			alternatives = value
@@ -155,19 +154,19 @@ func (d *draft) skyResources(v *yaml.Node) {
 		case "max_hourly_cost":
 			d.maxPrice = value.Value
 		case "labels":
-			node.Each(value, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
+			each(value, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
 		default:
 			d.skyResource(d.resources, &d.kinds, key, value, "resources.")
 		}
 	})
-	if node.Find(v, "use_spot") == nil {
+	if find(v, "use_spot") == nil && d.remarks["resources"] == "" {
 		d.remarks["resources"] = "SkyPilot takes on-demand where use_spot is not set; without capacity scrimp takes " +
 			"what is cheapest and in time."
 	}
 	d.ordered = d.ordered || ordered != nil
-	for _, item := range append(node.Items(alternatives), node.Items(ordered)...) {
-		c := choice{resources: node.Object()}
-		node.Each(item, func(key, value *yaml.Node) { d.skyResource(c.resources, &c.kinds, key, value, "resources.any_of.") })
+	for _, item := range append(items(alternatives), items(ordered)...) {
+		c := choice{resources: object()}
+		each(item, func(key, value *yaml.Node) { d.skyResource(c.resources, &c.kinds, key, value, "resources.any_of.") })
 		if len(c.resources.Content)+len(c.kinds) > 0 {
 			d.choices = append(d.choices, c)
 		}
@@ -186,9 +185,19 @@ func skyPlace(infra string) (string, bool) {
 func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, prefix string) {
 	switch k := key.Value; k {
 	case "cpus":
-		node.Set(r, "cpus", node.Text(v.Value))
+		set(r, "cpus", text(v.Value))
 	case "memory":
-		node.Set(r, "memory", node.Text(gib(v.Value)))
+		if strings.HasSuffix(v.Value, "x") {
+			d.lose(key, prefix+k, "memory is not given by processor: give it in GiB, such as 32GiB+")
+			return
+		}
+		set(r, "memory", text(gib(v.Value)))
+	case "instance_type":
+		if !machineType(r, v.Value) {
+			d.lose(key, prefix+k, why(skyResourceLost[k]))
+			return
+		}
+		d.remarks["resources"] = "What a " + v.Value + " has: scrimp takes any machine that has it."
 	case "disk_size":
 		d.lose(key, prefix+k, noDisk)
 	case "use_spot":
@@ -196,9 +205,9 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 		if v.Value == "true" {
 			capacity = string(market.Spot)
 		}
-		node.Set(r, "capacity", node.Flow(node.List(node.Text(capacity))))
+		set(r, "capacity", flow(list(text(capacity))))
 	case "region", "zone":
-		node.Set(r, "zones", node.Flow(node.List(node.Text(v.Value))))
+		set(r, "zones", flow(list(text(v.Value))))
 	case "cloud":
 		d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
 	case "infra":
@@ -207,7 +216,7 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 			d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
 			return
 		}
-		node.Set(r, "zones", node.Flow(node.List(node.Text(place))))
+		set(r, "zones", flow(list(text(place))))
 	case "image_id":
 		image, docker := strings.CutPrefix(v.Value, "docker:")
 		if !docker || prefix != "resources." || !d.inImage(image) {
@@ -224,20 +233,30 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 // of preference.
 func (d *draft) skyAccelerators(r *yaml.Node, kinds *[]string, v *yaml.Node) {
 	var all []string
-	node.Each(v, func(name, count *yaml.Node) {
+	each(v, func(name, count *yaml.Node) {
 		s := name.Value
+		if slice, ok := tpu(s); ok {
+			all = append(all, slice)
+			return
+		}
 		if count.Value != "" && count.Tag != "!!null" {
 			s += ":" + count.Value
 		}
 		all = append(all, s)
 	})
-	for _, item := range node.Items(v) {
-		if item.Kind == yaml.ScalarNode {
+	for _, item := range items(v) {
+		if item.Kind != yaml.ScalarNode {
+			continue
+		}
+		slice, _, _ := strings.Cut(item.Value, ":")
+		if of, ok := tpu(slice); ok {
+			all = append(all, of)
+		} else {
 			all = append(all, item.Value)
 		}
 	}
 	if len(all) == 1 {
-		node.Set(r, "accelerator", node.Text(all[0]))
+		set(r, "accelerator", text(all[0]))
 		return
 	}
 	*kinds, d.ordered = all, d.ordered || v.Kind == yaml.SequenceNode
@@ -250,22 +269,22 @@ func (d *draft) skyRecovery(key, v *yaml.Node) {
 		}
 		return
 	}
-	d.retry = node.Object()
-	node.Each(v, func(k, value *yaml.Node) {
+	d.retry = object()
+	each(v, func(k, value *yaml.Node) {
 		switch k.Value {
 		case "max_restarts_on_errors":
 			if value.Value != "0" {
-				node.Set(d.retry, "max", node.Text(value.Value))
+				set(d.retry, "max", text(value.Value))
 			}
 			d.lose(k, "resources.job_recovery."+k.Value,
 				"scrimp tries only listed exit statuses again: give retry.codes, such as [1]")
 		case "recover_on_exit_codes":
-			node.Set(d.retry, "codes", node.Flow(node.List(node.Items(value)...)))
+			set(d.retry, "codes", flow(list(items(value)...)))
 		default:
 			d.lose(k, "resources.job_recovery."+k.Value, "where to go on after an interruption is decided by price and deadline")
 		}
 	})
-	if node.Find(d.retry, "codes") != nil {
+	if find(d.retry, "codes") != nil {
 		for i, l := range d.lost { // the listed statuses are the retried ones
 			if l.Field == "resources.job_recovery.max_restarts_on_errors" {
 				d.lost = append(d.lost[:i], d.lost[i+1:]...)

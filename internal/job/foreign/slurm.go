@@ -2,7 +2,9 @@ package foreign
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,9 +25,12 @@ var slurmSet = []string{
 	"SLURM_LOCALID", "SLURM_JOB_NODELIST", "SLURM_GPUS_ON_NODE",
 }
 
+// slurmArray lists the variables of members of an array, which scrimp sets too.
+var slurmArray = []string{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN",
+	"SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_STEP"}
+
 // slurmLost explains the options of sbatch that scrimp does not have, by long name.
 var slurmLost = map[string]string{
-	"partition":           "offers are chosen by price and deadline; zones and capacity narrow them",
 	"qos":                 "see priority",
 	"priority":            "see priority: critical, normal or low",
 	"nice":                "see priority: critical, normal or low",
@@ -34,12 +39,10 @@ var slurmLost = map[string]string{
 	"open-mode":           "the output of all attempts is kept as one: scrimp logs",
 	"mail-type":           "see notify, which is a webhook",
 	"mail-user":           "see notify, which is a webhook",
-	"array":               "one job file is one job: submit one for each index, with --env",
 	"dependency":          "jobs do not wait for jobs",
 	"begin":               "jobs start when they are submitted and affordable",
 	"deadline":            "it has no time zone: give deadline, such as in 24h",
 	"time-min":            "the budget of time is one number",
-	"constraint":          "machines are chosen by what they have, not by features",
 	"nodelist":            "machines are rented, not named",
 	"exclude":             "machines are rented, not named",
 	"exclusive":           "a rented machine is the job's own",
@@ -73,7 +76,13 @@ type sbatch struct {
 	nodes, tasks, perNode, cpus int
 	memory, perCPU              int64 // MiB per node, and per processor
 	gpu, gpuKind                string
-	gpusInAll                   bool
+	gpusInAll, gpusByTask       bool
+	perGPU                      int64 // MiB per accelerator
+	cpusPerGPU                  int
+	hint                        string // words of the partition and of features, which may name an accelerator
+	array                       string
+	nodesAt                     *yaml.Node
+	launched                    bool // the script starts its program with srun
 }
 
 func (d *draft) slurm(base, whole string) error {
@@ -96,12 +105,22 @@ func (d *draft) slurm(base, whole string) error {
 			if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "#") {
 				directives = false
 			}
-			body = append(body, d.line(at, line))
+			body = append(body, d.line(at, line, &s))
 		}
 	}
+	d.onMachines(&s)
 	d.machine(&s)
 	d.shell(shell, base, strings.Trim(strings.Join(body, "\n"), "\n"))
-	d.aliases(&yaml.Node{Line: 1}, "SLURM", slurmSet...)
+	have := slurmSet
+	if s.array != "" {
+		have = slices.Concat(slurmSet, slurmArray)
+	}
+	sets := maps.Clone(slurmSets)
+	sets["SLURM_CPUS_PER_TASK"] = strconv.Itoa(s.cpus)
+	d.provide(&yaml.Node{Line: 1}, "SLURM", sets, have...)
+	if strings.Contains(d.command+d.script, "scontrol show hostname") {
+		d.before("scontrol() { echo \"$SCRIMP_NODE_ADDRESSES\" | tr , '\\n'; } # the machines' addresses")
+	}
 	return nil
 }
 
@@ -134,7 +153,8 @@ func (d *draft) shell(shell, base, script string) {
 }
 
 // line removes from a script line what only a Slurm cluster has.
-func (d *draft) line(at *yaml.Node, line string) string {
+func (d *draft) line(at *yaml.Node, line string, s *sbatch) string {
+	line = headAddress.ReplaceAllString(line, "$$MASTER_ADDR")
 	words := strings.Fields(line)
 	if len(words) == 0 {
 		return line
@@ -143,11 +163,8 @@ func (d *draft) line(at *yaml.Node, line string) string {
 	switch first := words[0]; first {
 	case "srun":
 		rest, options := withoutOptions(strings.TrimSpace(strings.TrimSpace(line)[len("srun"):]))
-		what := "srun"
-		if options != "" {
-			what += " " + options
-		}
-		d.lose(at, what, "the command runs once on the machine; torchrun starts one process for each accelerator")
+		s.launched = true
+		d.launch(at, options, s)
 		return indent + rest
 	case "module", "ml", "spack":
 		d.lose(at, strings.TrimSpace(line), "a rented machine has no modules: put what the program needs into setup")
@@ -157,6 +174,47 @@ func (d *draft) line(at *yaml.Node, line string) string {
 			"there is no Slurm on a rented machine; an exit with status 75 asks for another attempt")
 	}
 	return line
+}
+
+var (
+	oneTask    = regexp.MustCompile(`(--ntasks[= ]|-n ?|--ntasks-per-node[= ])1\b`)
+	imageOfRun = regexp.MustCompile(`--container-image[= ](\S+)`)
+)
+
+// launch takes what the options of srun say: the image, and how many tasks a machine has.
+func (d *draft) launch(at *yaml.Node, options string, s *sbatch) {
+	if m := imageOfRun.FindStringSubmatch(options); m != nil {
+		d.container(given{at, "--container-image", m[1]})
+	}
+	perNode := max(1, s.perNode, (s.tasks+s.nodes-1)/s.nodes)
+	if perNode > 1 && !oneTask.MatchString(options) {
+		d.lose(at, strings.TrimSpace("srun "+options), fmt.Sprintf("srun starts %d tasks on a machine, and scrimp runs the "+
+			"command once: torchrun starts one process for each accelerator", perNode))
+	}
+}
+
+// container sets the image of pyxis: a path of a registry, where # may stand for the first /.
+func (d *draft) container(o given) {
+	image := strings.Trim(o.value, `"'`)
+	if !d.inImage(strings.Replace(strings.TrimPrefix(image, "docker://"), "#", "/", 1)) {
+		d.lose(o.at, o.field, o.value+" is no reference to an image of a registry")
+	}
+}
+
+// headAddress matches how scripts find the first machine: $(srun --nodes=1 -w "$head" hostname --ip-address).
+var headAddress = regexp.MustCompile(`\$\(\s*srun\b[^)]*\bhostname\b[^)]*\)`)
+
+// onMachines sets the number of machines if srun starts the program on each of them. Otherwise the script runs on the
+// first one alone, and the number is lost.
+func (d *draft) onMachines(s *sbatch) {
+	switch {
+	case s.nodesAt == nil:
+	case s.launched:
+		d.onNodes(strconv.Itoa(s.nodes))
+		d.remarks["nodes"] = "The whole script runs on each machine, not only what srun starts."
+	default:
+		d.lose(s.nodesAt, "--nodes", onEach)
+	}
 }
 
 // withoutOptions splits the leading options from a command.
@@ -219,7 +277,7 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 	"job-name": func(d *draft, _ *sbatch, o given) { d.name = spec.Label(o.value) },
 	"nodes": func(d *draft, s *sbatch, o given) {
 		if d.number(o, &s.nodes); s.nodes > 1 {
-			d.lose(o.at, o.field, onEach)
+			s.nodesAt = o.at
 		}
 	},
 	"ntasks":          func(d *draft, s *sbatch, o given) { d.number(o, &s.tasks) },
@@ -227,17 +285,22 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 	"cpus-per-task":   func(d *draft, s *sbatch, o given) { d.number(o, &s.cpus) },
 	"mem":             func(d *draft, s *sbatch, o given) { s.memory = d.mebibytes(o.at, o.field, o.value) },
 	"mem-per-cpu":     func(d *draft, s *sbatch, o given) { s.perCPU = d.mebibytes(o.at, o.field, o.value) },
-	"container-image": func(d *draft, _ *sbatch, o given) {
-		if !d.inImage(strings.Replace(strings.TrimPrefix(o.value, "docker://"), "#", "/", 1)) {
-			d.lose(o.at, o.field, o.value+" is no reference to an image of a registry")
-		}
-	},
+	"container-image": func(d *draft, _ *sbatch, o given) { d.container(o) },
 	"tmp": func(d *draft, _ *sbatch, o given) {
 		d.lose(o.at, o.field, noDisk)
 	},
 	"gres":          func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },
 	"gpus":          func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },
 	"gpus-per-node": func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },
+	"gpus-per-task": func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },
+	"mem-per-gpu":   func(d *draft, s *sbatch, o given) { s.perGPU = d.mebibytes(o.at, o.field, o.value) },
+	"cpus-per-gpu":  func(d *draft, s *sbatch, o given) { d.number(o, &s.cpusPerGPU) },
+	"partition":     hinted,
+	"constraint":    hinted,
+	"array": func(d *draft, s *sbatch, o given) {
+		s.array = o.value
+		d.lose(o.at, o.field, "an array is a flag of the run: scrimp run job.yaml --array "+o.value)
+	},
 	"time": func(d *draft, _ *sbatch, o given) {
 		if span, ok := slurmTime(o.value); !ok {
 			d.lose(o.at, o.field, fmt.Sprintf("%q is not a time limit", o.value))
@@ -254,6 +317,13 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 	"wckey":   func(d *draft, _ *sbatch, o given) { d.project = o.value },
 	"export":  func(d *draft, _ *sbatch, o given) { d.export(o) },
 	"requeue": func(*draft, *sbatch, given) {}, // always
+}
+
+// hinted keeps the words of a partition or of features, which name an accelerator at many sites.
+func hinted(d *draft, s *sbatch, o given) {
+	if s.hint += " " + o.value; named(o.value) == "" {
+		d.lose(o.at, o.field, "offers are chosen by what they have, by price and by deadline; zones and capacity narrow them")
+	}
 }
 
 // number parses a count into to; --nodes=2-4 gives 2.

@@ -1,13 +1,12 @@
 package foreign
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
-
-	"scrimp/internal/job/foreign/node"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -47,9 +46,11 @@ func mib(n int64) string {
 
 // gpus parses gpu:a100:4, a100:4 and 4.
 func (d *draft) gpus(at *yaml.Node, field, value string, s *sbatch) {
-	if strings.Contains(value, ",") {
-		d.lose(at, field, "only the first kind of "+value+" is kept")
-		value, _, _ = strings.Cut(value, ",")
+	if first, rest, several := strings.Cut(value, ","); several {
+		if strings.Contains(rest, "gpu") || field != "--gres" {
+			d.lose(at, field, "only the first kind of "+value+" is kept")
+		}
+		value = first
 	}
 	value, isGPU := strings.CutPrefix(value, "gpu")
 	if field == "--gres" && !isGPU {
@@ -64,13 +65,19 @@ func (d *draft) gpus(at *yaml.Node, field, value string, s *sbatch) {
 	if count == "" {
 		count = "1"
 	}
-	s.gpu, s.gpusInAll = count, field == "--gpus"
-	if kind == "" {
-		d.lose(at, field, "the kind of accelerator is not said: give accelerator, such as "+join("H100", count))
-		return
+	s.gpu, s.gpusInAll, s.gpusByTask = count, field == "--gpus", field == "--gpus-per-task"
+	if part := migSlice.FindString(kind); part != "" {
+		d.lose(at, field, "scrimp rents whole accelerators, not parts such as "+strings.Trim(part, "_-"))
+		kind = strings.TrimSuffix(kind, part)
 	}
-	s.gpuKind = strings.ToUpper(kind)
+	kind = strings.ReplaceAll(strings.ToLower(kind), "rtx_", "rtx")
+	if s.gpuKind = named(kind); s.gpuKind == "" {
+		s.gpuKind = strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(kind, "nvidia_"), "_", "-"))
+	}
 }
+
+// migSlice matches the part of an accelerator at the end of a name: a100_3g.20gb, 1g.5gb.
+var migSlice = regexp.MustCompile(`(?i)[_-]?[0-9]g\.[0-9]+gb$`)
 
 // machine converts the totals to the requirements on one machine.
 func (d *draft) machine(s *sbatch) {
@@ -78,24 +85,47 @@ func (d *draft) machine(s *sbatch) {
 	if s.perNode == 0 && s.tasks > 0 {
 		perNode = (s.tasks + s.nodes - 1) / s.nodes
 	}
-	cpus := int64(perNode) * int64(s.cpus)
+	gpus := s.accelerators(perNode)
+	cpus := max(int64(perNode)*int64(s.cpus), int64(s.cpusPerGPU)*gpus)
 	if cpus > 1 || s.cpus > 1 {
-		node.Set(d.resources, "cpus", node.Text(fmt.Sprintf("%d+", cpus)))
+		set(d.resources, "cpus", text(fmt.Sprintf("%d+", cpus)))
 	}
 	memory := s.memory
 	if memory == 0 && s.perCPU > 0 && s.perCPU < (1<<40)/cpus {
 		memory = s.perCPU * cpus
 	}
+	if memory == 0 && gpus > 0 {
+		memory = s.perGPU * gpus
+	}
 	if memory > 0 {
-		node.Set(d.resources, "memory", node.Text(mib(memory)+"+"))
+		set(d.resources, "memory", text(mib(memory)+"+"))
 	}
-	if s.gpuKind != "" {
-		count, err := strconv.Atoi(s.gpu)
-		if err == nil && s.gpusInAll {
-			count = (count + s.nodes - 1) / s.nodes
-		}
-		node.Set(d.resources, "accelerator", node.Text(join(s.gpuKind, strconv.Itoa(max(1, count)))))
+	if gpus == 0 {
+		return
 	}
+	switch count, kind := strconv.FormatInt(gpus, 10), cmp.Or(s.gpuKind, named(s.hint)); kind {
+	case "":
+		d.anyGPU(count)
+	default:
+		set(d.resources, "accelerator", text(join(kind, count)))
+	}
+}
+
+// accelerators returns the number of accelerators of a machine.
+func (s *sbatch) accelerators(tasks int) int64 {
+	if s.gpu == "" {
+		return 0
+	}
+	count, err := strconv.Atoi(s.gpu)
+	switch {
+	case err != nil || count > 1<<20:
+		return 1
+	case s.gpusInAll:
+		count = (count + s.nodes - 1) / s.nodes
+	case s.gpusByTask:
+		count *= min(tasks, 1<<20)
+	}
+	return int64(count)
 }
 
 // slurmTime parses minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes and

@@ -187,11 +187,8 @@ func (c *checker) variable(field, name string) {
 
 func (c *checker) limits(now time.Time) {
 	j := c.j
-	if d := j.Deadline; !d.IsZero() {
-		at := d.Resolve(now).UTC()
-		c.wrong(!at.After(now), "deadline", "has passed already ("+at.Format(time.RFC3339)+")",
-			"give a later one, or a span such as in 6h")
-		c.wrong(!quantity.AllowsTime(at, now), "deadline", "is more than ten years away", "give an earlier one")
+	if !j.Deadline.IsZero() {
+		c.deadline(j.Deadline, now)
 	}
 	if m := j.Checkpoint.MoveCost; m != nil {
 		c.wrong(m.Sign() < 0, "checkpoint.move_cost", "is below zero", "leave it out where a move costs nothing")
@@ -235,6 +232,18 @@ func (c *checker) window(now time.Time) {
 		c.wrong(open == 0 && d.Resolve(now).After(now), "window", "never opens before the deadline",
 			"give a later deadline, or other hours")
 	}
+}
+
+// deadline checks when the job must be done.
+func (c *checker) deadline(d Deadline, now time.Time) {
+	if d.Zoneless {
+		c.wrong(true, "deadline", "names no time zone", "write 2026-12-01T18:00:00Z, with Z for UTC or the zone as +01:00")
+		return
+	}
+	at := d.Resolve(now).UTC()
+	c.wrong(!at.After(now), "deadline", "has passed already ("+at.Format(time.RFC3339)+")",
+		"give a later one, or a span such as in 6h")
+	c.wrong(!quantity.AllowsTime(at, now), "deadline", "is more than ten years away", "give an earlier one")
 }
 
 func (c *checker) alternatives() {

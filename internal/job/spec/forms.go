@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -15,46 +14,6 @@ import (
 
 // Duration is a duration such as 1h30m or 2d.
 type Duration time.Duration
-
-// ParseDuration parses a duration with its unit; d is a day of 24 hours and comes first: 2d, 1d12h, 1.5d. Negative
-// durations are errors.
-func ParseDuration(s string) (time.Duration, error) {
-	s = strings.TrimSpace(s)
-	bad := fmt.Errorf("%q is not a span with its unit, such as 90s, 1h30m or 2d", s)
-	if strings.ContainsAny(s, "+-") {
-		return 0, bad
-	}
-	days, rest, ok := strings.Cut(s, "d")
-	if !ok {
-		days, rest = "", s
-	}
-	var sum time.Duration
-	if days != "" {
-		hours, err := time.ParseDuration(days + "h")
-		if err != nil || strings.Trim(days, "0123456789.") != "" {
-			return 0, bad
-		}
-		if hours > math.MaxInt64/24 {
-			return 0, fmt.Errorf("%q is longer than 290 years", s)
-		}
-		sum = 24 * hours
-	} else if ok {
-		return 0, bad
-	}
-	if rest != "" {
-		more, err := time.ParseDuration(rest)
-		if err != nil || rest == "0" {
-			return 0, bad
-		}
-		if sum > math.MaxInt64-more {
-			return 0, fmt.Errorf("%q is longer than 290 years", s)
-		}
-		sum += more
-	} else if !ok {
-		return 0, bad
-	}
-	return sum, nil
-}
 
 // MarshalText formats the duration.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
@@ -167,49 +126,6 @@ func bounds(s string, parse func(string) (int64, error)) (low, high int64, err e
 		return 0, 0, errReversed
 	}
 	return low, high, nil
-}
-
-// Deadline is a time, or a duration after the submission. Resolve converts both to a time.
-type Deadline struct {
-	At time.Time
-	In time.Duration
-}
-
-// IsZero reports whether there is no deadline.
-func (d Deadline) IsZero() bool { return d.At.IsZero() && d.In == 0 }
-
-// Resolve returns the time for a submission at now, in market time.
-func (d Deadline) Resolve(now time.Time) time.Time {
-	if d.In > 0 {
-		return now.Add(d.In)
-	}
-	return d.At
-}
-
-// UnmarshalText parses "in 6h" or an RFC 3339 time.
-func (d *Deadline) UnmarshalText(b []byte) error {
-	if span, ok := strings.CutPrefix(string(b), "in "); ok {
-		v, err := ParseDuration(span)
-		if err == nil && v <= 0 {
-			err = fmt.Errorf("%q has passed already", b)
-		}
-		*d = Deadline{In: v}
-		return err
-	}
-	t, err := time.Parse(time.RFC3339, string(b))
-	if t = t.UTC(); err != nil || t.IsZero() || t.Year() < 1 || t.Year() > 9999 {
-		return fmt.Errorf("%q is neither a time with its zone such as 2026-12-01T18:00:00Z nor a span such as in 6h", b)
-	}
-	*d = Deadline{At: t}
-	return nil
-}
-
-// MarshalText writes the form that UnmarshalText parses.
-func (d Deadline) MarshalText() ([]byte, error) {
-	if d.In > 0 {
-		return fmt.Appendf(nil, "in %v", d.In), nil
-	}
-	return []byte(d.At.Format(time.RFC3339Nano)), nil
 }
 
 // ParseAmount parses an amount of money: 4, 4.00 or $4.00.

@@ -83,8 +83,8 @@ var meanings = map[string]meaning{
 		"again from nothing."},
 	"Job.progress": {doc: "How an unmodified program shows its progress. One value is the pattern."},
 	"Job.priority": {doc: "Critical jobs go first and never run on spot; low ones go last."},
-	"Job.deadline": {doc: "When it must be done: a time with its zone, or a span from the " +
-		"submission on."},
+	"Job.deadline": {doc: "When it must be done: a span from the submission on, or a time. A time " +
+		"without a zone is in your computer's zone; the API refuses it."},
 	"Job.window": {doc: "Hours of the day in which it may run, UTC unless an offset follows. When they end it saves and " +
 		"gives its machine back, and goes on when they begin again. The deadline counts these hours only. A job that saves " +
 		"nothing starts only where it can finish.", unranked: true},
@@ -102,7 +102,8 @@ var meanings = map[string]meaning{
 		"for GPUs all of them are at 0 %, whatever the processors do; of another, and where nobody knows of the GPUs, the " +
 		"program uses less than 0.05 cores. Of a session neither is in use, nothing is typed, no kernel is busy and no " +
 		"forwarded port has a connection."},
-	"Job.notify": {doc: "Webhook: URL that gets a POST with id, job, state and why when the job is over, " +
+	"Job.notify": {doc: "Webhook: URL that gets a POST with id, job, state and why when the job is over (an incoming " +
+		"webhook of Slack, Google Chat, Teams, or Discord's with /slack at its end, gets a line of text), " +
 		"again until it is accepted; the id stays. $NAME of secrets is filled in, so that a token need not stand here."},
 	"Job.compat": {doc: "System whose variables the program reads besides scrimp's own. Slurm's and torchrun's are " +
 		"set for every job (docs/agent.md).",
@@ -168,7 +169,7 @@ var meanings = map[string]meaning{
 		"Times pipeline_parallel it must divide the accelerators."},
 	"Model.pipeline_parallel": {doc: "Into how many stages the layers are cut; likewise, in SCRIMP_PIPELINE_PARALLEL."},
 	"Model.activation_checkpointing": {doc: "What of the forward pass is computed again; likewise, in " +
-		"SCRIMP_ACTIVATION_CHECKPOINTING."},
+		"SCRIMP_ACTIVATION_CHECKPOINTING. Estimates assume full for qlora unless set, as PEFT does."},
 
 	"Work.steps": {doc: "Optimiser steps, or boosted trees; K, M, B and T are read as thousand to trillion."},
 	"Work.epochs": {doc: "Passes over the data, for plan --catalog and check. A run goes by steps or time, or by " +

@@ -62,7 +62,8 @@ const (
 )
 
 // Parse parses a job file for the use u. name is the default name of the job; if it is empty, the default is the
-// program's name. now is the market time, for the deadline. Parse returns all errors together as Problems, including
+// program's name. now is the market time, for the deadline; its location is the zone of a deadline that names none, and
+// time.UTC refuses such a deadline. Parse returns all errors together as Problems, including
 // fields that u does not honour. Settings replace fields of the file.
 func Parse(u Use, file string, text []byte, name string, now time.Time, settings ...Setting) (Job, []Note, error) {
 	r := reader{file: path.Base(file), at: map[string]place{}}
@@ -85,6 +86,7 @@ func parse(u Use, r reader, root *yaml.Node, name string, now time.Time, setting
 		}
 		j.Name = Label(name)
 	}
+	j.Deadline = j.Deadline.Local(now.Location())
 	r.judge(j, u, now, settings)
 	if len(r.problems) > 0 {
 		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })

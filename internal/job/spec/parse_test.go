@@ -122,8 +122,8 @@ func TestProblems(t *testing.T) {
 			[]string{"job.yaml:2: `deadline` has passed already (2026-03-01T11:59:59Z): give a later one, or a span " +
 				"such as in 6h"}},
 		"deadline without zone": {"command: a\ndeadline: 2026-03-01 18:00",
-			[]string{"job.yaml:2: `deadline` is wrong (\"2026-03-01 18:00\" is neither a time with its zone such as " +
-				"2026-12-01T18:00:00Z nor a span such as in 6h): write it like in 6h"}},
+			[]string{"job.yaml:2: `deadline` names no time zone: write 2026-12-01T18:00:00Z, with Z for UTC or the " +
+				"zone as +01:00"}},
 		"a grace without end": {"command: a\ngrace: 720h",
 			[]string{"job.yaml:2: `grace` is above 1h: give 1h or less, and save at intervals what takes longer"}},
 		"no budget": {"command: a\nbudget: 0",

@@ -124,11 +124,11 @@ func plain(text string) any {
 const (
 	amountForm   = `^\$?[0-9]+(\.[0-9]{1,12})?$`
 	priceForm    = `^\$?[0-9]+(\.[0-9]{1,12})?(/h)?$`
-	spanForm     = `^([0-9.]+d)?([0-9.]+(h|m|s|ms))*$`
+	spanForm     = `^([0-9.]+ *[a-zµ]+ *)+$`
 	sizeForm     = `^[0-9.]+ ?([KMGT]i?B|kB|B)$`
 	sizesForm    = `^[0-9.]+ ?([KMGT]i?B|kB|B)?(\+|\.\.[0-9.]+ ?([KMGT]i?B|kB|B))?$`
 	rangeForm    = `^[0-9]+ ?(\+|\.\. ?[0-9]+)?$`
-	deadlineForm = `^(in .+|[0-9]{4}-[0-9]{2}-[0-9]{2}T.+)$`
+	deadlineForm = `^(in .+|[0-9.]+ *[a-zµ].*|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ].+)$`
 	countForm    = `^[0-9_]+(\.[0-9]+)?[KMBT]?$`
 	numberForm   = `^[0-9_]+(\.[0-9]+)?[KMBTx%]?$`
 )

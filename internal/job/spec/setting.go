@@ -25,6 +25,7 @@ var noneOf = []string{"deadline", "budget.dollars", "image"}
 func (j Job) Set(u Use, now time.Time, settings ...Setting) (Job, error) {
 	r := reader{at: map[string]place{}}
 	r.set(&j, settings)
+	j.Deadline = j.Deadline.Local(now.Location())
 	r.judge(j, u, now, settings)
 	if len(r.problems) > 0 {
 		return j, r.problems

@@ -201,7 +201,7 @@ const AnyKind = "any"
 
 // Matches reports whether query selects the kind name: their first words are equal, and name has every other word of
 // query. H100 matches every H100, A100-80GB the two with 80 GB; A10 does not match A10G, and L4 matches no part of an
-// L4. The word any matches every GPU.
+// L4. The word any matches every whole GPU.
 func Matches(query, name string) bool {
 	if strings.EqualFold(query, AnyKind) {
 		return isGPU(name)
@@ -215,8 +215,13 @@ func Matches(query, name string) bool {
 // isGPU reports whether the accelerator is a GPU; an unknown kind counts as one.
 func isGPU(name string) bool {
 	w := words(name)
-	return len(w) > 0 && !strings.HasPrefix(w[0], "tpu") && !strings.HasPrefix(w[0], "trainium") && !InferenceOnly(name)
+	return len(w) > 0 && !IsPart(name) && !InferenceOnly(name) && !strings.HasPrefix(w[0], "tpu") &&
+		!strings.HasPrefix(w[0], "trainium")
 }
+
+// IsPart reports whether name is a part of an accelerator, such as l4-part: it has less memory and speed than a whole
+// one, and nobody publishes how much.
+func IsPart(name string) bool { return slices.Contains(words(name), "part") }
 
 // kindOf returns the first word of a plain name in lower case, or "" if the name has a brand or a space.
 func kindOf(s string) string {
@@ -306,4 +311,27 @@ func near(a, b size.Bytes) bool { return a > b*9/10 && a < b*11/10 }
 func InferenceOnly(name string) bool {
 	w := words(name)
 	return len(w) > 0 && strings.HasPrefix(w[0], "inferentia")
+}
+
+// Share returns the dense throughput of kind relative to the fastest accelerator that matches asked. It returns false
+// if asked stands for several kinds and that of kind is unknown.
+func Share(asked, kind string) (share float64, ok bool) {
+	best, own := 0.0, 0.0
+	for _, a := range accelerators {
+		v, ok := a.Half()
+		if !ok || !Matches(asked, a.Name) {
+			continue
+		}
+		best = max(best, v)
+		if a.Name == kind {
+			own = v
+		}
+	}
+	switch {
+	case best == 0 || strings.EqualFold(asked, kind):
+		return 1, true
+	case own == 0:
+		return 0, false
+	}
+	return own / best, true
 }

@@ -172,7 +172,8 @@ func TestMatches_SelectsKindsWithAllWords(t *testing.T) {
 		{"A100", "A100-SXM-40GB", true}, {"L4", "L4", true}, {"L4", "l4-part", false}, {"L4-part", "l4-part", true},
 		{"NVIDIA A100-SXM4-80GB", "A100-SXM-80GB", true}, {"RTX 4090", "RTX4090", true}, {"Trainium", "Trainium1", true},
 		{"L4", "L40S", false}, {"", "L4", false}, {"H100", "", false}, {"TPU-v5e", "TPU-v5p", false},
-		{"TPU", "TPU-v5p", true},
+		{"TPU", "TPU-v5p", true}, {"any", "L4", true}, {"any", "l4-part", false}, {"any", "TPU-v5e", false},
+		{"any", "Trainium1", false}, {"any", "Inferentia2", false},
 	} {
 		if got := accelerator.Matches(c.query, c.name); got != c.want {
 			t.Errorf("Matches(%q, %q) = %v", c.query, c.name, got)

@@ -152,7 +152,10 @@ func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
 		Failed: g.Ended.Failed, Stopped: g.Ended.Stopped, Cancelled: g.Ended.Cancelled,
 		Submitted: clock.ToWall(g.Opened), Spent: m.GroupSpent(g, now), Tags: t.Owner.Tags, Team: t.Owner.Team,
 		Project: t.Owner.Project, User: g.User(), Approval: d.Jobs.ApprovalOf(g.Approval),
-		Name: t.Member.Name, Currency: t.Member.Currency}
+		Name: t.Member.Name, Currency: t.Member.Currency, Speed: clock.Speed}
+	if at := t.Member.Deadline; !at.IsZero() {
+		v.Deadline = new(clock.ToWall(at))
+	}
 	if t.Kind == groups.Array {
 		v.Array = &api.Indexes{From: t.Array.From, Step: t.Array.Step}
 	}

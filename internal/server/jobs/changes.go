@@ -60,6 +60,9 @@ func readDeadline(v *core.Changes, text string, now time.Time) error {
 		}
 	}
 	at := d.Resolve(now)
+	if d.Zoneless {
+		return fmt.Errorf("%q names no time zone: end it with Z for UTC, or with the zone as +01:00", text)
+	}
 	if text != none && !at.After(now) {
 		return fmt.Errorf("%q has passed already", text)
 	}

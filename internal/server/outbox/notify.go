@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"scrimp/internal/control"
@@ -39,6 +40,26 @@ type word struct {
 	Approval *asked `json:"asks,omitempty"` // for users who may approve the job
 }
 
+// chat is the message of chat services: Slack, and those that take Slack's form.
+type chat struct {
+	Text string `json:"text"`
+}
+
+// message returns the body of a call: a word, or a line of text for a chat.
+func message(target string, w word) any {
+	if !webhook.IsChat(target) {
+		return w
+	}
+	text := "scrimp: job " + w.Job + " " + strings.ReplaceAll(w.State, "_", " ")
+	if w.Why != "" {
+		text += " (" + strings.ReplaceAll(w.Why, "_", " ") + ")"
+	}
+	if a := w.Approval; a != nil {
+		text += ": " + a.Detail + ". " + a.Fix
+	}
+	return chat{text}
+}
+
 // asked describes a job that waits for approval, in the call to a limit's webhook.
 type asked struct {
 	Budget string    `json:"budget"`
@@ -65,8 +86,9 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 	if err == nil && j.Notify != "" {
 		user, inputs := "", n.Job
 		o.Control.Job(n.Job, func(_ *core.Machine, j *core.Job) { user, inputs = j.User(), j.Inputs() })
-		err := o.Hooks.Deliver(ctx, webhook.Address(j.Notify, o.secrets(inputs)), user, n.Job, n.Key(),
-			word{ID: n.Key(), Job: n.Job, State: string(n.State), Why: n.Why})
+		target := webhook.Address(j.Notify, o.secrets(inputs))
+		err := o.Hooks.Deliver(ctx, target, user, n.Job, n.Key(),
+			message(target, word{ID: n.Key(), Job: n.Job, State: string(n.State), Why: n.Why}))
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -61,6 +61,9 @@ func apart(q sim.Scenario, f sim.Forecast) []string {
 	}
 	allowed := t.Deadline.Sub(q.Now)
 	switch {
+	case a.InTime >= 0.9 && t.Budget.Float() >= a.Cost[2]*1.02:
+		list = append(list, fmt.Sprintf("in time it costs %s to %s in four of five runs, within the budget of %s: a larger "+
+			"budget is for the dearest runs only", roundedUp(a.Cost[0]), roundedUp(a.Cost[2]), money.Short(t.Budget, money.USD)))
 	case a.InTime >= 0.9:
 		list = append(list, fmt.Sprintf("in time it costs %s to %s: a budget of %s would do", roundedUp(a.Cost[0]),
 			roundedUp(a.Cost[2]), roundedUp(a.Cost[2]*1.02)))

@@ -48,3 +48,14 @@ func tooSmall(sale []sold, n *plan.Need) string {
 		"model.activation_checkpointing); an exact resources.accelerator, such as A10G:1, goes before it, and " +
 		"resources.memory on machines without accelerators"
 }
+
+// tooLarge says what the first offer that is only too large has, and how the job would accept it, or "".
+func tooLarge(sale []sold, f sim.Forecast, n *plan.Need) string {
+	for _, r := range f.First.Rejected {
+		i := slices.IndexFunc(sale, func(s sold) bool { return s.offer.ID == r.Offer })
+		if r.Why == plan.TooLarge && i >= 0 && n.Excess(&sale[i].offer) != "" {
+			return string(r.Offer) + " has " + n.Excess(&sale[i].offer)
+		}
+	}
+	return ""
+}

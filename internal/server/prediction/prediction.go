@@ -99,7 +99,7 @@ func Of(j spec.Job, m api.Market, v api.Server, runs int, halt func() bool) (api
 	if f.First.Take == "" && f.First.Why == plan.NoOffer {
 		p.Feasible = false
 		p.Reasons = append(p.Reasons, cmp.Or(shortLived(f), noImages(f, j), tooSmall(sale, &q.Terms.Need),
-			noneOf(j.Resources.Accelerator, p.Unsold)))
+			tooLarge(sale, f, &q.Terms.Need), noneOf(j.Resources.Accelerator, p.Unsold)))
 		for _, e := range m.Away { // what it sells would do, perhaps
 			p.Reasons = append(p.Reasons, e.What()+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
 		}

@@ -111,17 +111,19 @@ func (d *Desk) jobOf(b *api.Submission) (spec.Job, *reply.Refusal) {
 	return j, nil
 }
 
-// read parses the job file as users write it: an object, or a string with YAML text.
+// read parses the job file as users write it: an object, or a string with YAML text. It refuses a deadline without a
+// zone: the server does not know the user's.
 func (d *Desk) read(b *api.Submission) (j spec.Job, err error) {
+	now := d.Control.Now().UTC()
 	name := ""
 	if b.Folder != "" {
 		name = path.Base(b.Folder)
 	}
 	var text string
 	if json.Unmarshal(b.Spec, &text) == nil {
-		j, _, err = spec.Parse(spec.Run, "job.yaml", []byte(text), name, d.Control.Now())
+		j, _, err = spec.Parse(spec.Run, "job.yaml", []byte(text), name, now)
 	} else {
-		j, _, err = spec.ParseJSON(spec.Run, b.Spec, name, d.Control.Now())
+		j, _, err = spec.ParseJSON(spec.Run, b.Spec, name, now)
 	}
 	return j, err
 }

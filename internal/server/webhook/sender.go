@@ -130,6 +130,22 @@ func (s Sender) Post(ctx context.Context, target, key string, body []byte) (aske
 	return 0, fmt.Errorf("%w: status %d", ErrRefused, r.StatusCode)
 }
 
+// IsChat reports whether the address takes messages in Slack's form: Slack itself, Discord's address for that form, and
+// Microsoft Teams and Google Chat, which read the same field.
+func IsChat(target string) bool {
+	u, err := url.Parse(target)
+	if err != nil {
+		return false
+	}
+	switch host := u.Hostname(); {
+	case host == "hooks.slack.com", host == "chat.googleapis.com", strings.HasSuffix(host, ".webhook.office.com"):
+		return true
+	case host == "discord.com":
+		return strings.HasSuffix(u.Path, "/slack")
+	}
+	return false
+}
+
 // Host returns the part of an address that may appear in logs.
 func Host(target string) string {
 	u, err := url.Parse(target)

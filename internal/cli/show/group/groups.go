@@ -98,6 +98,16 @@ func Group(g api.Group, p show.Place) string {
 	if g.Study != nil {
 		studyFacts(&b, g, p)
 	}
+	if g.Deadline != nil {
+		text := p.Moment(*g.Deadline)
+		if left := g.Deadline.Sub(p.Now); g.Finished == nil && !p.Now.IsZero() && left > 0 {
+			text += ", " + draw.Span(left.Round(time.Second)) + " left"
+		}
+		p.Fact(&b, "deadline", "%s", text)
+	}
+	if g.Speed > 0 && g.Speed != 1 {
+		p.Fact(&b, "clock", "%s; times here are real time", draw.SimulatedClock(g.Speed))
+	}
 	p.Fact(&b, "submitted", "%s by %s", p.When(g.Submitted), g.User)
 	if g.Finished != nil {
 		p.Fact(&b, "finished", "%s", p.When(*g.Finished))
@@ -115,8 +125,11 @@ func Group(g api.Group, p show.Place) string {
 	if g.Study != nil {
 		first = [2]string{"tune trials ", "its trials"}
 	}
-	for _, line := range [][2]string{first, {"receipt ", "what they cost"},
-		{"stop ", "saves a checkpoint of each and ends it"}} {
+	lines := [][2]string{first, {"receipt ", "what they cost"}}
+	if g.Finished == nil {
+		lines = append(lines, [2]string{"stop ", "saves a checkpoint of each and ends it"})
+	}
+	for _, line := range lines {
 		fmt.Fprintf(&b, "  scrimp %-*s  %s\n", len("jobs --group ")+len(id), line[0]+id, line[1])
 	}
 	return b.String()

@@ -29,6 +29,14 @@ func Explain(list []api.Decision, c money.Currency, p show.Place) string {
 	return b.String()
 }
 
+// Clock says that the times of Explain go by a simulated clock, of the given speed, or nothing for a real one.
+func Clock(speed float64) string {
+	if speed <= 0 || speed == 1 {
+		return ""
+	}
+	return "Market time, " + draw.SimulatedClock(speed) + "; scrimp status has real times.\n"
+}
+
 // Began gives the reason for each attempt after the first.
 func Began(r receipt.Receipt, p show.Place) string {
 	var b strings.Builder

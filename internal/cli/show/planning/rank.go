@@ -22,6 +22,8 @@ type Ranking struct {
 	Assumed []string    `json:"assumed"` // assumptions
 	Answer  rank.Answer `json:"answer"`
 	Played  *Played     `json:"played"` // the first plan; null if none
+	// Here lists the providers that the engines of the user's server rent from now.
+	Here []string `json:"engines"`
 }
 
 // Played is a plan that was simulated many times with the code that would run it, at the middle of the estimate: it
@@ -151,6 +153,7 @@ func (v Ranking) plans(b *strings.Builder, p show.Place) {
 			fmt.Sprint(i + 1), times(x.Machines, o.Machine), o.Provider + " " + cmp.Or(o.Zone, o.Region), string(o.Capacity),
 			gpus, cmp.Or(x.Variant, "-"),
 			v.sum(x.Cost.Value) + mark, v.interval(x.Cost), hours(x.Hours.Value), odds, taken,
+			v.rentedBy(o.Provider),
 		})
 	}
 	b.WriteString(draw.Grid([]draw.Column{
@@ -158,6 +161,7 @@ func (v Ranking) plans(b *strings.Builder, p show.Place) {
 		{Name: "GPUS", Least: 15, Leaves: 5}, {Name: "AS", Least: 6, Leaves: 4},
 		{Name: "COST", Right: true}, {Name: "80 % OF RUNS", Leaves: 3}, {Name: "TAKES", Right: true},
 		{Name: "IN TIME", Right: true, Leaves: 1}, {Name: "INTERRUPTIONS", Right: true, Leaves: 2},
+		{Name: "RENTED BY", Leaves: 6},
 	}, rows, p.Columns()))
 	if n := v.Answer.Counts[rank.CostsMore] + 1; p.Width > 0 && len(v.Answer.Plans) > len(list) {
 		fmt.Fprintf(b, "… and %d more: --json has them\n", n-len(list))
@@ -184,7 +188,7 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p show.Place) {
 		}
 		p.Fact(b, "of it", "%s", strings.Join(parts, ", "))
 	}
-	p.Fact(b, "finish", "in %s", span(hours(x.Hours.Low), hours(x.Hours.High)))
+	p.Fact(b, "finish", "in %s, in four of five runs", span(hours(x.Hours.Low), hours(x.Hours.High)))
 	if x.Offer.Offer.Capacity == market.Spot {
 		text := fmt.Sprintf("%.1f interruptions and %s of lost time expected", x.Interruptions, hours(x.LostHours))
 		if x.IntervalS > 0 {
@@ -201,15 +205,17 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p show.Place) {
 	if x.Source != "" {
 		p.Fact(b, "from", "%s", x.Source)
 	}
-	rented := slices.Contains(engineKinds, x.Offer.Offer.Provider)
+	by := v.rentedBy(x.Offer.Offer.Provider)
 	if x.Stale {
-		then := "ask for today's"
-		if rented {
-			then = "its engine asks for the live price before it rents"
-		}
+		then := map[string]string{byScrimp: "its engine asks for the live price before it rents",
+			byEngine: "an engine asks for the live price before it rents", byYou: "ask for today's"}[by]
 		p.Fact(b, "price", "! stale or of unknown age (%s): %s", x.Offer.Quote.Source, then)
 	}
-	if !rented {
+	switch by {
+	case byEngine:
+		p.Fact(b, "rented", "by an engine for %s, which this server does not have yet: scrimp engine add NAME --kind %s "+
+			"adds one", x.Offer.Offer.Provider, x.Offer.Offer.Provider)
+	case byYou:
 		p.Fact(b, "rented", "by you: no engine of scrimp rents from %s; scrimp engine add --ssh takes a machine that you "+
 			"have rented", x.Offer.Offer.Provider)
 	}
@@ -219,7 +225,7 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p show.Place) {
 // its machines.
 func (v Ranking) played(besides bool) string {
 	l := v.Played
-	text := fmt.Sprintf("%d runs with the code that would run it: %s", l.Runs,
+	text := fmt.Sprintf("%d runs with the code that would run it, at the middle of the estimate: %s", l.Runs,
 		span(v.sum(l.Cost[0]), v.sum(l.Cost[2])))
 	if besides {
 		text += " for machines"
@@ -235,6 +241,24 @@ func (v Ranking) played(besides bool) string {
 
 // engineKinds lists the providers that engines support. The catalogue has more.
 var engineKinds = []string{"aws", "kubernetes", "local", "slurm", "ssh"}
+
+// Who rents a machine: scrimp, with an engine that the user's server has; scrimp, once an engine is added; or the user.
+const (
+	byScrimp = "scrimp"
+	byEngine = "engine"
+	byYou    = "you"
+)
+
+// rentedBy returns who can rent a machine of the provider for the user.
+func (v Ranking) rentedBy(provider string) string {
+	switch {
+	case slices.Contains(v.Here, provider):
+		return byScrimp
+	case slices.Contains(engineKinds, provider):
+		return byEngine
+	}
+	return byYou
+}
 
 func (v Ranking) near(n rank.Nearest) string {
 	what := fmt.Sprintf("%s, %s", times(n.Plan.Machines, string(n.Plan.ID)), v.sum(n.Cost))

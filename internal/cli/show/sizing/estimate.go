@@ -3,6 +3,7 @@ package sizing
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"scrimp/internal/cli/show"
@@ -71,6 +72,10 @@ func Text(v Page, p show.Place) string {
 		cost += fmt.Sprintf(" at %s an hour", show.USD(o.Hourly))
 	}
 	p.Fact(&b, "cost", "%s", cost)
+	if m := o.Machine; m != nil && m.Spot > 0 && o.Hours != nil {
+		p.Fact(&b, "on spot", "%s at %s an hour, without interruptions: scrimp plan --catalog counts them",
+			show.USD(o.Hours.Value*m.Spot), show.USD(m.Spot))
+	}
 	fits := ""
 	if o.Fits != nil {
 		fits = ", does not fit"
@@ -139,13 +144,15 @@ func Options(list []estimate.Option, most int, dates string, p show.Place) strin
 			micro = fmt.Sprintf("%g", o.Micro)
 		}
 		rows = append(rows, []string{fmt.Sprintf("%g × %s", o.Count, o.Chip), micro, value(o.PeakMemory, show.Digits),
-			value(o.Throughput, show.Digits), value(o.Hours, hoursOf), value(o.Cost, show.USD), low(o.Cost, show.USD)})
+			value(o.Throughput, show.Digits), value(o.Hours, hoursOf), value(o.Cost, show.USD), low(o.Cost, show.USD),
+			spotCost(o)})
 	}
 	var b strings.Builder
 	b.WriteString(draw.Grid([]draw.Column{
 		{Name: "ACCELERATORS", Least: 12}, {Name: "BATCH", Right: true, Leaves: 3}, {Name: "GB", Right: true, Leaves: 2},
 		{Name: list[0].Unit, Right: true, Leaves: 1},
 		{Name: "TIME", Right: true}, {Name: "COST", Right: true}, {Name: "80 % RANGE", Right: true, Leaves: 4},
+		{Name: "ON SPOT", Right: true, Leaves: 5},
 	}, rows, p.Columns()))
 	if left > 0 {
 		b.WriteString(draw.Wrap("", fmt.Sprintf("%d more: --limit 0 shows all.", left), p.Columns()))
@@ -155,7 +162,35 @@ func Options(list []estimate.Option, most int, dates string, p show.Place) strin
 		text = "On-demand list prices, " + dates + ": scrimp catalog update fetches newer ones."
 	}
 	b.WriteString(draw.Wrap("", text+" --gpu says more of one of them.", p.Columns()))
+	if slices.ContainsFunc(list, func(o estimate.Option) bool { return spotCost(o) != "-" }) {
+		b.WriteString(draw.Wrap("", "ON SPOT is the cost at the lowest spot price without an interruption: scrimp plan "+
+			"--catalog counts them.", p.Columns()))
+	}
+	for _, o := range list {
+		if m := o.Machine; m != nil && m.Count > 1 {
+			b.WriteString(draw.Wrap("", fmt.Sprintf("%g × %s are %s.", o.Count, o.Chip, severalText(*m)), p.Columns()))
+		}
+	}
 	return b.String()
+}
+
+// spotCost formats what a run costs at the lowest spot price of its machines, or "-".
+func spotCost(o estimate.Option) string {
+	if o.Machine == nil || o.Machine.Spot <= 0 || o.Hours == nil {
+		return "-"
+	}
+	return show.USD(o.Hours.Value * o.Machine.Spot)
+}
+
+// severalText says how many machines carry an option's accelerators, and what joins them, which is slower than the
+// links inside a machine.
+func severalText(m estimate.Machine) string {
+	network := "a network of unknown speed"
+	if m.Network > 0 {
+		network = fmt.Sprintf("%g Gbit/s", m.Network)
+	}
+	return fmt.Sprintf("%g machines of %g (%s), joined by %s: what they exchange, such as the shards of --zero 3, takes "+
+		"longer than inside one machine", m.Count, m.Each, m.Name, network)
 }
 
 // Knob is a flag that would make a run fit or cost less, with its cheapest option.

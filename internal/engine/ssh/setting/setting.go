@@ -121,6 +121,9 @@ func (m *Machine) fill(w *With) error {
 	if !sshAddress.MatchString(m.SSH) {
 		return fmt.Errorf("with: hosts: ssh is %q: write user@host, or a name of your ssh configuration", m.SSH)
 	}
+	if why := wrongAddress(m.SSH); why != "" {
+		return fmt.Errorf("with: hosts: ssh is %q: %s", m.SSH, why)
+	}
 	if m.Name == "" {
 		_, host, found := strings.Cut(strings.TrimPrefix(m.SSH, "ssh://"), "@")
 		if !found {
@@ -158,3 +161,23 @@ func (m *Machine) fillRest(w *With) error {
 
 // Dir returns the folder of an engine in a data folder.
 func Dir(data, name string) string { return filepath.Join(data, "engines", name) }
+
+// hostPort matches an address with a port that ssh would take for a part of the host's name.
+var hostPort = regexp.MustCompile(`^([^:@]+@)?[^:@]+:[0-9]+$`)
+
+// wrongAddress says what is wrong with an address that ssh would read in another way, or nothing.
+func wrongAddress(address string) string {
+	plain, isURL := strings.CutPrefix(address, "ssh://")
+	_, host, found := strings.Cut(plain, "@")
+	switch {
+	case plain == "" || found && host == "":
+		return "the host is missing: write user@host, or a name of your ssh configuration"
+	case strings.HasPrefix(plain, "@"):
+		return "the user before @ is missing: write user@host, or the host alone"
+	case strings.Contains(host, "@"):
+		return "it has two @: write user@host"
+	case !isURL && hostPort.MatchString(address):
+		return "ssh takes a port only in a URL: write ssh://" + address + ", or set Port in your ssh configuration"
+	}
+	return ""
+}
