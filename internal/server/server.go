@@ -45,6 +45,7 @@ import (
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/view"
+	"scrimp/internal/view/projection"
 	"scrimp/internal/wire/signed"
 )
 
@@ -117,6 +118,7 @@ type Server struct {
 	openAPI   openapi.Document
 	reserve   disk.Reserve
 	turns     turn.Turns
+	follower  *projection.Follower
 	view      *view.View
 	bills     *bills.Desk
 	books     *books.Books
@@ -282,8 +284,10 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
 		joins: auth.NewBurst(joinRate, joinBurst), closed: make(chan struct{}),
-		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir), view: view.New(st, o.Log),
+		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir),
 	}
+	s.follower = projection.New(st, o.Log, view.Projections()...)
+	s.view = view.New(st, s.follower)
 	s.openAPI.Make = func() []byte { return OpenAPI(o.Version) }
 	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}
 	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.noteRequest, Seen: signed.Seen{Since: time.Now()},
@@ -327,7 +331,7 @@ func (s *Server) buildHandlers() {
 	s.gate.Control, s.outbox.Control = s.control, s.control
 	s.stores, _ = kept.NewStores(!s.wide, append(s.lentStores(), s.opts.Stores...), s.opts.Dir) // Serve has checked them
 	s.gate.Admits = s.joinName
-	s.view.On(s.control)
+	s.follower.On(s.control)
 	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
 		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}
 	s.bills = &bills.Desk{Meta: s.store, HasTeam: s.gate.People.HasTeam}
@@ -379,7 +383,7 @@ func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
 // work starts the background tasks, which run until ctx ends.
 func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	runTasks(ctx, owned, s.opts.Log, map[string]func(context.Context){
-		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.view.Follow,
+		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.follower.Follow,
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
 		"admin": s.keepAdmin, "dashboard": s.runDashboard,
 	})

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
+	"scrimp/internal/view"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/wire/api"
 )
@@ -46,7 +46,7 @@ func (b *Books) History(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	})
-	for j, err := range b.Control.Past(r.Context(), store.ArchivedPage{Limit: archivedBack, Backwards: true}) {
+	for j, err := range b.Control.Past(r.Context(), view.ArchivedPage{Limit: archivedBack, Backwards: true}) {
 		if err != nil {
 			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "try again", err)
 			return
