@@ -70,7 +70,9 @@ func (r Range) query(table string, arg func(int) string) (text string, args []an
 }
 
 // errMoved is the error if another server has moved the mark of a projection.
-func errMoved(name string) error { return errors.Join(errors.New("move the projection "+name), ErrConflict) }
+func errMoved(name string) error {
+	return errors.Join(errors.New("move the projection "+name), ErrConflict)
+}
 
 // signed converts event numbers to database integers.
 func signed(numbers []uint64) []int64 {

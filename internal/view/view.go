@@ -1,6 +1,5 @@
-// Package view indexes the log by job, as projections: the events with decisions about a job and those with reports of
-// its programs, and where the records of archived jobs are. A reader of one job reads these events instead of the whole
-// log.
+// Package view holds the projections of the log that pages and receipts read: the events with decisions about a job and
+// those with reports of its programs, where the records of archived jobs are, and the recorded market.
 package view
 
 import (
@@ -25,7 +24,9 @@ type View struct {
 }
 
 // Projections returns those that a view reads.
-func Projections() []projection.Projection { return []projection.Projection{ofJobs, ofArchived} }
+func Projections() []projection.Projection {
+	return []projection.Projection{ofJobs, ofArchived, ofPrices}
+}
 
 // New returns a view on a follower that has Projections.
 func New(log Log, f *projection.Follower) *View { return &View{log: log, follower: f} }

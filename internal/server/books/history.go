@@ -6,7 +6,6 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/core"
-	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/view"
@@ -16,19 +15,9 @@ import (
 
 // History returns the observations of the market in the log, and the jobs that succeeded on it.
 func (b *Books) History(w http.ResponseWriter, r *http.Request) {
-	var seen market.Recorder
-	err := b.each(r.Context(), core.MarketSeen{}.Kind(), func(e core.Event) {
-		if b, ok := e.Body.(core.MarketSeen); ok {
-			for _, o := range b.Offers {
-				seen.Offer(o)
-			}
-			for _, q := range b.Quotes {
-				seen.Quote(q)
-			}
-		}
-	})
+	seen, err := b.View.Prices(r.Context(), b.Control.Durable())
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the log cannot be read", "run scrimp doctor", err)
+		Unread(w, "the log cannot be read", err)
 		return
 	}
 	seen.Until(b.Control.Now())
