@@ -362,8 +362,8 @@ func (s *Server) buildHandlers() {
 	s.old.Removed = s.quota.Again
 	s.people = people.New(s.gate, s.store, s.quota.Used)
 	s.odds.Control, s.odds.Errors = s.control, s.opts.Log
-	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, Turns: &s.turns, Vault: s.vault(),
-		Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents})
+	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, View: s.view, Turns: &s.turns,
+		Vault: s.vault(), Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents})
 	s.groups = s.groupDesk()
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,

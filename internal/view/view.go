@@ -1,5 +1,6 @@
 // Package view holds the projections of the log that pages and receipts read: the events with decisions about a job and
-// those with reports of its programs, where the records of archived jobs are, and the recorded market.
+// those with reports of its programs, where the records of archived jobs are, the recorded market, and the jobs that
+// each event concerns.
 package view
 
 import (
@@ -11,6 +12,7 @@ import (
 
 // Log is the log without its projections.
 type Log interface {
+	WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error)
 	RecordsAt(ctx context.Context, numbers []uint64) ([]store.Record, error)
 }
 
@@ -25,7 +27,7 @@ type View struct {
 
 // Projections returns those that a view reads.
 func Projections() []projection.Projection {
-	return []projection.Projection{ofJobs, ofArchived, ofPrices}
+	return []projection.Projection{ofJobs, ofArchived, ofPrices, ofTouched}
 }
 
 // New returns a view on a follower that has Projections.

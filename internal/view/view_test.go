@@ -66,6 +66,7 @@ type world struct {
 	seq       uint64
 	submitted map[string]uint64
 	said      map[string]map[view.What][]uint64 // by job: the matching events without its submission
+	concerned map[uint64][]string               // by event: the jobs that it names, in its order
 }
 
 func newWorld(t testing.TB, seed uint64) *world {
@@ -73,7 +74,8 @@ func newWorld(t testing.TB, seed uint64) *world {
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return &world{TB: t, Store: s, source: &source{more: make(chan struct{})}, rng: rand.New(rand.NewPCG(seed, 1)),
-		submitted: map[string]uint64{}, said: map[string]map[view.What][]uint64{}}
+		submitted: map[string]uint64{}, said: map[string]map[view.What][]uint64{},
+		concerned: map[uint64][]string{}}
 }
 
 func (w *world) job() string { return fmt.Sprintf("j-%d", 1+w.rng.IntN(len(w.submitted))) }
@@ -125,6 +127,7 @@ func (w *world) event() store.Record {
 		facts = append(facts, state.Decided{Job: job, Decision: plan.Decision{Why: `"decided",`}})
 		w.note(job, view.Decisions)
 	}
+	w.names(e.Body, facts)
 	r.Kind = e.Body.Kind()
 	var err error
 	r.Event, err = json.Marshal(e)
@@ -132,6 +135,32 @@ func (w *world) event() store.Record {
 	r.Facts, err = state.EncodeFacts(facts)
 	must(w, err)
 	return r
+}
+
+// names notes which jobs the event names.
+func (w *world) names(body state.Body, facts []state.Fact) {
+	var jobs []string
+	switch b := body.(type) {
+	case state.JobSubmitted:
+		jobs = append(jobs, b.Job)
+	case state.Progressed:
+		jobs = append(jobs, strings.TrimSuffix(b.Attempt, ".1"))
+	}
+	for _, f := range facts {
+		switch f := f.(type) {
+		case state.JobQueued:
+			jobs = append(jobs, f.Job)
+		case state.JobChanged:
+			jobs = append(jobs, f.Job)
+		case state.Decided:
+			jobs = append(jobs, f.Job)
+		}
+	}
+	for i, job := range jobs {
+		if !slices.Contains(jobs[:i], job) {
+			w.concerned[w.seq] = append(w.concerned[w.seq], job)
+		}
+	}
 }
 
 // write appends n events.

@@ -21,7 +21,7 @@ import (
 // Log is the log with the storage of its projections.
 type Log interface {
 	store.ProjectionStore
-	Records(ctx context.Context, after uint64, limit int) ([]store.Record, error)
+	WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error)
 }
 
 // Source reports how much of the log is durable.
@@ -242,7 +242,7 @@ func (f *Follower) advance(ctx context.Context, from store.Mark, names []string)
 // apply applies a piece of the log after the mark, at most up to the event end, and moves the mark.
 func (f *Follower) apply(ctx context.Context, mark *store.Mark, end uint64, rows map[string]*Rows) error {
 	from := mark.Seq
-	records, err := f.log.Records(ctx, from, piece)
+	records, err := f.log.WholeRecords(ctx, from, piece)
 	if err != nil {
 		return err
 	}

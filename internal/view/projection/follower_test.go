@@ -295,7 +295,7 @@ func (idle) Project(ctx context.Context, _, _ store.Mark, _ map[string]map[strin
 	return context.Cause(ctx)
 }
 
-func (idle) Records(_ context.Context, after uint64, _ int) ([]store.Record, error) {
+func (idle) WholeRecords(_ context.Context, after uint64, _ int) ([]store.Record, error) {
 	return []store.Record{{Seq: after + 1, Kind: "tick"}}, nil
 }
 

@@ -16,8 +16,8 @@ type Projection struct {
 	Name string
 	// Version is the number of the form of the rows. The follower rebuilds the projection when it changes.
 	Version int
-	// Apply changes the rows for the next record of the log. The records come in order, each once, some of the samples
-	// may be missing, and they have no postings.
+	// Apply changes the rows for the next record of the log. The records come in order, each once; some of the samples
+	// may be missing.
 	Apply func(ctx context.Context, r *Record, rows *Rows) error
 }
 
