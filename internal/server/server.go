@@ -337,7 +337,7 @@ func (s *Server) buildHandlers() {
 	s.bills = &bills.Desk{Meta: s.store, HasTeam: s.gate.People.HasTeam}
 	s.books = &books.Books{Control: s.control, Log: s.store, View: s.view, Errors: s.opts.Log,
 		Telemetry: s.telemetry.Receipt, Fees: s.bills.FeesOf, HasTeam: s.bills.HasTeam}
-	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, Log: s.store, HasTeam: s.bills.HasTeam,
+	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, HasTeam: s.bills.HasTeam,
 		HasTeams: s.gate.People.HasTeams}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
@@ -360,7 +360,7 @@ func (s *Server) buildHandlers() {
 		Turns: &s.turns, Engines: s.engines, Dir: s.opts.Dir, Span: cmp.Or(s.opts.Retain, retention.StandardSpan),
 		OutputSpan: s.opts.RetainOutputs, Errors: s.opts.Log}
 	s.old.Removed = s.quota.Again
-	s.people = people.New(s.gate, s.store, s.quota.Used)
+	s.people = people.New(s.gate, s.store, s.view, s.quota.Used)
 	s.odds.Control, s.odds.Errors = s.control, s.opts.Log
 	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, View: s.view, Turns: &s.turns,
 		Vault: s.vault(), Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents})

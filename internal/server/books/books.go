@@ -23,7 +23,6 @@ import (
 
 // Log is the log with its postings and metadata.
 type Log interface {
-	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
 	WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error)
 	Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error]
 	PostingsOf(ctx context.Context, tenant string, after, upTo uint64) iter.Seq2[ledger.Posting, error]

@@ -29,7 +29,6 @@ type Desk struct {
 	Gate    *auth.Gate
 	Control *control.Control
 	Books   *books.Books
-	Log     books.Log
 	HasTeam func(name string) bool
 	// HasTeams reports whether the installation has any team.
 	HasTeams func() bool
