@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
@@ -20,8 +21,12 @@ import (
 // page's number: for each event that concerns jobs, its place in the page, their number and their names.
 var ofTouched = projection.Projection{Name: "touched-jobs", Version: 1, Apply: applyTouched}
 
-// pageLength is the number of events of a page.
-const pageLength = 500
+const (
+	// pageLength is the number of events of a page.
+	pageLength = 500
+	// patience is how long a reader waits for a page before it reads the log itself.
+	patience = time.Second
+)
 
 // pageOf returns the number of the page that has the event, and the place of the event in it.
 func pageOf(seq uint64) (page, place uint64) { return (seq - 1) / pageLength, (seq - 1) % pageLength }
@@ -50,10 +55,12 @@ func (v *View) Touched(ctx context.Context, after, upTo uint64) (jobs []string, 
 	if after >= last {
 		return nil, after, nil
 	}
-	rows, err := v.follower.Rows(ctx, ofTouched, last, pageKey(page))
+	patient, cancel := context.WithTimeoutCause(ctx, patience, &projection.BehindError{Name: ofTouched.Name, Of: last})
+	defer cancel()
+	rows, err := v.follower.Rows(patient, ofTouched, last, pageKey(page))
 	var behind *projection.BehindError
-	if errors.As(err, &behind) { // the newest events need no projection
-		return v.touchedNow(ctx, after, last)
+	if errors.As(err, &behind) || err != nil && ctx.Err() == nil && patient.Err() != nil {
+		return v.touchedNow(ctx, after, last) // a page of events needs no projection
 	}
 	if err != nil {
 		return nil, 0, err
@@ -165,13 +172,21 @@ func about(text []byte, add func(job string)) {
 		if !isJob && string(key) != `"attempt"` && string(key) != `"launch"` && string(key) != `"allocation"` {
 			return
 		}
-		var name string
-		if json.Unmarshal(value, &name) != nil {
-			return // not a name
+		name, ok := nameIn(value)
+		if !ok {
+			return
 		}
 		if !isJob {
 			name = name[:max(0, strings.LastIndexByte(name, '.'))]
 		}
 		add(name)
 	})
+}
+
+// nameIn returns the text of a JSON string.
+func nameIn(value []byte) (name string, ok bool) {
+	if n := len(value); n >= 2 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
+		return string(value[1 : n-1]), true
+	}
+	return name, json.Unmarshal(value, &name) == nil
 }

@@ -179,31 +179,46 @@ func sumOf(r store.Record) string {
 }
 
 // catchUp applies the log up to its durable end. Projections at the same mark share a read of the log. Those that are
-// ahead come first in each turn, so a rebuild does not hold them up.
+// ahead come first in each turn, so a rebuild does not hold them up. A projection that fails does not stop the others.
 func (f *Follower) catchUp(ctx context.Context) error {
+	failed := map[string]error{}
 	for {
-		groups := f.groups()
+		groups := f.groups(failed)
+		if len(groups) == 0 {
+			return errors.Join(slices.Collect(maps.Values(failed))...)
+		}
 		for _, from := range slices.SortedFunc(maps.Keys(groups), func(a, b store.Mark) int {
 			return cmp.Or(cmp.Compare(b.Seq, a.Seq), cmp.Compare(b.Kept, a.Kept))
 		}) {
-			if err := f.advance(ctx, from, groups[from]); err != nil {
+			err := f.advance(ctx, from, groups[from])
+			var one *applyError
+			if errors.As(err, &one) {
+				failed[one.name] = err // the others of its group get another turn
+			} else if err != nil {
 				return err
 			}
-		}
-		if len(groups) == 0 {
-			return nil
 		}
 	}
 }
 
-// groups returns the names of the projections that are behind the log's durable end, by their mark.
-func (f *Follower) groups() map[store.Mark][]string {
+// applyError is the failure of one projection.
+type applyError struct {
+	name string
+	err  error
+}
+
+func (e *applyError) Error() string { return fmt.Sprintf("%s: %v", e.name, e.err) }
+func (e *applyError) Unwrap() error { return e.err }
+
+// groups returns the names of the projections that are behind the log's durable end, by their mark, without those that
+// have failed.
+func (f *Follower) groups(failed map[string]error) map[store.Mark][]string {
 	end := f.source.Durable()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	groups := map[store.Mark][]string{}
 	for name, mark := range f.marks {
-		if mark.Seq < end {
+		if mark.Seq < end && failed[name] == nil {
 			groups[mark] = append(groups[mark], name)
 		}
 	}
@@ -246,18 +261,26 @@ func (f *Follower) apply(ctx context.Context, mark *store.Mark, end uint64, rows
 	if err != nil {
 		return err
 	}
+	list := make([]Record, 0, len(records))
 	for i := range records {
-		r := &Record{Record: records[i]}
-		if r.Seq > end {
-			break
-		}
-		for name, rows := range rows {
-			if err := f.projections[name].Apply(ctx, r, rows); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+		if r := &records[i]; r.Seq <= end {
+			list = append(list, Record{Record: *r})
+			if mark.Seq = r.Seq; !r.Sample {
+				mark.Kept, mark.Sum = r.Seq, sumOf(*r)
 			}
 		}
-		if mark.Seq = r.Seq; !r.Sample {
-			mark.Kept, mark.Sum = r.Seq, sumOf(r.Record)
+	}
+	for name, rows := range rows {
+		err := isolate.Do(func() error {
+			for i := range list {
+				if err := f.projections[name].Apply(ctx, &list[i], rows); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return &applyError{name, err}
 		}
 	}
 	if mark.Seq == from {

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -352,6 +353,26 @@ func TestFollow_SurvivesAPanic(t *testing.T) {
 	f, end := follow(t, st, src, p)
 	defer end()
 	agrees(t, f, p, 10)
+}
+
+// A projection that fails does not stop the others, and goes on once it can.
+func TestFollow_FailureOfOneDoesNotStopOthers(t *testing.T) {
+	t.Parallel()
+	st, src := fill(t, 1500)
+	var mended atomic.Bool
+	broken, other := sums, sums
+	other.Name = "other"
+	broken.Apply = func(ctx context.Context, r *projection.Record, rows *projection.Rows) error {
+		if r.Seq == 1200 && !mended.Load() {
+			return errors.New("planted")
+		}
+		return sums.Apply(ctx, r, rows)
+	}
+	f, end := follow(t, st, src, broken, other)
+	defer end()
+	agrees(t, f, other, 1500)
+	mended.Store(true)
+	agrees(t, f, broken, 1500)
 }
 
 // BenchmarkFollow_Rebuild builds a projection with a row for each event.
