@@ -11,7 +11,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
-	"scrimp/internal/store"
+	"scrimp/internal/view"
 )
 
 // Archive finds jobs that have left the core. Each call names the log event up to which the archive must be current.
@@ -21,7 +21,7 @@ type Archive interface {
 	// AreArchived returns which of the names belong to archived jobs.
 	AreArchived(ctx context.Context, upTo uint64, jobs ...string) (map[string]bool, error)
 	// ArchivedPage returns a page of archived jobs in order of submission.
-	ArchivedPage(ctx context.Context, upTo uint64, p store.ArchivedPage) ([]*state.Job, error)
+	ArchivedPage(ctx context.Context, upTo uint64, p view.ArchivedPage) ([]*state.Job, error)
 }
 
 // missingError lists the jobs that a request concerns and the core does not have.
@@ -189,7 +189,7 @@ const (
 )
 
 // Past iterates over the archived jobs of a page.
-func (c *Control) Past(ctx context.Context, p store.ArchivedPage) iter.Seq2[*core.Job, error] {
+func (c *Control) Past(ctx context.Context, p view.ArchivedPage) iter.Seq2[*core.Job, error] {
 	return func(yield func(*core.Job, error) bool) {
 		for left, some := p.Limit, firstPage; ; some = nextPages {
 			if p.Limit = some; left > 0 {
@@ -222,7 +222,7 @@ func (c *Control) Past(ctx context.Context, p store.ArchivedPage) iter.Seq2[*cor
 }
 
 // archivedPage returns a page of archived jobs in order of submission.
-func (c *Control) archivedPage(ctx context.Context, p store.ArchivedPage) ([]*core.Job, error) {
+func (c *Control) archivedPage(ctx context.Context, p view.ArchivedPage) ([]*core.Job, error) {
 	last, err := c.archivedUpTo()
 	if last == 0 || err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/store"
 	"scrimp/internal/view"
+	"scrimp/internal/view/projection"
 )
 
 // archiving runs a server that archives jobs a moment after their end, until stop.
@@ -21,18 +22,18 @@ func archiving(t *testing.T, folder string, engines ...engine.Engine) (*Control,
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	v := view.New(st, log)
+	f := projection.New(st, log, view.Projections()...)
 	now := time.Now().UTC()
 	s, err := New(t.Context(), st, engines, Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Log: log,
-		Env: func(*engine.Engine, string) map[string]string { return nil }, Archive: v})
+		Env: func(*engine.Engine, string) map[string]string { return nil }, Archive: view.New(st, f)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.On(s)
+	f.On(s)
 	ctx, cancel := context.WithCancel(t.Context())
 	done, followed := make(chan error, 1), make(chan struct{})
 	go func() { done <- s.Run(ctx) }()
-	go func() { defer close(followed); v.Follow(ctx) }()
+	go func() { defer close(followed); f.Follow(ctx) }()
 	rules := s.Rules()
 	rules.ArchiveAfter, rules.ArchiveUnbilled = 20*time.Millisecond, 20*time.Millisecond
 	if err := s.Propose(t.Context(), s.event(s.Now(), core.Configured{Config: rules})); err != nil {

@@ -38,34 +38,48 @@ func (r *Recorder) Offer(o Offer) {
 	r.order = append(r.order, o.ID)
 }
 
-// Quote adds a quote of a known offer.
-func (r *Recorder) Quote(q Quote) {
+// Quote adds a quote of a known offer. It returns what the quote has changed: the price, the availability or neither.
+// The same offers with the changes alone give the same trace, over the same span.
+func (r *Recorder) Quote(q Quote) (changed Quote) {
+	changed = Quote{Offer: q.Offer, At: q.At, Untried: true}
 	l := r.lines[q.Offer]
 	if l == nil || q.At.IsZero() {
-		return
+		return changed
 	}
-	if r.first.IsZero() || q.At.Before(r.first) {
-		r.first = q.At
-	}
+	r.Since(q.At)
 	r.Until(q.At)
 	if n := len(l.prices); q.Priced && (n == 0 || l.prices[n-1].rate != q.Rate && !q.At.Before(l.prices[n-1].at)) {
 		l.prices = append(l.prices, struct {
 			at   time.Time
 			rate money.Rate
 		}{q.At, q.Rate})
+		changed.Priced, changed.Rate = true, q.Rate
 	}
 	if q.Untried {
-		return
+		return changed
 	}
 	n := len(l.spans)
 	open := n > 0 && l.spans[n-1].to.IsZero()
 	switch {
 	case q.Available && !open:
 		l.spans = append(l.spans, struct{ from, to time.Time }{from: q.At})
+		changed.Untried, changed.Available = false, true
 	case !q.Available && open:
 		l.spans[n-1].to = q.At
+		changed.Untried = false
+	}
+	return changed
+}
+
+// Since records that the market was observed from t on.
+func (r *Recorder) Since(t time.Time) {
+	if r.first.IsZero() || t.Before(r.first) {
+		r.first = t
 	}
 }
+
+// Span returns the first and the last moment of the observations; zero: none.
+func (r *Recorder) Span() (first, last time.Time) { return r.first, r.last }
 
 // Until records that the market was observed until t.
 func (r *Recorder) Until(t time.Time) {

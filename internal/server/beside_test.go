@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/server/forecast"
-	"scrimp/internal/view"
+	"scrimp/internal/view/projection"
 )
 
 // A forecast or a view that panics (here because it has no server) is restarted, and the other tasks go on.
@@ -30,7 +30,7 @@ func TestRunTasks_RestartsATaskThatPanics(t *testing.T) {
 		}
 		runTasks(ctx, &owned, slog.New(slog.DiscardHandler), map[string]func(context.Context){
 			"odds":  count("odds", (&forecast.Forecaster{}).Run),
-			"view":  count("view", (*view.View)(nil).Follow),
+			"view":  count("view", (*projection.Follower)(nil).Follow),
 			"other": count("other", func(ctx context.Context) { <-ctx.Done() }),
 		})
 		owned.Wait()

@@ -252,7 +252,7 @@ func (s *loaded) limit() {
 	began := time.Now()
 	for _, scope := range []string{"all", "team:vision"} {
 		s.owner.ask("PUT", "/v1/budgets",
-			map[string]any{"limit": map[string]any{"scope": scope, "window": "month", "jobs": 1 << 40, "gpu_hours": 1000}}, nil)
+			map[string]any{"limit": map[string]any{"scope": scope, "window": "month", "jobs": 1_000_000_000, "gpu_hours": 1000}}, nil)
 	}
 	s.b.Logf("two limits are set in %.2f s", time.Since(began).Seconds())
 }
@@ -261,7 +261,7 @@ func (s *loaded) limit() {
 func (s *loaded) setLimit(_, i int) (int, error) {
 	return 1, s.owner.try("PUT", "/v1/budgets",
 		map[string]any{"limit": map[string]any{"scope": "team:vision", "window": "week", "running": 1000 + i,
-			"jobs": 1 << 40}}, nil)
+			"jobs": 1_000_000_000}}, nil)
 }
 
 // look requests one of the sums over all jobs.

@@ -46,6 +46,7 @@ import (
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/view"
+	"scrimp/internal/view/projection"
 	"scrimp/internal/wire/signed"
 )
 
@@ -118,6 +119,7 @@ type Server struct {
 	openAPI   openapi.Document
 	reserve   disk.Reserve
 	turns     turn.Turns
+	follower  *projection.Follower
 	view      *view.View
 	bills     *bills.Desk
 	books     *books.Books
@@ -286,8 +288,9 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
 		joins: auth.NewBurst(joinRate, joinBurst), closed: make(chan struct{}),
 		metrics: newMetrics(), planning: make(chan struct{}, 1), wide: o.Idle == 0, disk: disk.Of(o.Dir),
-		view: view.New(st, o.Log),
 	}
+	s.follower = projection.New(st, o.Log, view.Projections()...)
+	s.view = view.New(st, s.follower)
 	s.openAPI.Make = func() []byte { return OpenAPI(o.Version) }
 	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}
 	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.noteRequest, Seen: signed.Seen{Since: time.Now()},
@@ -331,7 +334,7 @@ func (s *Server) buildHandlers() {
 	s.gate.Control, s.outbox.Control = s.control, s.control
 	s.stores, _ = kept.NewStores(!s.wide, append(s.lentStores(), s.opts.Stores...), s.opts.Dir) // Serve has checked them
 	s.gate.Admits = s.joinName
-	s.view.On(s.control)
+	s.follower.On(s.control)
 	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
 		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}
 	s.bills = &bills.Desk{Meta: s.store, Dir: s.opts.Dir, Room: s.disk, Gate: s.gate, Control: s.control,
@@ -340,7 +343,7 @@ func (s *Server) buildHandlers() {
 		HasTeam: s.bills.HasTeam}
 	s.bills.Ledger = s.books
 	s.receipts = &receipts.Desk{Control: s.control, Log: s.store, View: s.view, Telemetry: s.telemetry.Receipt}
-	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, Log: s.store,
+	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
 		Telemetry: s.telemetry.Receipt, HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
@@ -363,10 +366,10 @@ func (s *Server) buildHandlers() {
 		Turns: &s.turns, Engines: s.engines, Dir: s.opts.Dir, Span: cmp.Or(s.opts.Retain, retention.StandardSpan),
 		OutputSpan: s.opts.RetainOutputs, Errors: s.opts.Log}
 	s.old.Removed = s.quota.Again
-	s.people = people.New(s.gate, s.store, s.quota.Used)
+	s.people = people.New(s.gate, s.store, s.view, s.quota.Used)
 	s.odds.Control, s.odds.Errors = s.control, s.opts.Log
-	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, Turns: &s.turns, Vault: s.vault(),
-		Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents})
+	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, View: s.view, Turns: &s.turns,
+		Vault: s.vault(), Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents})
 	s.groups = s.groupDesk()
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
@@ -386,7 +389,7 @@ func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
 // work starts the background tasks, which run until ctx ends.
 func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	runTasks(ctx, owned, s.opts.Log, map[string]func(context.Context){
-		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.view.Follow,
+		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.follower.Follow,
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
 		"admin": s.keepAdmin, "dashboard": s.runDashboard,
 	})

@@ -119,7 +119,7 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.control.Run(ctx) }()
 	followed := make(chan struct{})
-	go func() { defer close(followed); w.view.Follow(ctx) }()
+	go func() { defer close(followed); w.follower.Follow(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		<-done

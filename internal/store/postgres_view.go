@@ -12,76 +12,107 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ViewMark implements ViewStore.
-func (s *Postgres) ViewMark(ctx context.Context) (m ViewMark, err error) {
-	err = s.pool.QueryRow(ctx, "SELECT seq, kept, sum FROM view_mark").Scan(&m.Seq, &m.Kept, &m.Sum)
+// Marks implements ProjectionStore.
+func (s *Postgres) Marks(ctx context.Context) (map[string]Mark, error) {
+	rows, err := s.pool.Query(ctx, "SELECT name, seq, kept, sum FROM projection")
 	if err != nil {
-		return m, fmt.Errorf("read the view of the log: %w", err)
+		return nil, fmt.Errorf("read the marks of the projections: %w", err)
 	}
-	return m, nil
+	marks := map[string]Mark{}
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Mark, err error) {
+		var name string
+		err = scanMark(&m, row.Scan, &name)
+		marks[name] = m
+		return m, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the marks of the projections: %w", err)
+	}
+	return marks, nil
 }
 
-// MoveView implements ViewStore. It does not need the lead: the tables follow from the log, and if two servers have
-// read the same part of it, one of them finds that the mark has moved.
-func (s *Postgres) MoveView(ctx context.Context, from, to ViewMark, rows ViewRows) error {
+// Project implements ProjectionStore. It does not need the lead: the rows follow from the log, and if two servers have
+// read the same part of it, one of them finds that a mark has moved.
+func (s *Postgres) Project(ctx context.Context, from, to Mark, changes map[string]map[string]Change) error {
 	return s.changeView(ctx, func(tx pgx.Tx) error {
-		done, err := tx.Exec(ctx, "UPDATE view_mark SET seq = $1, kept = $2, sum = $3 WHERE seq = $4 AND kept = $5 AND "+
-			"sum = $6", int64(to.Seq), int64(to.Kept), to.Sum, int64(from.Seq), int64(from.Kept), from.Sum)
-		if err != nil {
-			return err
+		for _, name := range slices.Sorted(maps.Keys(changes)) { // so that two servers lock rows in the same order
+			id, err := movePgMark(ctx, tx, name, from, to)
+			if err == nil {
+				err = changePgRows(ctx, tx, id, changes[name])
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if done.RowsAffected() != 1 {
-			return errViewMoved()
-		}
-		if err := archivePgRows(ctx, tx, rows.Archived); err != nil || len(rows.Events) == 0 {
-			return err
-		}
-		names := slices.Sorted(maps.Keys(rows.Events)) // so that two servers lock their rows in the same order
-		events := make([][]byte, len(names))
-		for i, name := range names {
-			events[i] = rows.Events[name]
-		}
-		_, err = tx.Exec(ctx, "INSERT INTO view_job (name, events) SELECT * FROM unnest($1::text[], $2::bytea[]) "+
-			"ON CONFLICT (name) DO UPDATE SET events = view_job.events || excluded.events", names, events)
-		return err
+		return nil
 	})
 }
 
-func archivePgRows(ctx context.Context, tx pgx.Tx, rows map[string]ArchivedRow) error {
-	var back, names, states []string
-	var seqs, orders []int64
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		r := rows[name]
-		if r.Seq == 0 {
-			back = append(back, name)
+// movePgMark moves the mark of a projection and returns its id.
+func movePgMark(ctx context.Context, tx pgx.Tx, name string, from, to Mark) (id int32, err error) {
+	var row pgx.Row
+	if from == (Mark{}) {
+		row = tx.QueryRow(ctx, "INSERT INTO projection (name, seq, kept, sum) VALUES ($1, $2, $3, $4) "+
+			"ON CONFLICT DO NOTHING RETURNING id", name, int64(to.Seq), int64(to.Kept), to.Sum)
+	} else {
+		row = tx.QueryRow(ctx, "UPDATE projection SET seq = $1, kept = $2, sum = $3 WHERE name = $4 AND seq = $5 AND "+
+			"kept = $6 AND sum = $7 RETURNING id", int64(to.Seq), int64(to.Kept), to.Sum, name, int64(from.Seq),
+			int64(from.Kept), from.Sum)
+	}
+	if err = row.Scan(&id); errors.Is(err, pgx.ErrNoRows) {
+		return 0, errMoved(name)
+	}
+	return id, err
+}
+
+// changePgRows changes the rows of the projection with that id.
+func changePgRows(ctx context.Context, tx pgx.Tx, id int32, changes map[string]Change) error {
+	var gone []string
+	var keys [2][]string // put, append
+	var values [2][][]byte
+	for _, key := range slices.Sorted(maps.Keys(changes)) {
+		c, kind := changes[key], 0
+		if c.Delete {
+			gone = append(gone, key)
 			continue
 		}
-		names, states = append(names, name), append(states, r.State)
-		seqs, orders = append(seqs, int64(r.Seq)), append(orders, int64(r.Order))
+		if c.Append {
+			kind = 1
+		}
+		if c.Value == nil {
+			c.Value = []byte{}
+		}
+		keys[kind], values[kind] = append(keys[kind], key), append(values[kind], c.Value)
 	}
-	if len(back) > 0 {
-		if _, err := tx.Exec(ctx, "DELETE FROM view_archived WHERE name = ANY ($1)", back); err != nil {
+	if len(gone) > 0 {
+		if _, err := tx.Exec(ctx, "DELETE FROM projection_row WHERE projection = $1 AND key = ANY ($2)", id,
+			gone); err != nil {
 			return err
 		}
 	}
-	if len(names) == 0 {
-		return nil
+	for kind, value := range []string{"excluded.value", "projection_row.value || excluded.value"} {
+		if len(keys[kind]) == 0 {
+			continue
+		}
+		if _, err := tx.Exec(ctx, "INSERT INTO projection_row (projection, key, value) SELECT $1, * FROM "+
+			"unnest($2::text[], $3::bytea[]) ON CONFLICT (projection, key) DO UPDATE SET value = "+value, id, keys[kind],
+			values[kind]); err != nil {
+			return err
+		}
 	}
-	_, err := tx.Exec(ctx, "INSERT INTO view_archived (name, seq, submitted, state) SELECT * FROM unnest($1::text[], "+
-		"$2::bigint[], $3::bigint[], $4::text[]) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq, submitted = "+
-		"excluded.submitted, state = excluded.state", names, seqs, orders, states)
-	return err
+	return nil
 }
 
-// ClearView implements ViewStore.
-func (s *Postgres) ClearView(ctx context.Context) error {
+// DropProjection implements ProjectionStore.
+func (s *Postgres) DropProjection(ctx context.Context, name string) error {
 	return s.changeView(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE view_mark SET seq = 0, kept = 0, sum = ''")
-		if err == nil {
-			_, err = tx.Exec(ctx, "DELETE FROM view_job")
+		var id int32
+		err := tx.QueryRow(ctx, "DELETE FROM projection WHERE name = $1 RETURNING id", name).Scan(&id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
 		}
 		if err == nil {
-			_, err = tx.Exec(ctx, "DELETE FROM view_archived")
+			_, err = tx.Exec(ctx, "DELETE FROM projection_row WHERE projection = $1", id)
 		}
 		return err
 	})
@@ -102,60 +133,43 @@ func (s *Postgres) changeView(ctx context.Context, do func(pgx.Tx) error) error 
 	return err
 }
 
-// JobEvents implements ViewStore.
-func (s *Postgres) JobEvents(ctx context.Context, job string) (events []byte, err error) {
-	err = s.pool.QueryRow(ctx, "SELECT events FROM view_job WHERE name = $1", job).Scan(&events)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+// Rows implements ProjectionStore.
+func (s *Postgres) Rows(ctx context.Context, projection string, keys []string) (map[string][]byte, error) {
+	rows, err := s.viewRows(ctx, projection, "SELECT key, value FROM projection_row WHERE projection = "+
+		"(SELECT id FROM projection WHERE name = $1) AND key = ANY ($2)", projection, keys)
+	found := map[string][]byte{}
+	for _, r := range rows {
+		found[r.Key] = r.Value
 	}
-	if err != nil {
-		return nil, fmt.Errorf("look for the events of %s: %w", job, err)
-	}
-	return events, nil
+	return found, err
 }
 
-// Archived implements ViewStore.
-func (s *Postgres) Archived(ctx context.Context, jobs []string) (map[string]ArchivedRow, error) {
-	rows, err := s.pool.Query(ctx, "SELECT seq, submitted, state, name FROM view_archived WHERE name = ANY ($1)", jobs)
-	if err != nil {
-		return nil, fmt.Errorf("look for archived jobs: %w", err)
+// RowRange implements ProjectionStore.
+func (s *Postgres) RowRange(ctx context.Context, projection string, r Range) ([]Row, error) {
+	text, args := r.query("projection_row", func(n int) string { return fmt.Sprint("$", n) })
+	rows, err := s.viewRows(ctx, projection, text, append([]any{projection}, args...)...)
+	if r.Backwards {
+		slices.Reverse(rows)
 	}
-	found := map[string]ArchivedRow{}
-	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r ArchivedRow, err error) {
-		var name string
-		r, err = scanArchived(row.Scan, &name)
-		found[name] = r
+	return rows, err
+}
+
+func (s *Postgres) viewRows(ctx context.Context, projection, text string, args ...any) ([]Row, error) {
+	rows, err := s.pool.Query(ctx, text, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read rows of %s: %w", projection, err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Row, err error) {
+		err = row.Scan(&r.Key, &r.Value)
 		return r, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for archived jobs: %w", err)
-	}
-	return found, nil
-}
-
-// ArchivedPage implements ViewStore.
-func (s *Postgres) ArchivedPage(ctx context.Context, p ArchivedPage) ([]ArchivedRow, error) {
-	rows, err := s.pool.Query(ctx, p.query("view_archived", func(n int) string { return fmt.Sprint("$", n) }),
-		int64(p.After), p.end(), p.State, p.Limit)
-	if err != nil {
-		return nil, fmt.Errorf("list archived jobs: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r ArchivedRow, err error) {
-		var name string
-		r, err = scanArchived(row.Scan, &name)
-		r.Name = name
-		return r, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list archived jobs: %w", err)
-	}
-	if p.Backwards {
-		slices.Reverse(list)
+		return nil, fmt.Errorf("read rows of %s: %w", projection, err)
 	}
 	return list, nil
 }
 
-// RecordsAt implements ViewStore.
+// RecordsAt implements ProjectionStore.
 func (s *Postgres) RecordsAt(ctx context.Context, numbers []uint64) ([]Record, error) {
 	if len(numbers) == 0 {
 		return nil, nil

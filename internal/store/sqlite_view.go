@@ -13,37 +13,36 @@ import (
 	"slices"
 )
 
-// The view's tables are in their own file: an append never waits for them, and the log's file does not grow by what
+// Projections are in their own file: an append never waits for them, and the log's file does not grow by what
 // it already contains.
 
 // viewName is that file in the folder. It may be deleted while no server runs.
 const viewName = "view.db"
 
 // viewForm is the version of its tables. A file of another version is rebuilt.
-const viewForm = 1
+const viewForm = 2
 
 // viewPragmas make commits without waiting for the disk: what a power loss undoes is read from the log again.
 const viewPragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(5000)"
 
+// viewWrites gives the writer 16 MiB of pages and copies the journal back after as many: a rebuild touches pages at
+// random.
+const viewWrites = viewPragmas + "&_txlock=immediate&_pragma=cache_size(-16384)&_pragma=wal_autocheckpoint(4000)"
+
 const viewTables = `
-CREATE TABLE mark (
-  one  INTEGER PRIMARY KEY CHECK (one = 1),
+CREATE TABLE projection (
+  id   INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
   seq  INTEGER NOT NULL, -- read up to here
   kept INTEGER NOT NULL, -- the last event up to there that is no sample
   sum  TEXT NOT NULL     -- of that event's text
 ) STRICT;
-INSERT INTO mark VALUES (1, 0, 0, '');
-CREATE TABLE job (
-  name   TEXT PRIMARY KEY,
-  events BLOB NOT NULL   -- numbers of the events about it
+CREATE TABLE projection_row (
+  projection INTEGER NOT NULL,
+  key        TEXT NOT NULL,
+  value      BLOB NOT NULL,
+  PRIMARY KEY (projection, key)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE archived (
-  name      TEXT PRIMARY KEY,
-  seq       INTEGER NOT NULL, -- the event whose facts have its record
-  submitted INTEGER NOT NULL, -- the order of its submission
-  state     TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX archived_submitted ON archived (submitted, state, seq);
 `
 
 // sqliteView is the view's database.
@@ -68,7 +67,7 @@ func openView(dir string) (v sqliteView, err error) {
 var errViewForm = errors.New("its tables have another form")
 
 func useView(path string) (v sqliteView, err error) {
-	if v.write, err = sql.Open("sqlite", address(path, viewPragmas+"&_txlock=immediate")); err != nil {
+	if v.write, err = sql.Open("sqlite", address(path, viewWrites)); err != nil {
 		return v, err
 	}
 	v.write.SetMaxOpenConns(1)
@@ -87,7 +86,7 @@ func useView(path string) (v sqliteView, err error) {
 	case form != viewForm:
 		err = errViewForm
 	default:
-		_, err = v.mark(context.Background())
+		_, err = v.marks(context.Background())
 	}
 	return v, err
 }
@@ -102,70 +101,122 @@ func (v sqliteView) close() error {
 	return errors.Join(errs...)
 }
 
-func (v sqliteView) mark(ctx context.Context) (m ViewMark, err error) {
-	var seq, kept int64
-	err = v.write.QueryRowContext(ctx, "SELECT seq, kept, sum FROM mark").Scan(&seq, &kept, &m.Sum)
-	m.Seq, m.Kept = uint64(seq), uint64(kept)
-	return m, err
-}
-
-// ViewMark implements ViewStore.
-func (s *SQLite) ViewMark(ctx context.Context) (ViewMark, error) {
-	m, err := s.view.mark(ctx)
+func (v sqliteView) marks(ctx context.Context) (map[string]Mark, error) {
+	rows, err := v.write.QueryContext(ctx, "SELECT name, seq, kept, sum FROM projection")
 	if err != nil {
-		return m, fmt.Errorf("read the view of the log: %w", err)
+		return nil, err
 	}
-	return m, nil
+	defer func() { _ = rows.Close() }()
+	marks := map[string]Mark{}
+	for rows.Next() {
+		var name string
+		var m Mark
+		if err := scanMark(&m, rows.Scan, &name); err != nil {
+			return nil, err
+		}
+		marks[name] = m
+	}
+	return marks, rows.Err()
 }
 
-// MoveView implements ViewStore.
-func (s *SQLite) MoveView(ctx context.Context, from, to ViewMark, rows ViewRows) error {
+// scanMark reads a row of either database.
+func scanMark(m *Mark, scan func(...any) error, name *string) error {
+	var seq, kept int64
+	err := scan(name, &seq, &kept, &m.Sum)
+	m.Seq, m.Kept = uint64(seq), uint64(kept)
+	return err
+}
+
+// Marks implements ProjectionStore.
+func (s *SQLite) Marks(ctx context.Context) (map[string]Mark, error) {
+	marks, err := s.view.marks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the marks of the projections: %w", err)
+	}
+	return marks, nil
+}
+
+// Project implements ProjectionStore.
+func (s *SQLite) Project(ctx context.Context, from, to Mark, changes map[string]map[string]Change) error {
 	return s.changeView(ctx, func(tx *sql.Tx) error {
-		done, err := tx.ExecContext(ctx, "UPDATE mark SET seq = ?, kept = ?, sum = ? WHERE seq = ? AND kept = ? AND sum = ?",
-			int64(to.Seq), int64(to.Kept), to.Sum, int64(from.Seq), int64(from.Kept), from.Sum)
-		if err != nil {
-			return err
-		}
-		if n, err := done.RowsAffected(); err != nil || n != 1 {
-			return errors.Join(err, errViewMoved())
-		}
-		add, err := tx.PrepareContext(ctx, "INSERT INTO job (name, events) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET "+
-			"events = CAST(events || excluded.events AS BLOB)")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = add.Close() }()
-		for _, job := range slices.Sorted(maps.Keys(rows.Events)) {
-			if _, err := add.ExecContext(ctx, job, rows.Events[job]); err != nil {
+		for _, name := range slices.Sorted(maps.Keys(changes)) {
+			id, err := moveMark(ctx, tx, name, from, to)
+			if err == nil {
+				err = changeRows(ctx, tx, id, changes[name])
+			}
+			if err != nil {
 				return err
 			}
 		}
-		return archiveRows(ctx, tx, rows.Archived)
+		return nil
 	})
 }
 
-func archiveRows(ctx context.Context, tx *sql.Tx, rows map[string]ArchivedRow) error {
-	for _, job := range slices.Sorted(maps.Keys(rows)) {
-		var err error
-		if r := rows[job]; r.Seq == 0 {
-			_, err = tx.ExecContext(ctx, "DELETE FROM archived WHERE name = ?", job)
-		} else {
-			_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO archived (name, seq, submitted, state) VALUES (?, ?, ?, ?)",
-				job, int64(r.Seq), int64(r.Order), r.State)
+// moveMark moves the mark of a projection and returns its id.
+func moveMark(ctx context.Context, tx *sql.Tx, name string, from, to Mark) (id int64, err error) {
+	var row *sql.Row
+	if from == (Mark{}) {
+		row = tx.QueryRowContext(ctx, "INSERT INTO projection (name, seq, kept, sum) VALUES (?, ?, ?, ?) "+
+			"ON CONFLICT DO NOTHING RETURNING id", name, int64(to.Seq), int64(to.Kept), to.Sum)
+	} else {
+		row = tx.QueryRowContext(ctx, "UPDATE projection SET seq = ?, kept = ?, sum = ? WHERE name = ? AND seq = ? AND "+
+			"kept = ? AND sum = ? RETURNING id", int64(to.Seq), int64(to.Kept), to.Sum, name, int64(from.Seq),
+			int64(from.Kept), from.Sum)
+	}
+	if err = row.Scan(&id); errors.Is(err, sql.ErrNoRows) {
+		return 0, errMoved(name)
+	}
+	return id, err
+}
+
+// changeRows changes the rows of the projection with that id.
+func changeRows(ctx context.Context, tx *sql.Tx, id int64, changes map[string]Change) error {
+	texts := map[string]string{
+		"put": "INSERT OR REPLACE INTO projection_row (projection, key, value) VALUES (?, ?, ?)",
+		"append": "INSERT INTO projection_row (projection, key, value) VALUES (?, ?, ?) ON CONFLICT (projection, key) " +
+			"DO UPDATE SET value = CAST(value || excluded.value AS BLOB)",
+		"delete": "DELETE FROM projection_row WHERE projection = ? AND key = ?",
+	}
+	statements := map[string]*sql.Stmt{}
+	defer func() {
+		for _, s := range statements {
+			_ = s.Close()
 		}
-		if err != nil {
+	}()
+	for _, key := range slices.Sorted(maps.Keys(changes)) { // in the order of the table
+		c, kind := changes[key], "put"
+		args := []any{id, key, c.Value}
+		switch {
+		case c.Delete:
+			kind, args = "delete", args[:2]
+		case c.Append:
+			kind = "append"
+		}
+		if c.Value == nil && !c.Delete {
+			args[2] = []byte{}
+		}
+		if statements[kind] == nil {
+			s, err := tx.PrepareContext(ctx, texts[kind])
+			if err != nil {
+				return err
+			}
+			statements[kind] = s
+		}
+		if _, err := statements[kind].ExecContext(ctx, args...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ClearView implements ViewStore.
-func (s *SQLite) ClearView(ctx context.Context) error {
+// DropProjection implements ProjectionStore.
+func (s *SQLite) DropProjection(ctx context.Context, name string) error {
 	return s.changeView(ctx, func(tx *sql.Tx) error {
-		for _, text := range []string{"DELETE FROM job", "DELETE FROM archived",
-			"UPDATE mark SET seq = 0, kept = 0, sum = ''"} {
-			if _, err := tx.ExecContext(ctx, text); err != nil {
+		for _, text := range []string{
+			"DELETE FROM projection_row WHERE projection = (SELECT id FROM projection WHERE name = ?)",
+			"DELETE FROM projection WHERE name = ?",
+		} {
+			if _, err := tx.ExecContext(ctx, text, name); err != nil {
 				return err
 			}
 		}
@@ -191,74 +242,52 @@ func (s *SQLite) changeView(ctx context.Context, do func(*sql.Tx) error) error {
 	return nil
 }
 
-// JobEvents implements ViewStore.
-func (s *SQLite) JobEvents(ctx context.Context, job string) (events []byte, err error) {
-	err = s.view.reads.QueryRowContext(ctx, "SELECT events FROM job WHERE name = ?", job).Scan(&events)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
+// Rows implements ProjectionStore.
+func (s *SQLite) Rows(ctx context.Context, projection string, keys []string) (map[string][]byte, error) {
+	list, err := json.Marshal(keys)
 	if err != nil {
-		return nil, fmt.Errorf("look for the events of %s: %w", job, err)
+		return nil, fmt.Errorf("read rows of %s: %w", projection, err)
 	}
-	return events, nil
+	rows, err := s.view.query(ctx, projection, "SELECT key, value FROM projection_row WHERE projection = "+
+		"(SELECT id FROM projection WHERE name = ?1) AND key IN (SELECT value FROM json_each(?2))", projection,
+		string(list))
+	found := map[string][]byte{}
+	for _, r := range rows {
+		found[r.Key] = r.Value
+	}
+	return found, err
 }
 
-// Archived implements ViewStore.
-func (s *SQLite) Archived(ctx context.Context, jobs []string) (map[string]ArchivedRow, error) {
-	list, err := json.Marshal(jobs)
-	if err != nil {
-		return nil, fmt.Errorf("look for archived jobs: %w", err)
+// RowRange implements ProjectionStore.
+func (s *SQLite) RowRange(ctx context.Context, projection string, r Range) ([]Row, error) {
+	text, args := r.query("projection_row", func(n int) string { return fmt.Sprint("?", n) })
+	rows, err := s.view.query(ctx, projection, text, append([]any{projection}, args...)...)
+	if r.Backwards {
+		slices.Reverse(rows)
 	}
-	rows, err := s.view.reads.QueryContext(ctx, "SELECT seq, submitted, state, name FROM archived WHERE name IN "+
-		"(SELECT value FROM json_each(?))", string(list))
-	if err != nil {
-		return nil, fmt.Errorf("look for archived jobs: %w", err)
-	}
-	defer func() { _ = rows.Close() }()
-	found := map[string]ArchivedRow{}
-	for rows.Next() {
-		var name string
-		r, err := scanArchived(rows.Scan, &name)
-		if err != nil {
-			return nil, fmt.Errorf("look for archived jobs: %w", err)
-		}
-		found[name] = r
-	}
-	return found, rows.Err()
+	return rows, err
 }
 
-// scanArchived reads a row of either database; more holds the destinations of further columns.
-func scanArchived(scan func(...any) error, more ...any) (r ArchivedRow, err error) {
-	var seq, order int64
-	err = scan(append([]any{&seq, &order, &r.State}, more...)...)
-	r.Seq, r.Order = uint64(seq), uint64(order)
-	return r, err
-}
-
-// ArchivedPage implements ViewStore.
-func (s *SQLite) ArchivedPage(ctx context.Context, p ArchivedPage) (list []ArchivedRow, err error) {
-	rows, err := s.view.reads.QueryContext(ctx, p.query("archived", func(n int) string { return fmt.Sprint("?", n) }),
-		int64(p.After), p.end(), p.State, p.Limit)
+func (v sqliteView) query(ctx context.Context, projection, text string, args ...any) (list []Row, err error) {
+	rows, err := v.reads.QueryContext(ctx, text, args...)
 	if err != nil {
-		return nil, fmt.Errorf("list archived jobs: %w", err)
+		return nil, fmt.Errorf("read rows of %s: %w", projection, err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var name string
-		r, err := scanArchived(rows.Scan, &name)
-		r.Name = name
-		if err != nil {
-			return nil, fmt.Errorf("list archived jobs: %w", err)
+		var r Row
+		if err := rows.Scan(&r.Key, &r.Value); err != nil {
+			return nil, fmt.Errorf("read rows of %s: %w", projection, err)
 		}
 		list = append(list, r)
 	}
-	if p.Backwards {
-		slices.Reverse(list)
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read rows of %s: %w", projection, err)
 	}
-	return list, rows.Err()
+	return list, nil
 }
 
-// RecordsAt implements ViewStore.
+// RecordsAt implements ProjectionStore.
 func (s *SQLite) RecordsAt(ctx context.Context, numbers []uint64) ([]Record, error) {
 	if len(numbers) == 0 {
 		return nil, nil

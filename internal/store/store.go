@@ -1,5 +1,5 @@
 // Package store keeps the history: events with their decisions and postings, snapshots, the output of programs, and
-// tables that index the log by job.
+// projections of the log.
 package store
 
 import (
@@ -127,7 +127,7 @@ type Store interface {
 	Meta(ctx context.Context, key string) (value string, ok bool, err error)
 	AllMeta(ctx context.Context) (map[string]string, error)
 
-	ViewStore
+	ProjectionStore
 	Close() error
 }
 

@@ -3,82 +3,76 @@ package store
 import (
 	"context"
 	"errors"
-	"math"
 )
 
-// The view's tables index the log by job. They are written some time after the log, with a mark of how far they have
-// read it, and are rebuilt if they are lost or belong to another log. Package view fills and reads them.
+// Projections are rows that follow from the log alone. They are written some time after the log, with a mark of how far
+// they have read it, and are rebuilt if they are lost or belong to another log. Package projection fills and reads
+// them.
 
-// ViewMark is how far the view has read the log.
-type ViewMark struct {
+// Mark is how far a projection has read the log.
+type Mark struct {
 	Seq  uint64 // last event read; 0: none
 	Kept uint64 // last kept event up to Seq; 0: none
 	Sum  string // digest of that event's text, which differs in another log
 }
 
-// ViewRows is what some events add to the view.
-type ViewRows struct {
-	Events map[string][]byte // by job: bytes to append to the numbers of its events
-	// Archived locates the jobs that left the state, by name; zero means that the job is back.
-	Archived map[string]ArchivedRow
+// A Change is the new content of a row.
+type Change struct {
+	Value  []byte
+	Append bool // add Value to the end of the row, which it creates if it does not exist
+	Delete bool // remove the row
 }
 
-// ArchivedRow locates an archived job.
-type ArchivedRow struct {
-	Seq   uint64 // the event whose facts contain its record
-	Order uint64 // of its submission
-	State string
-	Name  string // set only in a page
+// Row is a row of a projection.
+type Row struct {
+	Key   string
+	Value []byte
 }
 
-// ViewStore holds the view's tables. Each Store implements it.
-type ViewStore interface {
-	// ViewMark returns how far the view has read the log.
-	ViewMark(ctx context.Context) (ViewMark, error)
-	// MoveView adds rows and moves the mark, both or neither. It fails with ErrConflict if the mark is not at from,
-	// because another server has moved it.
-	MoveView(ctx context.Context, from, to ViewMark, rows ViewRows) error
-	// ClearView empties the tables, so that they are rebuilt from the log.
-	ClearView(ctx context.Context) error
-	// JobEvents returns what MoveView has appended for the job.
-	JobEvents(ctx context.Context, job string) ([]byte, error)
-	// Archived returns which of the jobs are archived.
-	Archived(ctx context.Context, jobs []string) (map[string]ArchivedRow, error)
-	// ArchivedPage returns at most limit archived jobs in order of submission, in the given state or in any. Their
-	// orders lie between two limits; a backwards page returns the last ones, otherwise the first.
-	ArchivedPage(ctx context.Context, p ArchivedPage) ([]ArchivedRow, error)
+// Range selects rows of a projection by key, in byte order.
+type Range struct {
+	After, Before string // exclusive; Before "": no end
+	Limit         int
+	Backwards     bool // the last rows of the range instead of the first
+}
+
+// ProjectionStore holds the rows of all projections, by name. Each Store implements it.
+type ProjectionStore interface {
+	// Marks returns how far each projection has read the log.
+	Marks(ctx context.Context) (map[string]Mark, error)
+	// Project changes rows of some projections, which are all at from, and moves their marks: everything or nothing.
+	// It fails with ErrConflict if a mark is not at from, because another server has moved it. A projection without
+	// rows is at the zero mark; changes are by projection and key.
+	Project(ctx context.Context, from, to Mark, changes map[string]map[string]Change) error
+	// DropProjection removes a projection with its rows; it succeeds if there is none.
+	DropProjection(ctx context.Context, name string) error
+	// Rows returns the values of those keys that exist.
+	Rows(ctx context.Context, projection string, keys []string) (map[string][]byte, error)
+	// RowRange returns rows in the order of their keys.
+	RowRange(ctx context.Context, projection string, r Range) ([]Row, error)
 	// RecordsAt returns the existing records with those numbers, without their postings, in the order of the log.
 	RecordsAt(ctx context.Context, numbers []uint64) ([]Record, error)
 }
 
-// ArchivedPage selects archived jobs.
-type ArchivedPage struct {
-	After, Before uint64 // orders of submission, exclusive; Before 0: no end
-	State         string // empty: any
-	Limit         int
-	Backwards     bool
-}
-
-// end returns the order before which the page ends, as a database integer.
-func (p ArchivedPage) end() int64 {
-	if p.Before == 0 {
-		return math.MaxInt64
+// query returns the SQL of a range and its arguments after the projection, which is the first.
+func (r Range) query(table string, arg func(int) string) (text string, args []any) {
+	text = "SELECT key, value FROM " + table + " WHERE projection = (SELECT id FROM projection WHERE name = " + arg(1) +
+		") AND key > " + arg(2)
+	args = []any{r.After}
+	if r.Before != "" {
+		text, args = text+" AND key < "+arg(3), append(args, r.Before)
 	}
-	return int64(p.Before)
-}
-
-// query returns the SQL of a page; its arguments are after, end, state and limit.
-func (p ArchivedPage) query(table string, arg func(int) string) string {
 	direction := ""
-	if p.Backwards {
+	if r.Backwards {
 		direction = " DESC"
 	}
-	return "SELECT seq, submitted, state, name FROM " + table + " WHERE submitted > " + arg(1) + " AND submitted < " +
-		arg(2) + " AND (" + arg(3) + " = '' OR state = " + arg(3) + ") ORDER BY submitted" + direction + " LIMIT " + arg(4)
+	return text + " ORDER BY key" + direction + " LIMIT " + arg(len(args)+2), append(args, r.Limit)
 }
 
-// errViewMoved is the error if another server has moved the mark.
-func errViewMoved() error { return errors.Join(errors.New("move the view of the log"), ErrConflict) }
+// errMoved is the error if another server has moved the mark of a projection.
+func errMoved(name string) error {
+	return errors.Join(errors.New("move the projection "+name), ErrConflict)
+}
 
 // signed converts event numbers to database integers.
 func signed(numbers []uint64) []int64 {

@@ -12,6 +12,7 @@ import (
 
 	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
+	"scrimp/internal/view/projection"
 )
 
 // What selects the events of a job that a reader wants. Each value is a bit.
@@ -26,28 +27,19 @@ const (
 // bits is the number of bits of an entry that hold its What, and so the highest number of kinds.
 const bits = 2
 
-// gathering collects additions to the view. A job's entries are event numbers, shifted left over their What, as
-// varints: 3 to 5 bytes each.
-type gathering struct{ store.ViewRows }
+// ofJobs has a row by job: the numbers of its events, shifted left over their What, as varints of 3 to 5 bytes.
+var ofJobs = projection.Projection{Name: "job-events", Version: 1, Apply: applyOfJobs}
 
-func newGathering() gathering {
-	return gathering{store.ViewRows{Events: map[string][]byte{}, Archived: map[string]store.ArchivedRow{}}}
-}
-
-func (g gathering) add(job string, seq uint64, what What) {
-	g.Events[job] = binary.AppendUvarint(g.Events[job], seq<<bits|uint64(what))
-}
-
-// marks occur in the facts of an event if one of them is of a kind that the view uses.
-var marks = [][]byte{markOf(state.Decided{}), markOf(state.JobArchived{}), markOf(state.JobRehydrated{})}
+// decidedMark occurs in the facts of an event if one of them is a decision.
+var decidedMark = markOf(state.Decided{})
 
 func markOf(f state.Fact) []byte { return []byte(`"` + f.Fact() + `",`) }
 
-// take adds an event to the entries of the jobs that it concerns.
-func (g gathering) take(r store.Record) error {
+// applyOfJobs adds an event to the rows of the jobs that it concerns.
+func applyOfJobs(_ context.Context, r *projection.Record, rows *projection.Rows) error {
 	said := map[string]What{}
 	if r.Kind == (state.Progressed{}).Kind() {
-		attempt, err := attemptIn(r)
+		attempt, err := attemptIn(r.Record)
 		if err != nil {
 			return err
 		}
@@ -55,29 +47,20 @@ func (g gathering) take(r store.Record) error {
 			said[attempt[:dot]] = Progress
 		}
 	}
-	if slices.ContainsFunc(marks, func(mark []byte) bool { return bytes.Contains(r.Facts, mark) }) {
-		facts, err := state.DecodeFacts(r.Facts)
+	if bytes.Contains(r.Facts, decidedMark) {
+		facts, err := r.Decode()
 		if err != nil {
-			return fmt.Errorf("event %d: %w", r.Seq, err)
+			return err
 		}
 		for _, f := range facts {
-			switch f := f.(type) {
-			case state.Decided:
+			if f, ok := f.(state.Decided); ok {
 				said[f.Job] |= Decisions
-			case state.JobArchived:
-				j, err := state.ReadJob(f.Record)
-				if err != nil {
-					return fmt.Errorf("event %d: %w", r.Seq, err)
-				}
-				g.Archived[f.Job] = store.ArchivedRow{Seq: r.Seq, Order: j.Order(), State: string(j.State())}
-			case state.JobRehydrated:
-				g.Archived[f.Job] = store.ArchivedRow{}
 			}
 		}
 	}
 	for job, what := range said {
-		if !isSubmission(r, job) {
-			g.add(job, r.Seq, what)
+		if !isSubmission(r.Record, job) {
+			rows.Append(job, binary.AppendUvarint(nil, r.Seq<<bits|uint64(what)))
 		}
 	}
 	return nil
@@ -104,8 +87,8 @@ func attemptIn(r store.Record) (string, error) {
 }
 
 // errTorn means that something else has changed a row.
-var errTorn = errors.New("its row in the view of the log cannot be read: stop the server, delete view.db or empty " +
-	"view_mark, and start it again")
+var errTorn = errors.New("its row beside the log cannot be read: stop the server, delete view.db or empty the table " +
+	"projection, and start it again")
 
 // numbers returns the events of a row that match what, without repetition.
 func numbers(row []byte, what What) (list []uint64, err error) {
@@ -133,14 +116,11 @@ type Job struct {
 // Events calls f, in the order of the log, with the job's submission and each event that matches what, up to one
 // that the reader has seen, and perhaps later ones. It leaves out samples that were dropped.
 func (v *View) Events(ctx context.Context, j Job, what What, f func(store.Record) error) error {
-	if err := v.Wait(ctx, j.UpTo); err != nil {
-		return err
-	}
-	row, err := v.log.JobEvents(ctx, j.ID)
+	rows, err := v.follower.Rows(ctx, ofJobs, j.UpTo, j.ID)
 	if err != nil {
 		return err
 	}
-	list, err := numbers(row, what)
+	list, err := numbers(rows[j.ID], what)
 	if err != nil {
 		return fmt.Errorf("look for the events of %s: %w", j.ID, err)
 	}

@@ -3,7 +3,6 @@ package view_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"scrimp/internal/decide/plan"
@@ -22,6 +20,7 @@ import (
 	"scrimp/internal/store"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/view"
+	"scrimp/internal/view/projection"
 )
 
 func must(t testing.TB, err error) {
@@ -67,6 +66,7 @@ type world struct {
 	seq       uint64
 	submitted map[string]uint64
 	said      map[string]map[view.What][]uint64 // by job: the matching events without its submission
+	concerned map[uint64][]string               // by event: the jobs that it names, in its order
 }
 
 func newWorld(t testing.TB, seed uint64) *world {
@@ -74,7 +74,8 @@ func newWorld(t testing.TB, seed uint64) *world {
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return &world{TB: t, Store: s, source: &source{more: make(chan struct{})}, rng: rand.New(rand.NewPCG(seed, 1)),
-		submitted: map[string]uint64{}, said: map[string]map[view.What][]uint64{}}
+		submitted: map[string]uint64{}, said: map[string]map[view.What][]uint64{},
+		concerned: map[uint64][]string{}}
 }
 
 func (w *world) job() string { return fmt.Sprintf("j-%d", 1+w.rng.IntN(len(w.submitted))) }
@@ -126,6 +127,7 @@ func (w *world) event() store.Record {
 		facts = append(facts, state.Decided{Job: job, Decision: plan.Decision{Why: `"decided",`}})
 		w.note(job, view.Decisions)
 	}
+	w.names(e.Body, facts)
 	r.Kind = e.Body.Kind()
 	var err error
 	r.Event, err = json.Marshal(e)
@@ -133,6 +135,32 @@ func (w *world) event() store.Record {
 	r.Facts, err = state.EncodeFacts(facts)
 	must(w, err)
 	return r
+}
+
+// names notes which jobs the event names.
+func (w *world) names(body state.Body, facts []state.Fact) {
+	var jobs []string
+	switch b := body.(type) {
+	case state.JobSubmitted:
+		jobs = append(jobs, b.Job)
+	case state.Progressed:
+		jobs = append(jobs, strings.TrimSuffix(b.Attempt, ".1"))
+	}
+	for _, f := range facts {
+		switch f := f.(type) {
+		case state.JobQueued:
+			jobs = append(jobs, f.Job)
+		case state.JobChanged:
+			jobs = append(jobs, f.Job)
+		case state.Decided:
+			jobs = append(jobs, f.Job)
+		}
+	}
+	for i, job := range jobs {
+		if !slices.Contains(jobs[:i], job) {
+			w.concerned[w.seq] = append(w.concerned[w.seq], job)
+		}
+	}
 }
 
 // write appends n events.
@@ -148,12 +176,22 @@ func (w *world) write(n int) {
 
 // follow starts a view, which runs until the returned function is called.
 func (w *world) follow() (*view.View, func()) {
-	v := view.New(w, slog.New(slog.DiscardHandler))
-	v.On(w)
+	f := projection.New(w, slog.New(slog.DiscardHandler), view.Projections()...)
+	f.On(w)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); v.Follow(ctx) }()
-	return v, func() { cancel(); <-done }
+	go func() { defer close(done); f.Follow(ctx) }()
+	return view.New(w, f), func() { cancel(); <-done }
+}
+
+// drop removes all projections.
+func (w *world) drop() {
+	w.Helper()
+	marks, err := w.Marks(w.Context())
+	must(w, err)
+	for name := range marks {
+		must(w, w.DropProjection(w.Context(), name))
+	}
 }
 
 // agrees compares the view of each job with the log.
@@ -196,7 +234,7 @@ func TestEvents_MatchTheLog(t *testing.T) {
 				end()
 				w.write(1 + w.rng.IntN(lane.Pick(500, 1500))) // while no view follows
 				if w.rng.IntN(4) == 0 {
-					must(t, w.ClearView(t.Context()))
+					w.drop()
 				}
 			}
 			v, end := w.follow()
@@ -212,10 +250,10 @@ func TestEvents_MatchTheLog(t *testing.T) {
 // A view that belongs to another log is rebuilt: one with the same numbers, and a shorter one.
 func TestView_OfAnotherLogIsRebuilt(t *testing.T) {
 	t.Parallel()
-	for name, mark := range map[string]func(store.ViewMark) store.ViewMark{
-		"other events":  func(m store.ViewMark) store.ViewMark { m.Sum = "0"; return m },
-		"a longer log":  func(m store.ViewMark) store.ViewMark { m.Seq += 10; return m },
-		"a later event": func(m store.ViewMark) store.ViewMark { m.Kept += 10; return m },
+	for name, mark := range map[string]func(store.Mark) store.Mark{
+		"other events":  func(m store.Mark) store.Mark { m.Sum = "0"; return m },
+		"a longer log":  func(m store.Mark) store.Mark { m.Seq += 10; return m },
+		"a later event": func(m store.Mark) store.Mark { m.Kept += 10; return m },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 7)
@@ -223,9 +261,12 @@ func TestView_OfAnotherLogIsRebuilt(t *testing.T) {
 			v, end := w.follow()
 			w.agrees(v)
 			end()
-			from, err := w.ViewMark(t.Context())
+			marks, err := w.Marks(t.Context())
 			must(t, err)
-			must(t, w.MoveView(t.Context(), from, mark(from), store.ViewRows{Events: map[string][]byte{"j-1": {9}}}))
+			for name, from := range marks {
+				must(t, w.Project(t.Context(), from, mark(from), map[string]map[string]store.Change{
+					name: {"j-1": {Value: []byte{9}, Append: true}}}))
+			}
 			v, end = w.follow()
 			defer end()
 			w.agrees(v)
@@ -306,64 +347,4 @@ func TestEvents_OmitDroppedSamples(t *testing.T) {
 		t.Fatal("no sample was dropped: the test shows nothing")
 	}
 	w.agrees(v)
-}
-
-// idle is a store whose view does not advance.
-type idle struct{ store.Store }
-
-func (idle) MoveView(ctx context.Context, _, _ store.ViewMark, _ store.ViewRows) error {
-	<-ctx.Done()
-	return context.Cause(ctx)
-}
-
-func (idle) ViewMark(context.Context) (store.ViewMark, error) { return store.ViewMark{}, nil }
-
-func (idle) Records(context.Context, uint64, int) ([]store.Record, error) {
-	return []store.Record{{Seq: 1, Kind: "tick"}}, nil
-}
-
-// Readers do not wait for a view that is far behind.
-func TestWait_FailsAtOnceWhenFarBehind(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &source{end: 1_000_000, more: make(chan struct{})}
-		v := view.New(idle{}, slog.New(slog.DiscardHandler))
-		v.On(s)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); v.Follow(ctx) }()
-		synctest.Wait()
-		began := time.Now()
-		var behind *view.BehindError
-		if err := v.Wait(t.Context(), 0); !errors.As(err, &behind) || time.Since(began) > 0 {
-			t.Errorf("%v after %v; want at once that it is behind", err, time.Since(began))
-		}
-		cancel()
-		<-done
-	})
-}
-
-// A reader of a view that is being rebuilt gets an error at once.
-func TestWait_FailsWhenTheViewIsBehind(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		log := idle{}
-		s := &source{end: 5, more: make(chan struct{})}
-		v := view.New(log, slog.New(slog.DiscardHandler))
-		v.On(s)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); v.Follow(ctx) }()
-		began := time.Now()
-		err := v.Wait(t.Context(), 0) // up to the log's end at the start
-		var behind *view.BehindError
-		if !errors.As(err, &behind) || *behind != (view.BehindError{At: 0, Of: 5}) {
-			t.Errorf("%v; want that 0 of 5 events are in order", err)
-		}
-		if waited := time.Since(began); waited > time.Minute {
-			t.Errorf("told after %v", waited)
-		}
-		cancel()
-		<-done
-	})
 }

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/view"
+	"scrimp/internal/view/projection"
 )
 
 // Log is the ledger of the log, and its metadata.
@@ -39,9 +39,10 @@ type Books struct {
 
 // Unread answers that the server could not read the events of a job.
 func Unread(w http.ResponseWriter, title string, err error) {
-	var behind *view.BehindError
+	var behind *projection.BehindError
 	if errors.As(err, &behind) {
-		reply.Problem(w, http.StatusServiceUnavailable, "the log is being put in order by job", "ask again in a minute", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the answer is still being built from the log",
+			"ask again in a minute", err)
 		return
 	}
 	reply.Problem(w, http.StatusInternalServerError, title, "scrimp ledger verify says where the log is broken", err)

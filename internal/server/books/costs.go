@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
+	"scrimp/internal/view"
 	"scrimp/internal/wire/api"
 )
 
@@ -291,7 +291,7 @@ func (l *lines) past(w ledger.Dimensions, job string, c money.Currency, p core.H
 // archivedCosts adds the archived jobs whose last machine ended at or after since. It skips the listed ones, which
 // were in memory a moment ago.
 func (b *Books) archivedCosts(ctx context.Context, l *lines, since time.Time, listed map[string]bool) error {
-	for j, err := range b.Control.Past(ctx, store.ArchivedPage{}) {
+	for j, err := range b.Control.Past(ctx, view.ArchivedPage{}) {
 		if err != nil {
 			return err
 		}

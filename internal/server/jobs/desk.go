@@ -12,13 +12,12 @@ import (
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/turn"
-	"scrimp/internal/store"
 	"scrimp/internal/store/logfile"
+	"scrimp/internal/view"
 )
 
 // Log is the part of the store that the core does not keep in memory.
 type Log interface {
-	WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error)
 	ReadLog(ctx context.Context, attempt string, offset int64, limit int) ([]byte, error)
 	LogEnd(ctx context.Context, attempt string) (int64, error)
 	LogTimes(ctx context.Context, attempt string, skip int) ([]logfile.Time, error)
@@ -36,6 +35,7 @@ type Desk struct {
 	Gate    *auth.Gate
 	Control *control.Control
 	Log     Log
+	View    *view.View // says which jobs events concern
 	Turns   *turn.Turns
 	Vault   secret.Vault
 	Odds    Odds
@@ -45,14 +45,13 @@ type Desk struct {
 	Machines Machines
 
 	feed                *feed
-	past                *past
 	watching            share
 	execPace, termsPace *auth.Pace
 }
 
 // New returns a desk with the given dependencies.
 func New(d Desk) *Desk {
-	d.feed, d.past, d.watching = newFeed(&d), &past{}, newShare()
+	d.feed, d.watching = newFeed(&d), newShare()
 	d.execPace, d.termsPace = auth.NewBurst(execRate, execBurst), auth.NewBurst(termsRate, termsBurst)
 	return &d
 }

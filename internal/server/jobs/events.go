@@ -1,22 +1,15 @@
 package jobs
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
 	"scrimp/internal/wire/api"
 )
 
@@ -110,9 +103,9 @@ func (d *Desk) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, en
 func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, end uint64) error {
 	pay := func(cost int) error { return d.watching.pay(r.Context(), self.caller.User, cost) }
 	for self.seq < end {
-		jobs, last, read, err := d.past.page(r.Context(), d.Log, self.seq)
+		jobs, last, err := d.View.Touched(r.Context(), self.seq, end)
 		if err == nil {
-			err = pay(read * eventCost)
+			err = pay(pageCost)
 		}
 		if err != nil {
 			return err
@@ -146,49 +139,4 @@ func (d *Desk) Visible(caller identity.Caller, id string) (api.Job, bool) {
 		return api.Job{}, false
 	}
 	return d.find(id)
-}
-
-// silent are the facts that change nothing visible in a job.
-var silent = [][]byte{[]byte(`"` + state.JobArchived{}.Fact() + `"`), []byte(`"` + state.JobRehydrated{}.Fact() + `"`)}
-
-// touchedJobs lists the jobs that the records concern, each once, in the order of their last record.
-func touchedJobs(records []store.Record) []string {
-	last, n := map[string]int{}, 0
-	add := func(id string) {
-		if n++; id != "" {
-			last[id] = n
-		}
-	}
-	for _, r := range records {
-		var e struct{ Body json.RawMessage }
-		if json.Unmarshal(r.Event, &e) != nil {
-			continue
-		}
-		about(e.Body, add)
-		var facts []json.RawMessage
-		if len(r.Facts) > 0 {
-			_ = json.Unmarshal(r.Facts, &facts) // a record that cannot be read concerns no job
-		}
-		for i := 1; i < len(facts); i += 2 { // facts alternate between name and value
-			if !slices.ContainsFunc(silent, func(name []byte) bool { return bytes.Equal(name, facts[i-1]) }) {
-				about(facts[i], add)
-			}
-		}
-		for _, p := range r.Postings {
-			add(p.Owner.Job)
-		}
-	}
-	return slices.SortedFunc(maps.Keys(last), func(a, b string) int { return last[a] - last[b] })
-}
-
-// about adds the jobs that an event's body or a fact names.
-func about(text json.RawMessage, add func(job string)) {
-	var of struct{ Job, Attempt, Launch, Allocation string }
-	_ = json.Unmarshal(text, &of) // text without these fields concerns no job
-	for _, attempt := range []string{of.Attempt, of.Launch, of.Allocation} {
-		if dot := strings.LastIndexByte(attempt, '.'); dot > 0 {
-			add(attempt[:dot])
-		}
-	}
-	add(of.Job)
 }

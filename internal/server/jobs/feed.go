@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-// feed holds the changes for clients that watch all jobs. It reads the log, and encodes each job as JSON, once for
-// all watchers. Each reader updates it first.
+// feed holds the changes for clients that watch all jobs. It reads which jobs the events concern, and encodes each job
+// as JSON, once for all watchers. Each reader updates it first.
 type feed struct {
 	d *Desk
 
@@ -82,16 +82,12 @@ func (f *feed) update(ctx context.Context, now time.Time) error {
 	if !f.begun {
 		f.begun, f.seq = true, f.d.Control.Durable()
 	}
-	for f.seq < f.d.Control.Durable() {
-		records, err := f.d.Log.WholeRecords(ctx, f.seq, 500)
+	for end := f.d.Control.Durable(); f.seq < end; {
+		jobs, last, err := f.d.View.Touched(ctx, f.seq, end)
 		if err != nil {
 			return err
 		}
-		if len(records) == 0 {
-			break
-		}
-		last := records[len(records)-1].Seq
-		for _, id := range touchedJobs(records) {
+		for _, id := range jobs {
 			f.add(id, last)
 		}
 		f.seq = last

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
+	"scrimp/internal/view"
 	"scrimp/internal/wire/api"
 )
 
@@ -195,7 +195,7 @@ func (d *Desk) present(c identity.Caller, p page, from uint64) (list []placed, f
 // archived returns the archived jobs of a page. If the jobs in memory fill the page, it stops at the last of them.
 func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from uint64, present []placed, full bool,
 ) (list []placed, err error) {
-	q := store.ArchivedPage{State: string(p.filter.one()), Backwards: p.backwards}
+	q := view.ArchivedPage{State: string(p.filter.one()), Backwards: p.backwards}
 	if q.After = from; p.backwards {
 		q.After, q.Before = 0, from
 	}

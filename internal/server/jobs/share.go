@@ -18,9 +18,9 @@ const (
 	shareFull = 2 << 20
 	allShare  = 4
 
-	wakeCost  = 4 << 10 // a check for news and the write of it
-	eventCost = 2 << 10 // reading an event of the log
-	logPart   = 16      // output of programs is sent as stored, so only one byte in so many counts
+	wakeCost = 4 << 10  // a check for news and the write of it
+	pageCost = 16 << 10 // reading which jobs a page of events concerns
+	logPart  = 16       // output of programs is sent as stored, so only one byte in so many counts
 )
 
 // burst is about how long changes gather before a watcher looks; it varies, so that a thousand watchers do not look

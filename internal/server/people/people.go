@@ -19,7 +19,9 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
+	"scrimp/internal/view"
 	"scrimp/internal/view/convert"
+	"scrimp/internal/view/projection"
 	"scrimp/internal/wire/api"
 )
 
@@ -32,6 +34,7 @@ type log interface {
 type Desk struct {
 	Gate *auth.Gate
 	Log  log
+	View *view.View
 	Used func(context.Context) map[string]int64 // bytes of disk used by each team with a limit
 
 	minting *auth.Pace // limits the tokens that one user creates
@@ -44,8 +47,8 @@ const (
 )
 
 // New returns a desk that reads the audit trail from log.
-func New(gate *auth.Gate, log log, used func(context.Context) map[string]int64) *Desk {
-	return &Desk{Gate: gate, Log: log, Used: used, minting: auth.NewBurst(tokensASecond, tokensAtOnce)}
+func New(gate *auth.Gate, log log, v *view.View, used func(context.Context) map[string]int64) *Desk {
+	return &Desk{Gate: gate, Log: log, View: v, Used: used, minting: auth.NewBurst(tokensASecond, tokensAtOnce)}
 }
 
 // change writes a change to the log and applies it to the identity book.
@@ -275,6 +278,12 @@ func (d *Desk) Audit(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	page, err := d.acts(r.Context(), after, limit, q.Get("user"))
+	var behind *projection.BehindError
+	if errors.As(err, &behind) {
+		reply.Problem(w, http.StatusServiceUnavailable, "the answer is still being built from the log",
+			"ask again in a minute", err)
+		return
+	}
 	if err != nil {
 		reply.Problem(w, http.StatusInternalServerError, "the log was not read",
 			"scrimp ledger verify says where it is broken", err)
@@ -292,25 +301,27 @@ func actOf(event uint64, a identity.Act) api.Act {
 // acts returns a page of the audit trail; a non-empty user selects the acts of one user.
 func (d *Desk) acts(ctx context.Context, after uint64, limit int, user string) (api.Audit, error) {
 	page := api.Audit{Acts: []api.Act{}}
-	for {
-		records, err := d.Log.RecordsOf(ctx, core.Audited{}.Kind(), after, 1000)
-		if err != nil || len(records) == 0 {
+	var records []store.Record
+	var err error
+	if user == "" {
+		records, err = d.Log.RecordsOf(ctx, core.Audited{}.Kind(), after, limit)
+	} else {
+		records, err = d.View.Acts(ctx, d.Gate.Control.Durable(), view.OfUser(user), after, limit)
+	}
+	if err != nil {
+		return page, err
+	}
+	for _, rec := range records {
+		e, _, err := control.Decode(rec)
+		if err != nil {
 			return page, err
 		}
-		for _, rec := range records {
-			after = rec.Seq
-			e, _, err := control.Decode(rec)
-			if err != nil {
-				return page, err
-			}
-			b, ok := e.Body.(core.Audited)
-			if !ok || user != "" && b.Act.Who != user {
-				continue
-			}
-			if page.Acts = append(page.Acts, actOf(rec.Seq, b.Act)); len(page.Acts) == limit {
-				page.Next = rec.Seq
-				return page, nil
-			}
+		if b, ok := e.Body.(core.Audited); ok {
+			page.Acts = append(page.Acts, actOf(rec.Seq, b.Act))
 		}
 	}
+	if len(records) == limit {
+		page.Next = records[limit-1].Seq
+	}
+	return page, nil
 }

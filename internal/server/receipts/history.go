@@ -6,29 +6,19 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/core"
-	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
+	"scrimp/internal/view"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/wire/api"
 )
 
 // History returns the observations of the market in the log, and the jobs that succeeded on it.
 func (b *Desk) History(w http.ResponseWriter, r *http.Request) {
-	var seen market.Recorder
-	err := b.each(r.Context(), core.MarketSeen{}.Kind(), func(e core.Event) {
-		if b, ok := e.Body.(core.MarketSeen); ok {
-			for _, o := range b.Offers {
-				seen.Offer(o)
-			}
-			for _, q := range b.Quotes {
-				seen.Quote(q)
-			}
-		}
-	})
+	seen, err := b.View.Prices(r.Context(), b.Control.Durable())
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the log cannot be read", "run scrimp doctor", err)
+		books.Unread(w, "the log cannot be read", err)
 		return
 	}
 	seen.Until(b.Control.Now())
@@ -46,7 +36,7 @@ func (b *Desk) History(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	})
-	for j, err := range b.Control.Past(r.Context(), store.ArchivedPage{Limit: archivedBack, Backwards: true}) {
+	for j, err := range b.Control.Past(r.Context(), view.ArchivedPage{Limit: archivedBack, Backwards: true}) {
 		if err != nil {
 			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "try again", err)
 			return

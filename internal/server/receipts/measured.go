@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
+	"scrimp/internal/view"
 	"scrimp/internal/view/convert"
 )
 
@@ -125,7 +125,7 @@ func (b *Desk) measured(ctx context.Context, sees func(*core.Job) bool, name str
 	}
 	past := *here
 	past.list = nil
-	for j, err := range b.Control.Past(ctx, store.ArchivedPage{Limit: archivedBack, Backwards: true}) {
+	for j, err := range b.Control.Past(ctx, view.ArchivedPage{Limit: archivedBack, Backwards: true}) {
 		if err != nil {
 			return nil, err
 		}

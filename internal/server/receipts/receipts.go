@@ -18,7 +18,6 @@ import (
 
 // Log is the log with its postings.
 type Log interface {
-	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
 	WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error)
 	Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error]
 }

@@ -19,24 +19,6 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// each reads the events of one kind. Some samples may be missing.
-func (b *Desk) each(ctx context.Context, kind string, f func(core.Event)) error {
-	for after := uint64(0); ; {
-		records, err := b.Log.RecordsOf(ctx, kind, after, 1000)
-		if err != nil || len(records) == 0 {
-			return err
-		}
-		for _, r := range records {
-			after = r.Seq
-			e, _, err := control.Decode(r)
-			if err != nil {
-				return err
-			}
-			f(e)
-		}
-	}
-}
-
 // Verify replays the whole log and compares it with the ledger and the state.
 func (b *Desk) Verify(w http.ResponseWriter, r *http.Request) {
 	v := api.Verified{OK: true, Currency: "USD"}

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/view"
 	"scrimp/internal/work/waste"
 )
 
@@ -128,7 +129,7 @@ type decision struct {
 // decisions reads the applied findings of the teams that the caller sees from the audit trail, oldest first.
 func (d *Desk) decisions(ctx context.Context, c identity.Caller, since time.Time) (list []decision, err error) {
 	for after := uint64(0); ; {
-		records, err := d.Log.RecordsOf(ctx, core.Audited{}.Kind(), after, 1000)
+		records, err := d.View.Acts(ctx, d.Control.Durable(), view.OfRoute(applyRoute), after, 1000)
 		if err != nil || len(records) == 0 {
 			return list[max(0, len(list)-historyMost):], err
 		}
@@ -139,7 +140,7 @@ func (d *Desk) decisions(ctx context.Context, c identity.Caller, since time.Time
 				return nil, err
 			}
 			b, ok := e.Body.(core.Audited)
-			if !ok || b.Act.Route != applyRoute || b.Act.Outcome != "done" || e.At.Before(since) {
+			if !ok || b.Act.Outcome != "done" || e.At.Before(since) {
 				continue
 			}
 			x := decision{who: b.Act.Who, at: e.At}

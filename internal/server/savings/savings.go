@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
+	"scrimp/internal/view"
 	"scrimp/internal/work/waste"
 )
 
@@ -33,9 +33,7 @@ type Desk struct {
 	Gate    *auth.Gate
 	Control *control.Control
 	Books   *books.Books
-	Log     interface {
-		RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
-	}
+	View    *view.View // the audit trail
 	// Telemetry returns the telemetry of a job's machines; nil: not known.
 	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
 	HasTeam   func(name string) bool

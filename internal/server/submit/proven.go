@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
+	"scrimp/internal/view"
 	"scrimp/internal/wire/api"
 )
 
@@ -62,7 +62,7 @@ func (d *Desk) runsOf(ctx context.Context, c identity.Caller, name string) (runs
 			take(j)
 		}
 	})
-	for j, err := range d.Control.Past(ctx, store.ArchivedPage{Limit: earlierArchived, Backwards: true}) {
+	for j, err := range d.Control.Past(ctx, view.ArchivedPage{Limit: earlierArchived, Backwards: true}) {
 		if err != nil || enough() {
 			return runs, err
 		}

@@ -48,12 +48,20 @@ func child(b Backend, place string) error {
 	}
 	var w Writer
 	w.Make(int(end))
+	marks, err := s.Marks(ctx)
+	if err != nil {
+		return err
+	}
+	counted := marks[countName]
 	snapped := uint64(0)
 	for n, batch := 1, 0; ; n, batch = n%40+3, batch+1 {
 		if err := s.Append(ctx, w.Make(n)); err != nil {
 			return err
 		}
 		fmt.Fprintln(os.Stdout, w.Next-1)
+		if counted, err = count(ctx, s, counted, w.Next-1); err != nil {
+			return err
+		}
 		if batch%3 == 0 {
 			older := snapped
 			snapped = w.Next - 1
@@ -65,6 +73,28 @@ func child(b Backend, place string) error {
 				return err
 			}
 		}
+	}
+}
+
+// countName is a projection with a byte for each record of the log.
+const countName = "count/1"
+
+// count moves that projection to a record.
+func count(ctx context.Context, s store.Store, from store.Mark, to uint64) (store.Mark, error) {
+	mark := store.Mark{Seq: to, Sum: fmt.Sprint(to)}
+	more := store.Change{Append: true, Value: make([]byte, to-from.Seq)}
+	return mark, s.Project(ctx, from, mark, map[string]map[string]store.Change{countName: {"records": more}})
+}
+
+// counted checks that the projection has counted each record before its mark once, and none that the log lost.
+func counted(t *testing.T, s store.Store, end uint64) {
+	t.Helper()
+	marks, err := s.Marks(t.Context())
+	must(t, err)
+	rows, err := s.Rows(t.Context(), countName, []string{"records"})
+	must(t, err)
+	if mark := marks[countName]; mark.Seq == 0 || mark.Seq > end || uint64(len(rows["records"])) != mark.Seq {
+		t.Errorf("the projection is at %+v with %d records counted, and the log ends at %d", mark, len(rows["records"]), end)
 	}
 }
 
@@ -97,6 +127,7 @@ func killed(t *testing.T, b Backend) {
 		if end < acked {
 			t.Fatalf("round %d: the log ends at %d, but %d were acknowledged", round, end, acked)
 		}
+		counted(t, s, end)
 		snap, ok, err := s.LatestSnapshot(t.Context())
 		must(t, err)
 		if !ok || len(got) == int(end) {

@@ -1,72 +1,102 @@
 package storetest
 
 import (
-	"bytes"
 	"errors"
-	"maps"
 	"slices"
 	"testing"
 
 	"scrimp/internal/store"
 )
 
-// rows returns additions to a view.
-func rows(of ...string) store.ViewRows {
-	r := store.ViewRows{Events: map[string][]byte{}}
+// changes returns changes of two projections, each with the same rows.
+func changes(of ...string) map[string]map[string]store.Change {
+	all := map[string]map[string]store.Change{"a/1": {}, "b/2": {}}
 	for i := 0; i < len(of); i += 2 {
-		r.Events[of[i]] = append(r.Events[of[i]], of[i+1]...)
+		c := store.Change{Value: []byte(of[i+1][1:])}
+		c.Append, c.Delete = of[i+1][0] == '+', of[i+1][0] == '-'
+		all["a/1"][of[i]], all["b/2"][of[i]] = c, c
 	}
-	return r
+	return all
 }
 
-func viewSays(t testing.TB, s store.Store, mark store.ViewMark, of ...string) {
+// projected checks the marks and all rows of both projections.
+func projected(t testing.TB, s store.Store, mark store.Mark, of ...string) {
 	t.Helper()
-	got, err := s.ViewMark(t.Context())
+	marks, err := s.Marks(t.Context())
 	must(t, err)
-	if got != mark {
-		t.Errorf("the mark is %+v, want %+v", got, mark)
-	}
-	for i := 0; i < len(of); i += 2 {
-		events, err := s.JobEvents(t.Context(), of[i])
+	for _, name := range []string{"a/1", "b/2"} {
+		if got, there := marks[name]; got != mark || there != (mark != store.Mark{}) {
+			t.Errorf("the mark of %s is %+v, want %+v", name, got, mark)
+		}
+		rows, err := s.RowRange(t.Context(), name, store.Range{Limit: 100})
 		must(t, err)
-		if !bytes.Equal(events, []byte(of[i+1])) {
-			t.Errorf("of %s it says %q, want %q", of[i], events, of[i+1])
+		var got []string
+		for _, r := range rows {
+			got = append(got, r.Key, string(r.Value))
+		}
+		if !slices.Equal(got, of) {
+			t.Errorf("the rows of %s are %q, want %q", name, got, of)
 		}
 	}
 }
 
-func viewMoves(t *testing.T, b Backend) {
+func projectionMoves(t *testing.T, b Backend) {
 	s := b.fresh(t)
-	zero := store.ViewMark{}
-	one, two := store.ViewMark{Seq: 3, Kept: 2, Sum: "a"}, store.ViewMark{Seq: 5, Kept: 5, Sum: "b"}
-	viewSays(t, s, zero, "j-1", "")
-	must(t, s.MoveView(t.Context(), zero, one, rows("j-1", "\x00\xff'", "j-2", "x")))
-	viewSays(t, s, one, "j-1", "\x00\xff'", "j-2", "x", "j-3", "")
-	for _, from := range []store.ViewMark{zero, two, {Seq: 3, Kept: 2, Sum: "b"}, {Seq: 3, Kept: 3, Sum: "a"}} {
-		if err := s.MoveView(t.Context(), from, two, rows("j-1", "again")); !errors.Is(err, store.ErrConflict) {
+	zero := store.Mark{}
+	one, two := store.Mark{Seq: 3, Kept: 2, Sum: "a"}, store.Mark{Seq: 5, Kept: 5, Sum: "b"}
+	projected(t, s, zero)
+	must(t, s.Project(t.Context(), zero, one, changes("j-1", "+\x00\xff'", "j-2", "=x", "j-4", "=")))
+	first := []string{"j-1", "\x00\xff'", "j-2", "x", "j-4", ""}
+	projected(t, s, one, first...)
+	for _, from := range []store.Mark{zero, two, {Seq: 3, Kept: 2, Sum: "b"}, {Seq: 3, Kept: 3, Sum: "a"}} {
+		if err := s.Project(t.Context(), from, two, changes("j-1", "+again")); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("moved from %+v: %v, want ErrConflict", from, err)
 		}
 	}
-	viewSays(t, s, one, "j-1", "\x00\xff'", "j-2", "x")
-	must(t, s.MoveView(t.Context(), one, two, rows("j-1", "\x80\x00", "j-3", "y")))
-	viewSays(t, s, two, "j-1", "\x00\xff'\x80\x00", "j-2", "x", "j-3", "y")
-	three := store.ViewMark{Seq: 9, Kept: 5, Sum: "b"}
-	must(t, s.MoveView(t.Context(), two, three, store.ViewRows{})) // nothing to add
-	viewSays(t, s, three, "j-3", "y")
+	projected(t, s, one, first...)
+	must(t, s.Project(t.Context(), one, two, changes("j-1", "+\x80\x00", "j-2", "=z", "j-3", "=y", "j-4", "-", "none",
+		"-")))
+	projected(t, s, two, "j-1", "\x00\xff'\x80\x00", "j-2", "z", "j-3", "y")
+	three := store.Mark{Seq: 9, Kept: 5, Sum: "b"}
+	must(t, s.Project(t.Context(), two, three, changes())) // nothing to add
+	projected(t, s, three, "j-1", "\x00\xff'\x80\x00", "j-2", "z", "j-3", "y")
 }
 
-func viewKept(t *testing.T, b Backend) {
+// projectionMovesTogether checks that no projection moves unless all do.
+func projectionMovesTogether(t *testing.T, b Backend) {
+	s := b.fresh(t)
+	one, two := store.Mark{Seq: 1, Sum: "a"}, store.Mark{Seq: 2, Sum: "b"}
+	must(t, s.Project(t.Context(), store.Mark{}, one, changes("k", "=1")))
+	must(t, s.Project(t.Context(), one, two, map[string]map[string]store.Change{"b/2": {}}))
+	if err := s.Project(t.Context(), one, two, changes("k", "=2")); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("one of two was ahead: %v, want ErrConflict", err)
+	}
+	rows, err := s.Rows(t.Context(), "a/1", []string{"k", "l"})
+	must(t, err)
+	if len(rows) != 1 || string(rows["k"]) != "1" {
+		t.Errorf("the rows are %q, want one that did not change", rows)
+	}
+}
+
+func projectionKept(t *testing.T, b Backend) {
 	place := b.Place(t)
 	s := b.open(t, place)
-	mark := store.ViewMark{Seq: 1 << 40, Kept: 7, Sum: "a"}
-	must(t, s.MoveView(t.Context(), store.ViewMark{}, mark, rows("j", "abc")))
+	mark := store.Mark{Seq: 1 << 40, Kept: 7, Sum: "a"}
+	must(t, s.Project(t.Context(), store.Mark{}, mark, changes("j", "=abc")))
 	must(t, s.Close())
 	s = b.open(t, place)
-	viewSays(t, s, mark, "j", "abc")
-	must(t, s.ClearView(t.Context()))
-	viewSays(t, s, store.ViewMark{}, "j", "")
-	must(t, s.MoveView(t.Context(), store.ViewMark{}, mark, rows("j", "d")))
-	viewSays(t, s, mark, "j", "d")
+	projected(t, s, mark, "j", "abc")
+	must(t, s.DropProjection(t.Context(), "none"))
+	must(t, s.DropProjection(t.Context(), "a/1"))
+	rows, err := s.Rows(t.Context(), "b/2", []string{"j"})
+	must(t, err)
+	if string(rows["j"]) != "abc" {
+		t.Errorf("the other projection has %q", rows)
+	}
+	must(t, s.DropProjection(t.Context(), "b/2"))
+	projected(t, s, store.Mark{})
+	must(t, s.Project(t.Context(), store.Mark{}, mark, changes("j", "+d")))
+	projected(t, s, mark, "j", "d")
 }
 
 func recordsAt(t *testing.T, b Backend) {
@@ -88,52 +118,30 @@ func recordsAt(t *testing.T, b Backend) {
 	Same(t, at(3, 4, 9, 21), bare([]Record{want[3], want[20]}))
 }
 
-func archivedRows(t *testing.T, b Backend) {
+func projectionRanges(t *testing.T, b Backend) {
 	s := b.fresh(t)
-	at := store.ViewMark{}
-	move := func(rows map[string]store.ArchivedRow) {
-		t.Helper()
-		next := store.ViewMark{Seq: at.Seq + 1}
-		must(t, s.MoveView(t.Context(), at, next, store.ViewRows{Archived: rows}))
-		at = next
-	}
-	row := func(seq, order uint64, state string) store.ArchivedRow {
-		return store.ArchivedRow{Seq: seq, Order: order, State: state}
-	}
-	move(map[string]store.ArchivedRow{"a": row(10, 3, "failed"), "b": row(11, 1, "succeeded"), "c": row(12, 7, "failed")})
-	move(map[string]store.ArchivedRow{"a": {}, "d": row(13, 5, "succeeded"), "none": {}})
-	move(map[string]store.ArchivedRow{"a": row(14, 3, "succeeded"), "c": row(15, 7, "cancelled")})
-	found, err := s.Archived(t.Context(), []string{"a", "b", "e"})
-	must(t, err)
-	want := map[string]store.ArchivedRow{"a": row(14, 3, "succeeded"), "b": row(11, 1, "succeeded")}
-	if !maps.Equal(found, want) {
-		t.Errorf("found %v, want %v", found, want)
-	}
-	all := []store.ArchivedRow{row(11, 1, "succeeded"), row(14, 3, "succeeded"), row(13, 5, "succeeded"),
-		row(15, 7, "cancelled")}
-	for i, name := range []string{"b", "a", "d", "c"} {
-		all[i].Name = name
-	}
+	must(t, s.Project(t.Context(), store.Mark{}, store.Mark{Seq: 1}, changes("a/1", "=1", "a/2", "=2", "a/30", "=3", "a/4",
+		"=4", "B", "=5", "b", "=6", "\u00e4", "=7")))
 	for _, c := range []struct {
-		page store.ArchivedPage
-		want []store.ArchivedRow
+		r    store.Range
+		want string
 	}{
-		{store.ArchivedPage{Limit: 10}, all},
-		{store.ArchivedPage{Limit: 2}, all[:2]},
-		{store.ArchivedPage{Limit: 2, Backwards: true}, all[2:]},
-		{store.ArchivedPage{Limit: 10, After: 1, Before: 7}, all[1:3]},
-		{store.ArchivedPage{Limit: 1, Before: 7, Backwards: true}, all[2:3]},
-		{store.ArchivedPage{Limit: 10, State: "cancelled"}, all[3:]},
-		{store.ArchivedPage{Limit: 10, After: 7}, nil},
+		{store.Range{Limit: 10}, "5123467"}, // in byte order
+		{store.Range{Limit: 2}, "51"},
+		{store.Range{Limit: 2, Backwards: true}, "67"},
+		{store.Range{After: "a/1", Before: "a/4", Limit: 10}, "23"},
+		{store.Range{After: "a/", Before: "a/~", Limit: 3, Backwards: true}, "234"},
+		{store.Range{After: "b", Limit: 10}, "7"},
+		{store.Range{After: "z~", Before: "z~", Limit: 10}, ""},
 	} {
-		got, err := s.ArchivedPage(t.Context(), c.page)
+		rows, err := s.RowRange(t.Context(), "a/1", c.r)
 		must(t, err)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%+v: %v, want %v", c.page, got, c.want)
+		got := ""
+		for _, r := range rows {
+			got += string(r.Value)
 		}
-	}
-	must(t, s.ClearView(t.Context()))
-	if found, err = s.Archived(t.Context(), []string{"a"}); len(found) > 0 || err != nil {
-		t.Errorf("after it was emptied: %v, %v", found, err)
+		if got != c.want {
+			t.Errorf("%+v: %s, want %s", c.r, got, c.want)
+		}
 	}
 }
