@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/studyfile"
 )
@@ -259,7 +260,8 @@ func fields(read *studyfile.File) (list []spec.Setting) {
 func onWire(read *studyfile.File) api.Study {
 	st := read.Study
 	b := api.Study{Metric: st.Metric, Maximize: st.Maximize, Searcher: st.Searcher, Grid: st.Grid, Seed: int64(st.Seed),
-		Trials: st.Trials, AtOnce: read.Parallel, WallClock: st.Wall, Final: st.Final}
+		Trials: st.Trials, AtOnce: read.Parallel, WallClock: st.Wall, GPUHours: st.GPUHours, Final: st.Final,
+		Plateau: (*api.StudyPlateau)(st.Plateau)}
 	if st.Fidelity.Name != "" {
 		b.Fidelity = new(api.StudyFidelity(st.Fidelity))
 	}
@@ -277,7 +279,11 @@ const another = 20
 func planned(read *studyfile.File, j spec.Job, p planning.Plan) group.StudyPlan {
 	st, budget := &read.Study, read.Budget.Float()
 	v := group.StudyPlan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
-		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, Notes: read.Notes}
+		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, GPUHours: st.GPUHours, Notes: read.Notes,
+		Plateau: group.PlateauText((*api.StudyPlateau)(st.Plateau), st.Metric), Past: len(st.Past)}
+	if st.Wall > 0 {
+		v.Wall = draw.Span(st.Wall)
+	}
 	if v.Trials = v.Configs; st.Trials > 0 {
 		v.Trials = min(v.Trials, st.Trials)
 	}

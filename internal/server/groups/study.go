@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"fmt"
 	"net/http"
 
 	"scrimp/internal/decide/core"
@@ -16,7 +17,15 @@ import (
 // studyOf returns the state of a study.
 func (d *Desk) studyOf(m *core.Machine, g *state.Group) *api.StudyState {
 	spec, y := g.Terms.Study, g.Study
-	v := &api.StudyState{Metric: spec.Metric, Maximize: spec.Maximize, Searcher: spec.Searcher, Ignored: y.Ignored}
+	v := &api.StudyState{Metric: spec.Metric, Maximize: spec.Maximize, Searcher: spec.Searcher, Ignored: y.Ignored,
+		Plateau: (*api.StudyPlateau)(spec.Plateau), StoppedGain: y.Flat, Past: len(spec.Past)}
+	used, _ := m.GPUTime(g, d.Control.Now())
+	if v.GPUHours = used.Hours(); spec.GPUHours > 0 {
+		v.GPULimit = &spec.GPUHours
+	}
+	if spec.Wall > 0 {
+		v.WallClock = &spec.Wall
+	}
 	if spec.Fidelity.Name != "" {
 		v.Fidelity = new(api.StudyFidelity(spec.Fidelity))
 	}
@@ -51,14 +60,8 @@ func shown(g *state.Group, n int, pool [][]tune.Value) api.Trial {
 	for d, text := range spec.Texts(pool, t.Config) {
 		v.Params[spec.Params[d].Name] = text
 	}
-	length := func(unit int) float64 {
-		if spec.Fidelity.Name == "" {
-			return float64(unit)
-		}
-		return min(spec.Fidelity.Max, float64(unit)*spec.Fidelity.Min)
-	}
-	if v.Unit = length(t.Unit); t.Values > 0 {
-		v.Last, v.Best, v.BestAt = new(t.Last), new(t.Best), length(t.At)
+	if v.Unit = length(spec, t.Unit); t.Values > 0 {
+		v.Last, v.Best, v.BestAt = new(t.Last), new(t.Best), length(spec, t.At)
 	}
 	return v
 }
@@ -78,7 +81,37 @@ func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
 		reply.JSON(w, []api.Trial{})
 		return
 	}
-	reply.JSON(w, d.trials(v.ID))
+	switch curves := r.URL.Query().Get("curves"); curves {
+	case "":
+		reply.JSON(w, d.trials(v.ID))
+	case "1":
+		reply.JSON(w, d.curves(v.ID))
+	default:
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "curves", "it is neither 1 nor left out", "write curves=1",
+			fmt.Errorf("curves is %.40q", curves))
+	}
+}
+
+// curves returns the trials with the values of their metric.
+func (d *Desk) curves(id string) []api.Trial {
+	list := d.trials(id)
+	d.Control.Read(func(m *core.Machine) {
+		g := m.State().Group(id)
+		for _, r := range g.Study.Reports {
+			if r.Phase == "" && !r.Bad && r.Trial < len(list) {
+				list[r.Trial].Curve = append(list[r.Trial].Curve, api.StudyPoint{Unit: length(g.Terms.Study, r.Unit), Value: r.Value})
+			}
+		}
+	})
+	return list
+}
+
+// length returns units of training in epochs or steps.
+func length(spec *study.Spec, unit int) float64 {
+	if spec.Fidelity.Name == "" {
+		return float64(unit)
+	}
+	return min(spec.Fidelity.Max, float64(unit)*spec.Fidelity.Min)
 }
 
 func (d *Desk) trials(id string) []api.Trial {

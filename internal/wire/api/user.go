@@ -44,6 +44,9 @@ type (
 	Indexes       = client.Indexes
 	Study         = client.Study
 	StudyFidelity = client.StudyFidelity
+	StudyPast     = client.StudyPast
+	StudyPlateau  = client.StudyPlateau
+	StudyPoint    = client.StudyPoint
 	StudyState    = client.StudyState
 	StudyReceipt  = client.StudyReceipt
 	Trial         = client.Trial

@@ -95,6 +95,7 @@ func (ls *Launches) request(j *state.Job, d plan.Decision) {
 	ls.holdsAgain(j)
 	if i != nil {
 		ls.instances.seat(j, i)
+		ls.jobs.Watcher.Uses(j)
 		return
 	}
 	ls.WakeAt(j, ls.decider.LooksFurther(j, j.Asked()))
@@ -168,6 +169,7 @@ func (ls *Launches) began(a *state.Allocation) {
 	if t.Portion() != nil { // the rest of the machine no longer counts against quotas
 		ls.jobs.Freed()
 	}
+	ls.jobs.Watcher.Uses(j)
 	step.TimesOf(j).Wake = time.Time{} // no answer is pending any more
 	ls.WakeAt(j, ls.attempts.bootLimit(t))
 	if at, limited := ls.admission.BrokeAt(j); limited {

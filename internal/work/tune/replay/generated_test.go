@@ -82,7 +82,7 @@ func TestSimulate_AgreesWithAPlainTwin(t *testing.T) {
 		for seed := range uint64(4) {
 			table := generate(t, like, seed, 40, 12)
 			for _, name := range []string{"random", "asha-stop"} {
-				got, err := Simulate(table, name, seed, 0, goOn)
+				got, err := Simulate(table, name, seed, End{}, goOn)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -193,7 +193,7 @@ func BenchmarkDefault_TenThousandTrials(b *testing.B) {
 	for b.Loop() {
 		n := 0
 		start := time.Now()
-		res, err := Simulate(table, "default", 1, 0, func() error { n++; return nil })
+		res, err := Simulate(table, "default", 1, End{}, func() error { n++; return nil })
 		if err != nil || res.Trials < 50 {
 			b.Fatal(res.Trials, err)
 		}
