@@ -74,6 +74,7 @@ type StudyState struct {
 	Maximize bool           `json:"maximize,omitempty"`
 	Searcher string         `json:"searcher"`
 	Fidelity *StudyFidelity `json:"fidelity"`
+	Params   []StudyParam   `json:"params"`  // the space
 	Best     *Trial         `json:"best"`    // so far; null: no value yet
 	Full     int            `json:"full"`    // trials trained in full
 	Paused   int            `json:"paused"`  // trials that the searcher may continue
@@ -102,7 +103,16 @@ type Trial struct {
 	BestAt float64           `json:"best_at"` // unit of the best value
 	Cost   money.Amount      `json:"cost"`
 	// Curve has the stored values in order, with ?curves=1.
-	Curve []StudyPoint `json:"curve,omitempty"`
+	Curve []TrialPoint `json:"curve,omitempty"`
+}
+
+// TrialPoint is a value of a trial's metric, with what the trial had used by then.
+type TrialPoint struct {
+	Unit     float64    `json:"unit"` // of the fidelity, in epochs or steps; 1 without a fidelity
+	Value    float64    `json:"value"`
+	At       *time.Time `json:"at"` // wall time; null: unknown
+	CostUSD  float64    `json:"cost_usd"`
+	GPUHours float64    `json:"gpu_hours"`
 }
 
 // StudyReceipt is the result of a search, and its cost by purpose.

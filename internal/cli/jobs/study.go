@@ -53,9 +53,6 @@ Exit status: 0 it has found something or is detached, 1 error, 3 no trial has re
 		a.tuneShows("best", "Show the best trial of a search with its parameters", group.Best),
 		a.trialsCmd("trials", "List the trials of a search, the best first", func(l []api.Trial, g api.Group) string {
 			return group.Trials(l, g, a.Place())
-		}),
-		a.trialsCmd("export", "Write the trials of a search as CSV", func(l []api.Trial, _ api.Group) string {
-			return group.TrialsCSV(l)
 		}))
 	return cmd
 }
@@ -207,6 +204,9 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 			return s, err
 		}
 	}
+	if err := warmed(ctx, s.client, file, read); err != nil {
+		return s, err
+	}
 	s.job, s.study = j, onWire(read)
 	one := j
 	one.Budget.Dollars = nil
@@ -268,6 +268,16 @@ func onWire(read *studyfile.File) api.Study {
 	for _, p := range st.Params {
 		b.Params = append(b.Params, api.StudyParam{Name: p.Name, Values: p.Values, Min: p.Min, Max: p.Max, Int: p.Int,
 			Log: p.Log, Q: p.Q, Mu: p.Mu, Sigma: p.Sigma})
+	}
+	for _, x := range st.Past {
+		past := api.StudyPast{Params: map[string]string{}}
+		for d, text := range x.Params {
+			past.Params[st.Params[d].Name] = text
+		}
+		for _, v := range x.Points {
+			past.Points = append(past.Points, api.StudyPoint(v))
+		}
+		b.Past = append(b.Past, past)
 	}
 	return b
 }

@@ -1,4 +1,4 @@
-// Package tune holds the command that compares searchers on recorded curves.
+// Package tune holds the commands that compare searchers on recorded curves and export the trials of searches.
 package tune
 
 import (
@@ -21,7 +21,7 @@ type app struct{ *command.App }
 // Commands adds this package's commands to the command that runs searches.
 func Commands(shared *command.App, tune *cobra.Command) []*cobra.Command {
 	a := &app{shared}
-	tune.AddCommand(a.simulateCmd())
+	tune.AddCommand(a.simulateCmd(), a.exportCmd())
 	return []*cobra.Command{tune}
 }
 

@@ -19,6 +19,10 @@ func (d *Desk) studyOf(m *core.Machine, g *state.Group) *api.StudyState {
 	spec, y := g.Terms.Study, g.Study
 	v := &api.StudyState{Metric: spec.Metric, Maximize: spec.Maximize, Searcher: spec.Searcher, Ignored: y.Ignored,
 		Plateau: (*api.StudyPlateau)(spec.Plateau), StoppedGain: y.Flat, Past: len(spec.Past)}
+	for _, q := range spec.Params {
+		v.Params = append(v.Params, api.StudyParam{Name: q.Name, Values: q.Values, Min: q.Min, Max: q.Max, Int: q.Int,
+			Log: q.Log, Q: q.Q, Mu: q.Mu, Sigma: q.Sigma})
+	}
 	used, _ := m.GPUTime(g, d.Control.Now())
 	if v.GPUHours = used.Hours(); spec.GPUHours > 0 {
 		v.GPULimit = &spec.GPUHours
@@ -98,9 +102,14 @@ func (d *Desk) curves(id string) []api.Trial {
 	d.Control.Read(func(m *core.Machine) {
 		g := m.State().Group(id)
 		for _, r := range g.Study.Reports {
-			if r.Phase == "" && !r.Bad && r.Trial < len(list) {
-				list[r.Trial].Curve = append(list[r.Trial].Curve, api.StudyPoint{Unit: length(g.Terms.Study, r.Unit), Value: r.Value})
+			if r.Phase != "" || r.Bad || r.Trial >= len(list) {
+				continue
 			}
+			p := api.TrialPoint{Unit: length(g.Terms.Study, r.Unit), Value: r.Value, CostUSD: r.Spent, GPUHours: r.GPUHours}
+			if r.At > 0 {
+				p.At = new(d.Control.Clock().ToWall(g.Opened.Add(r.At)))
+			}
+			list[r.Trial].Curve = append(list[r.Trial].Curve, p)
 		}
 	})
 	return list

@@ -42,7 +42,8 @@ var neighbours = map[string][]string{
 	"cli/show/spending":    {"cli/show"},
 	"cli/show/utilization": {"cli/show"},
 	"cli/simulate":         {"cli/command", "cli/jobfile", "cli/show/simulation", "server/forecast", "server/terms"},
-	"cli/tune":             {"cli/command"},
+	"cli/show/tracking":    {"cli/show"},
+	"cli/tune":             {"cli/command", "cli/show/group", "cli/show/tracking"},
 	"cli/show":             {},
 
 	"server/agents": {"server/auth", "server/disk", "server/kept", "server/reply", "server/secret", "server/terms",

@@ -34,17 +34,17 @@ func (s *Spec) checkPast() (field string, err error) {
 	case len(s.Past) == 0:
 		return "", nil
 	case s.Searcher != "default":
-		return "warm_start", fmt.Errorf("the searcher %s does not learn from earlier searches: take the searcher default",
+		return "past", fmt.Errorf("the searcher %s does not learn from earlier searches: take the searcher default",
 			s.Searcher)
 	case len(s.Past) > MaxPast:
-		return "warm_start", fmt.Errorf("%d configurations: give at most %d", len(s.Past), MaxPast)
+		return "past", fmt.Errorf("%d configurations: give at most %d", len(s.Past), MaxPast)
 	}
 	for i, p := range s.Past {
 		if err := s.checkOne(p); err != nil {
-			return "warm_start", fmt.Errorf("configuration %d: %w", i, err)
+			return "past", fmt.Errorf("configuration %d: %w", i, err)
 		}
 		if n += len(p.Points); n > MaxPoints {
-			return "warm_start", fmt.Errorf("more than %d values: give fewer configurations", MaxPoints)
+			return "past", fmt.Errorf("more than %d values: give fewer configurations", MaxPoints)
 		}
 	}
 	return "", nil

@@ -201,3 +201,26 @@ func BenchmarkDefault_TenThousandTrials(b *testing.B) {
 		b.ReportMetric(float64(res.Trials), "trials")
 	}
 }
+
+// The larger the gain that pays, the sooner a search stops by itself, with every searcher; its course up to there is
+// the same.
+func TestSimulate_StopsSoonerForALargerMinGain(t *testing.T) {
+	table := generate(t, plain, 3, 60, 9)
+	for _, name := range Names() {
+		last := math.Inf(1)
+		for _, least := range []float64{1e-9, 1e-4, 1e-2, 1, 100} {
+			got, err := Simulate(table, name, 1, End{MinGain: least, Patience: 5}, goOn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Stopped.SpentUSD > last+1e-9 {
+				t.Errorf("%s: for a gain of %g it stops after $%g, and after $%g for a smaller one", name, least,
+					got.Stopped.SpentUSD, last)
+			}
+			last = got.Stopped.SpentUSD
+		}
+		if all := table.BudgetSeconds * table.PriceUSD / 3600; last > 0.6*all {
+			t.Errorf("%s: it spends $%g of $%g, although nothing pays", name, last, all)
+		}
+	}
+}
