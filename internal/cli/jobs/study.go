@@ -289,7 +289,8 @@ const another = 20
 func planned(read *studyfile.File, j spec.Job, p planning.Plan) group.StudyPlan {
 	st, budget := &read.Study, read.Budget.Float()
 	v := group.StudyPlan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
-		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, GPUHours: st.GPUHours, Notes: read.Notes,
+		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, GPUHours: st.GPUHours,
+		Notes:   read.Notes,
 		Plateau: group.PlateauText((*api.StudyPlateau)(st.Plateau), st.Metric), Past: len(st.Past)}
 	if st.Wall > 0 {
 		v.Wall = draw.Span(st.Wall)

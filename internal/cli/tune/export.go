@@ -30,8 +30,8 @@ func (a *app) exportCmd() *cobra.Command {
 	var f exportFlags
 	formats := []string{formatCSV, formatOptuna, formatMLflow}
 	cmd := &cobra.Command{
-		Use: "export STUDY [--format csv|optuna|mlflow] [-o PATH]", Short: "Write the trials of a search as CSV, for Optuna " +
-			"or for MLflow",
+		Use:   "export STUDY [--format csv|optuna|mlflow] [-o PATH]",
+		Short: "Write the trials of a search as CSV, for Optuna or for MLflow",
 		Long: `Writes the trials of a search with their parameters, values and costs.
 
 csv has one row a trial. optuna is a journal that Optuna 4 reads, with every value of the metric:
@@ -52,11 +52,13 @@ Exit status: 0 done, 1 error.`,
 			}
 			return f.check()
 		},
-		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error { return a.export(ctx, c, args[0], f) }),
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			return a.export(ctx, c, args[0], f)
+		}),
 	}
 	cmd.Flags().StringVar(&f.format, "format", formatCSV, "`format`: "+strings.Join(formats, ", "))
-	cmd.Flags().StringVarP(&f.to, "output", "o", "-", "`path` of the file, or of the folder for mlflow; - is the standard "+
-		"output")
+	cmd.Flags().StringVarP(&f.to, "output", "o", "-",
+		"`path` of the file, or of the folder for mlflow; - is the standard output")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -42,7 +42,7 @@ var neighbours = map[string][]string{
 	"cli/show/spending":    {"cli/show"},
 	"cli/show/utilization": {"cli/show"},
 	"cli/simulate":         {"cli/command", "cli/jobfile", "cli/show/simulation", "server/forecast", "server/terms"},
-	"cli/show/tracking":    {"cli/show"},
+	"cli/show/tracking":    {},
 	"cli/tune":             {"cli/command", "cli/show/group", "cli/show/tracking"},
 	"cli/show":             {},
 

@@ -110,8 +110,8 @@ func limitsOf(s groups.Snapshot) amounts {
 
 // sees reports whether the snapshot is a later one of the same study.
 func (d *driver) sees(s groups.Snapshot) bool {
-	return d.spec == s.Study && d.seen <= len(s.Reports) && len(d.trials) <= len(s.Trials) && d.limits[dollars] == s.Budget &&
-		len(d.workers) == s.AtOnce
+	return d.spec == s.Study && d.seen <= len(s.Reports) && len(d.trials) <= len(s.Trials) &&
+		d.limits[dollars] == s.Budget && len(d.workers) == s.AtOnce
 }
 
 // moves processes what is new, and compares the trials that should train with those that do.
