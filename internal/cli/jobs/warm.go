@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	api "scrimp/client"
@@ -34,12 +35,29 @@ func warmed(ctx context.Context, c *command.Client, file string, read *studyfile
 		if err != nil {
 			return fmt.Errorf("%s: warm_start: %w", file, err)
 		}
-		s.Past = append(s.Past, list...)
+		s.Past = merged(s.Past, list)
 	}
 	if _, err := s.Check(); err != nil { // the rest of the file is valid
 		return fmt.Errorf("%s: warm_start: %w", file, err)
 	}
 	return nil
+}
+
+// merged adds configurations to those of other studies and files, each value once.
+func merged(past, list []study.Past) []study.Past {
+	for _, p := range list {
+		i := slices.IndexFunc(past, func(o study.Past) bool { return slices.Equal(o.Params, p.Params) })
+		if i < 0 {
+			past = append(past, p)
+			continue
+		}
+		for _, v := range p.Points {
+			if !slices.Contains(past[i].Points, v) {
+				past[i].Points = append(past[i].Points, v)
+			}
+		}
+	}
+	return past
 }
 
 // earlier returns what an earlier study has found, if it searched the same space.

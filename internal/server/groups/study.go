@@ -75,25 +75,38 @@ func (d *Desk) ofJob(v *api.Trial, j *core.Job) {
 	v.State, v.Why, v.Cost = string(j.State()), j.Why(), j.Spent(d.Control.Now())
 }
 
-// Trials lists the trials of a study.
+// Trials lists the trials of a study, with the values of their metric if the query asks for them.
 func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
-	v, ok := d.group(w, r)
-	if !ok {
-		return
-	}
-	if v.Study == nil { // an array has no trials
-		reply.JSON(w, []api.Trial{})
-		return
-	}
-	switch curves := r.URL.Query().Get("curves"); curves {
-	case "":
-		reply.JSON(w, d.trials(v.ID))
-	case "1":
-		reply.JSON(w, d.curves(v.ID))
-	default:
+	curves := r.URL.Query().Get("curves")
+	if curves != "" && curves != "1" {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, "curves", "it is neither 1 nor left out", "write curves=1",
 			fmt.Errorf("curves is %.40q", curves))
+		return
 	}
+	switch v, ok := d.group(w, r); {
+	case !ok:
+	case v.Study == nil: // an array has no trials
+		reply.JSON(w, []api.Trial{})
+	case curves == "1":
+		reply.JSON(w, d.curves(v.ID))
+	default:
+		reply.JSON(w, d.trials(v.ID))
+	}
+}
+
+func (d *Desk) trials(id string) []api.Trial {
+	list := []api.Trial{}
+	d.Control.Read(func(m *core.Machine) {
+		g := m.State().Group(id)
+		pool := g.Terms.Study.Pool()
+		for n := range g.Study.Trials {
+			list = append(list, shown(g, n, pool))
+		}
+	})
+	for n := range list {
+		d.Control.Job(list[n].ID, func(_ *core.Machine, j *core.Job) { d.ofJob(&list[n], j) })
+	}
+	return list
 }
 
 // curves returns the trials with the values of their metric.
@@ -121,21 +134,6 @@ func length(spec *study.Spec, unit int) float64 {
 		return float64(unit)
 	}
 	return min(spec.Fidelity.Max, float64(unit)*spec.Fidelity.Min)
-}
-
-func (d *Desk) trials(id string) []api.Trial {
-	list := []api.Trial{}
-	d.Control.Read(func(m *core.Machine) {
-		g := m.State().Group(id)
-		pool := g.Terms.Study.Pool()
-		for n := range g.Study.Trials {
-			list = append(list, shown(g, n, pool))
-		}
-	})
-	for n := range list {
-		d.Control.Job(list[n].ID, func(_ *core.Machine, j *core.Job) { d.ofJob(&list[n], j) })
-	}
-	return list
 }
 
 // studyReceipt divides the cost of a study by purpose. lines are those of its trials.
