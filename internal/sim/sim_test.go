@@ -203,7 +203,7 @@ var plants = map[Fault]plant{
 	FaultCrowded:     {"array", 67},
 	FaultLumps:       {"complete", 0},
 	FaultHeedless:    {"after", 97},
-	FaultBeyond:      {"study", 1},
+	FaultBeyond:      {"study", 279},
 	FaultUnready:     {"pipeline", 1},
 	FaultDoubled:     {"pipeline", 8},
 	FaultOverlaps:    {"schedule", 8},
