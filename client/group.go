@@ -80,6 +80,7 @@ type GroupMember struct {
 	Attempts      int           `json:"attempts"`
 	Interruptions int           `json:"interruptions"`
 	Cost          money.Amount  `json:"cost"`
+	Lost          money.Amount  `json:"lost"` // of the cost: work that an interruption or a failure destroyed
 	OnDemand      *money.Amount `json:"on_demand"`
 	Exit          int           `json:"exit"`
 }

@@ -22,7 +22,30 @@ type Study struct {
 	Trials    int            `json:"trials,omitempty"` // highest number; 0: no limit
 	AtOnce    int            `json:"at_once"`          // trials that train at once, at most
 	WallClock time.Duration  `json:"wall_clock_ns,omitempty"`
-	Final     bool           `json:"final,omitempty"` // train the best configuration in full at the end
+	GPUHours  float64        `json:"gpu_hours,omitempty"` // of all trials together; 0: no limit
+	Final     bool           `json:"final,omitempty"`     // train the best configuration in full at the end
+	Plateau   *StudyPlateau  `json:"plateau,omitempty"`   // when the search ends by itself; null: never
+	Past      []StudyPast    `json:"past,omitempty"`      // what earlier searches have found, for the default searcher
+}
+
+// StudyPlateau ends a search once the expected gain of another dollar stays too small. Exactly one of MinGain and
+// PointValue is set.
+type StudyPlateau struct {
+	Patience   int     `json:"patience,omitempty"`         // consecutive reports; 0: those of 15 % of the spend
+	MinGain    float64 `json:"min_gain_per_usd,omitempty"` // gain of the metric per dollar that pays
+	PointValue float64 `json:"point_value_usd,omitempty"`  // worth of an improvement of the metric by 1, in dollars
+}
+
+// StudyPast is a configuration that an earlier search has trained.
+type StudyPast struct {
+	Params map[string]string `json:"params"` // all parameters of the space, as the program got them
+	Points []StudyPoint      `json:"points"`
+}
+
+// StudyPoint is a value of the metric.
+type StudyPoint struct {
+	Unit  float64 `json:"unit"` // of the fidelity, in epochs or steps
+	Value float64 `json:"value"`
 }
 
 // StudyParam is a hyper-parameter: a list of values, or a range of numbers.
@@ -51,10 +74,19 @@ type StudyState struct {
 	Maximize bool           `json:"maximize,omitempty"`
 	Searcher string         `json:"searcher"`
 	Fidelity *StudyFidelity `json:"fidelity"`
+	Params   []StudyParam   `json:"params"`  // the space
 	Best     *Trial         `json:"best"`    // so far; null: no value yet
 	Full     int            `json:"full"`    // trials trained in full
 	Paused   int            `json:"paused"`  // trials that the searcher may continue
 	Ignored  int            `json:"ignored"` // values not at a whole unit, repeated, late, or too many to keep
+	// GPUHours is what the trials have used so far, and GPULimit its limit. Null: no limit.
+	GPUHours  float64        `json:"gpu_hours"`
+	GPULimit  *float64       `json:"gpu_hours_limit"`
+	WallClock *time.Duration `json:"wall_clock_ns"` // limit; null: none
+	Plateau   *StudyPlateau  `json:"plateau"`       // when the search ends by itself; null: never
+	// StoppedGain is the expected gain of the metric per dollar at which the search ended by itself; null: it has not.
+	StoppedGain *float64 `json:"stopped_gain_per_usd"`
+	Past        int      `json:"past,omitempty"` // configurations of earlier searches that the searcher knows
 }
 
 // Trial is a configuration that a search trains, with amounts so far.
@@ -70,6 +102,17 @@ type Trial struct {
 	Best   *float64          `json:"best"`    // best value; null: none
 	BestAt float64           `json:"best_at"` // unit of the best value
 	Cost   money.Amount      `json:"cost"`
+	// Curve has the stored values in order, with ?curves=1.
+	Curve []TrialPoint `json:"curve,omitempty"`
+}
+
+// TrialPoint is a value of a trial's metric, with what the trial had used by then.
+type TrialPoint struct {
+	Unit     float64    `json:"unit"` // of the fidelity, in epochs or steps; 1 without a fidelity
+	Value    float64    `json:"value"`
+	At       *time.Time `json:"at"` // wall time; null: unknown
+	CostUSD  float64    `json:"cost_usd"`
+	GPUHours float64    `json:"gpu_hours"`
 }
 
 // StudyReceipt is the result of a search, and its cost by purpose.
@@ -90,4 +133,9 @@ type StudyReceipt struct {
 // Trials lists the trials of a search in the order of their start.
 func (c *Client) Trials(ctx context.Context, id string) ([]Trial, error) {
 	return ask[[]Trial](ctx, c, http.MethodGet, "/v1/groups/"+url.PathEscape(id)+"/trials", nil)
+}
+
+// TrialCurves lists the trials of a search in the order of their start, with the values of their metric.
+func (c *Client) TrialCurves(ctx context.Context, id string) ([]Trial, error) {
+	return ask[[]Trial](ctx, c, http.MethodGet, "/v1/groups/"+url.PathEscape(id)+"/trials?curves=1", nil)
 }

@@ -59,6 +59,7 @@ func TestQueries_EveryNumberIsAcceptedOrNamed(t *testing.T) {
 					case code >= 500:
 						t.Errorf("%s %s: %d %s %s", method, target, code, said.Title, said.Detail)
 					case said.Field == "spec", code == http.StatusNotFound && strings.Contains(path, "exec"): // the number is accepted
+					case code == http.StatusNotFound && strings.HasSuffix(path, "/trials"): // the same; a job has no trials
 					case !slices.Contains(words, p.Name) && said.Field != p.Name:
 						t.Errorf("%s %.120s: %d names %q: %s", method, target, code, said.Field, said.Title)
 					}

@@ -26,7 +26,9 @@ func groupRoutes() []route {
 		{"GET", "/v1/groups/{id}/receipt", identity.Viewer, ofJob, true, "Show what a group cost, by member", nil,
 			api.GroupReceipt{}, "", nil, ofGroups((*groups.Desk).Receipt)},
 		{"GET", "/v1/groups/{id}/trials", identity.Viewer, ofJob, true, "List the trials of a search, in the order in " +
-			"which they began", nil, []api.Trial{}, "", nil, ofGroups((*groups.Desk).Trials)},
+			"which they began", nil, []api.Trial{}, "",
+			[]string{"curves: 1 for the values of each trial's metric too; left out where it is not given"},
+			ofGroups((*groups.Desk).Trials)},
 		{"GET", "/v1/models", identity.Viewer, anyTeam, true, "List the versions of the models that pipelines " +
 			"deploy, by pipeline", nil, []api.ModelVersion{}, "",
 			[]string{"pipeline: its versions alone; of all pipelines where it is not given", "project: the same"},

@@ -15,7 +15,7 @@ import (
 )
 
 const searched = `"study":{"metric":"loss","params":[{"name":"lr","min":0.001,"max":0.1,"log":true},` +
-	`{"name":"opt","values":["\"adam\"","\"sgd\""]}],"fidelity":{"name":"epoch","min":1,"max":4},"searcher":"asha-promo","at_once":2,"trials":3}`
+	`{"name":"opt","values":["\"adam\"","\"sgd\""]}],"gpu_hours":40,"plateau":{"patience":9,"min_gain_per_usd":0.001},"fidelity":{"name":"epoch","min":1,"max":4},"searcher":"asha-promo","at_once":2,"trials":3}`
 
 // inStudy returns a submission of a study.
 func inStudy(name, team, rest string) string {
@@ -54,7 +54,22 @@ func TestStudy_RunsOnAServer(t *testing.T) {
 		w.says(id, 2, 1, 3-float64(n))
 		w.says(id, 3, 2, 2-float64(n))
 	}
+	w.must("GET", "/v1/groups/search/trials?curves=1", nil, &trials)
+	for n, trial := range trials {
+		c := trial.Curve
+		if len(c) != 2 || c[0].Unit != 1 || c[0].Value != 3-float64(n) || c[1].Value != 2-float64(n) || c[1].At == nil ||
+			!c[1].At.After(g.Submitted) || c[1].CostUSD < c[0].CostUSD {
+			t.Errorf("trial %d has the curve %+v", n, c)
+		}
+	}
+	if rec, p := w.ask("GET", "/v1/groups/search/trials?curves=yes", auth.OwnerName, ""); rec.Code != http.StatusUnprocessableEntity || p.Field != "curves" {
+		t.Errorf("curves=yes: %d %+v", rec.Code, p)
+	}
 	w.must("GET", "/v1/groups/search", nil, &g)
+	if v := g.Study; v.GPULimit == nil || *v.GPULimit != 40 || v.Plateau == nil || v.Plateau.Patience != 9 || v.StoppedGain != nil ||
+		len(v.Params) != 2 {
+		t.Errorf("its limits are shown as %+v", v)
+	}
 	if b := g.Study.Best; b == nil || b.ID != "search.1" || *b.Best != 1 || b.BestAt != 2 {
 		t.Errorf("the best is %+v", b)
 	}
@@ -86,6 +101,11 @@ func TestStudy_RefusesInvalidSearches(t *testing.T) {
 		{`"max":4`, `"max":0`, "study.fidelity"},
 		{`"trials":3`, `"trials":-1`, "study.trials"},
 		{`"name":"lr"`, `"name":"l r"`, "study.params[0]"},
+		{`"gpu_hours":40`, `"gpu_hours":0.001`, "study.gpu_hours"},
+		{`"min_gain_per_usd":0.001`, `"min_gain_per_usd":0`, "study.plateau"},
+		{`"min_gain_per_usd":0.001`, `"min_gain_per_usd":0.001,"point_value_usd":5`, "study.plateau"},
+		{`"trials":3`, `"trials":3,"past":[{"params":{"lr":"9"},"points":[{"unit":1,"value":2}]}]`, "study.past"},
+		{`"trials":3`, `"trials":3,"past":[{"params":{"lr":"9","opt":"sgd"},"points":[{"unit":1,"value":2}]}]`, "study.past"},
 	} {
 		body := strings.Replace(inStudy("search", "", ""), c.from, c.to, 1)
 		if rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, body); rec.Code < 400 || p.Field != c.field {

@@ -54,7 +54,8 @@ var moments = []string{
 	"parts began", "parts found no room", "parts found their hold closed", "a part got another budget", "a part got no more", "a hold more than half spent",
 	"a job is archived", "a job is rehydrated",
 	"a posting about time", "time is taken back", "time that was posted gets its use",
-	"a stage begins", "a stage is done", "a stage is reused", "a stage is skipped", "a stage is failed", "a pipeline is over", "a run begins", "a run is skipped", "a run waits for a price", "a stage deploys", "a schedule is over",
+	"a stage begins", "a stage is done", "a stage is reused", "a stage is skipped", "a stage is failed", "a pipeline is over", "a study is over: gpu_hours_spent",
+	"a study is over: time_spent", "a study is over: plateau", "a run begins", "a run is skipped", "a run waits for a price", "a stage deploys", "a schedule is over",
 	"a round moves a job", "a seat is left for another job", "a group is stale", "a job is pinned",
 }
 
@@ -203,7 +204,7 @@ var plants = map[Fault]plant{
 	FaultCrowded:     {"array", 67},
 	FaultLumps:       {"complete", 0},
 	FaultHeedless:    {"after", 97},
-	FaultBeyond:      {"study", 1},
+	FaultBeyond:      {"study", 279},
 	FaultUnready:     {"pipeline", 1},
 	FaultDoubled:     {"pipeline", 8},
 	FaultOverlaps:    {"schedule", 8},

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -40,6 +41,15 @@ func (w *World) drawStudies(gpus int) {
 	b := core.GroupOpened{Group: "search", Spec: one.spec, Terms: core.GroupTerms{Kind: groups.Study, Owner: t.Owner,
 		AtOnce: 1 + rng.IntN(3), Grace: 3 * time.Minute, Member: t, Study: spec, HasBudget: true,
 		Budget: usd(t.Work.Hours() * float64(spec.Trials) * (0.2 + 2*rng.Float64()))}}
+	if rng.IntN(3) == 0 {
+		spec.GPUHours = t.Work.Hours() * float64(max(1, gpus)) * float64(spec.Trials) * (0.1 + rng.Float64())
+	}
+	if rng.IntN(4) == 0 {
+		spec.Wall = time.Duration((2 + 20*rng.Float64()) * float64(time.Hour))
+	}
+	if rng.IntN(3) == 0 {
+		spec.Plateau = &search.Plateau{Patience: 1 + rng.IntN(5), MinGain: math.Pow(10, -6+8*rng.Float64())}
+	}
 	w.study, w.members = &one, w.begins
 	at := 10*time.Minute + time.Duration(rng.IntN(20*60))*time.Minute
 	w.after(at, func() { w.opensStudy(b) })
@@ -102,8 +112,13 @@ func (t *twin) studies(e core.Event, out core.Outcome) {
 		case state.GroupFinished:
 			if f.Group == g.Name {
 				w.saw("a study is over")
+				w.saw("a study is over: " + g.Why)
 			}
 		}
+	}
+	if used, _ := w.m.GPUTime(g, e.At); g.Terms.Study.GPUHours > 0 && g.Phase == state.GroupOpen &&
+		used.Hours() > g.Terms.Study.GPUHours {
+		w.breaks("study: its trials have used %v, and it has %g GPU-hours", used, g.Terms.Study.GPUHours)
 	}
 	if len(out.Facts) == 0 {
 		return

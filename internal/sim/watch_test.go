@@ -224,7 +224,10 @@ func (t *twin) ended(b core.AttemptEnded) {
 		}
 	}
 	f := ag.failed
-	newest := j.Attempt() // it may have started with the same event, on a machine that was free
+	newest := j.Attempt()         // it may have started with the same event, on a machine that was free
+	if j.State() == core.Paused { // its program failed while it saved for a pause
+		return
+	}
 	if f == nil || t.w.job(j.ID()).nodes() > 1 || newest.ID() != a.ID() && newest.Requested().Before(t.w.m.Now()) || j.State().Over() && j.State() != core.Failed || j.Ending() != "" {
 		return
 	}

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/studyfile"
 )
@@ -52,9 +53,6 @@ Exit status: 0 it has found something or is detached, 1 error, 3 no trial has re
 		a.tuneShows("best", "Show the best trial of a search with its parameters", group.Best),
 		a.trialsCmd("trials", "List the trials of a search, the best first", func(l []api.Trial, g api.Group) string {
 			return group.Trials(l, g, a.Place())
-		}),
-		a.trialsCmd("export", "Write the trials of a search as CSV", func(l []api.Trial, _ api.Group) string {
-			return group.TrialsCSV(l)
 		}))
 	return cmd
 }
@@ -206,6 +204,9 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 			return s, err
 		}
 	}
+	if err := warmed(ctx, s.client, file, read); err != nil {
+		return s, err
+	}
 	s.job, s.study = j, onWire(read)
 	one := j
 	one.Budget.Dollars = nil
@@ -259,13 +260,24 @@ func fields(read *studyfile.File) (list []spec.Setting) {
 func onWire(read *studyfile.File) api.Study {
 	st := read.Study
 	b := api.Study{Metric: st.Metric, Maximize: st.Maximize, Searcher: st.Searcher, Grid: st.Grid, Seed: int64(st.Seed),
-		Trials: st.Trials, AtOnce: read.Parallel, WallClock: st.Wall, Final: st.Final}
+		Trials: st.Trials, AtOnce: read.Parallel, WallClock: st.Wall, GPUHours: st.GPUHours, Final: st.Final,
+		Plateau: (*api.StudyPlateau)(st.Plateau)}
 	if st.Fidelity.Name != "" {
 		b.Fidelity = new(api.StudyFidelity(st.Fidelity))
 	}
 	for _, p := range st.Params {
 		b.Params = append(b.Params, api.StudyParam{Name: p.Name, Values: p.Values, Min: p.Min, Max: p.Max, Int: p.Int,
 			Log: p.Log, Q: p.Q, Mu: p.Mu, Sigma: p.Sigma})
+	}
+	for _, x := range st.Past {
+		past := api.StudyPast{Params: map[string]string{}}
+		for d, text := range x.Params {
+			past.Params[st.Params[d].Name] = text
+		}
+		for _, v := range x.Points {
+			past.Points = append(past.Points, api.StudyPoint(v))
+		}
+		b.Past = append(b.Past, past)
 	}
 	return b
 }
@@ -277,7 +289,12 @@ const another = 20
 func planned(read *studyfile.File, j spec.Job, p planning.Plan) group.StudyPlan {
 	st, budget := &read.Study, read.Budget.Float()
 	v := group.StudyPlan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
-		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, Notes: read.Notes}
+		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, GPUHours: st.GPUHours,
+		Notes:   read.Notes,
+		Plateau: group.PlateauText((*api.StudyPlateau)(st.Plateau), st.Metric), Past: len(st.Past)}
+	if st.Wall > 0 {
+		v.Wall = draw.Span(st.Wall)
+	}
 	if v.Trials = v.Configs; st.Trials > 0 {
 		v.Trials = min(v.Trials, st.Trials)
 	}

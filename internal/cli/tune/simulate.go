@@ -57,7 +57,8 @@ func play(ctx context.Context, tables []*replay.Table, f simulateFlags,
 		all.Go(func() {
 			for i, ok := take(); ok; i, ok = take() {
 				seed, name, table := i%f.seeds, f.searchers[i/f.seeds%len(f.searchers)], tables[i/f.seeds/len(f.searchers)]
-				r, err := replay.Simulate(table, name, uint64(seed), f.pointUSD, func() error { return context.Cause(ctx) })
+				r, err := replay.Simulate(table, name, uint64(seed), f.end,
+					func() error { return context.Cause(ctx) })
 				if err != nil {
 					cancel(fmt.Errorf("%s on %s with seed %d: %w", name, table.Table, seed, err))
 					return
@@ -115,7 +116,7 @@ func (a *app) table(results []replay.Result, f simulateFlags) string {
 	for _, name := range []string{"R10", "R25", "R50", "R100", "AUC", "± S.E.", "TO1", "OVERSHOOT"} {
 		columns = append(columns, draw.Column{Name: name, Right: true})
 	}
-	if f.pointUSD > 0 {
+	if f.stops() {
 		columns = append(columns, draw.Column{Name: "STOP SPENT", Right: true}, draw.Column{Name: "STOP REGRET", Right: true})
 	}
 	var rows [][]string
@@ -125,7 +126,7 @@ func (a *app) table(results []replay.Result, f simulateFlags) string {
 			cells = append(cells, fmt.Sprintf("%.3f", v))
 		}
 		cells = append(cells, fmt.Sprintf("%.2f %%", 100*m.Overshoot))
-		if f.pointUSD > 0 {
+		if f.stops() {
 			cells = append(cells, fmt.Sprintf("$%.4g", m.stop.SpentUSD), fmt.Sprintf("%.3f", m.stop.Regret))
 		}
 		rows = append(rows, cells)

@@ -1,4 +1,4 @@
-// Package tune holds the command that compares searchers on recorded curves.
+// Package tune holds the commands that compare searchers on recorded curves and export the trials of searches.
 package tune
 
 import (
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
+	"scrimp/internal/work/study"
 	"scrimp/internal/work/tune/replay"
 )
 
@@ -20,7 +21,7 @@ type app struct{ *command.App }
 // Commands adds this package's commands to the command that runs searches.
 func Commands(shared *command.App, tune *cobra.Command) []*cobra.Command {
 	a := &app{shared}
-	tune.AddCommand(a.simulateCmd())
+	tune.AddCommand(a.simulateCmd(), a.exportCmd())
 	return []*cobra.Command{tune}
 }
 
@@ -32,8 +33,11 @@ type simulateFlags struct {
 	tables    []string
 	searchers []string
 	seeds     int
-	pointUSD  float64
+	end       replay.End
 }
+
+// stops reports whether searches may stop by themselves.
+func (f *simulateFlags) stops() bool { return f.end.PointUSD > 0 || f.end.MinGain > 0 }
 
 func (a *app) simulateCmd() *cobra.Command {
 	var f simulateFlags
@@ -51,8 +55,9 @@ r is the distance from the best value so far to the best of the table: 1 at the 
 configurations and above, 0 at the best. R10 to R100 are r when 10 to 100 % of the budget is spent. AUC is the
 mean of r over the budget, TO1 the share of the budget at which r is 0.01 or less. Smaller is better.
 
-With --point-value, each search may stop by itself where going on does not pay. STOP REGRET is how much less
-its net value is (value of the gain less spend) than at the best moment, as a share of the latter.
+With --point-value or --min-gain, each search stops by itself where going on does not pay, by the rule of
+plateau in a study file. STOP REGRET is how much less its net value is (value of the gain less spend) than at the
+best moment, as a share of the latter.
 
 Exit status: 0 done, 1 a table cannot be read.`,
 		Example: `  scrimp tune simulate --table tables/mnist --searcher asha-stop,default
@@ -66,8 +71,12 @@ Exit status: 0 done, 1 a table cannot be read.`,
 		strings.Join(replay.Names(), ", ")+" (default all)")
 	cmd.Flags().IntVar(&f.seeds, "seeds", 30,
 		fmt.Sprintf("how many searches, `N`, with seeds from 0 on, 1 to %d", maxSeeds))
-	cmd.Flags().Float64Var(&f.pointUSD, "point-value", 0,
+	cmd.Flags().Float64Var(&f.end.PointUSD, "point-value", 0,
 		"`USD` that a point of r is worth: searches may stop by themselves (default: they spend the budget)")
+	cmd.Flags().Float64Var(&f.end.MinGain, "min-gain", 0,
+		"`GAIN` of the metric per dollar that pays, in place of --point-value (default: they spend the budget)")
+	cmd.Flags().IntVar(&f.end.Patience, "patience", 0, fmt.Sprintf("`N` consecutive reports with a smaller expected gain "+
+		"stop a search, 1 to %d (default: those of 15 %% of the spend)", study.MaxPatience))
 	_ = cmd.MarkFlagDirname("table")
 	_ = cmd.RegisterFlagCompletionFunc("searcher",
 		cobra.FixedCompletions(replay.Names(), cobra.ShellCompDirectiveNoFileComp))
@@ -88,8 +97,16 @@ func (f *simulateFlags) check(args []string) error {
 		return fmt.Errorf("give --table FOLDER, with space.json, configs.csv and curves.csv in it")
 	case f.seeds < 1 || f.seeds > maxSeeds:
 		return fmt.Errorf("--seeds %d: give 1 to %d", f.seeds, maxSeeds)
-	case !(f.pointUSD >= 0 && f.pointUSD <= 1e12):
-		return fmt.Errorf("--point-value %g: give 0 to 1e12", f.pointUSD)
+	case !(f.end.PointUSD >= 0 && f.end.PointUSD <= 1e12):
+		return fmt.Errorf("--point-value %g: give 0 to 1e12", f.end.PointUSD)
+	case !(f.end.MinGain >= 0 && f.end.MinGain <= 1e12):
+		return fmt.Errorf("--min-gain %g: give 0 to 1e12", f.end.MinGain)
+	case f.end.MinGain > 0 && f.end.PointUSD > 0:
+		return fmt.Errorf("--min-gain and --point-value say the same in two ways: give one of them")
+	case f.end.Patience < 0 || f.end.Patience > study.MaxPatience:
+		return fmt.Errorf("--patience %d: give 1 to %d", f.end.Patience, study.MaxPatience)
+	case f.end.Patience > 0 && !f.stops():
+		return fmt.Errorf("--patience needs --min-gain or --point-value beside it")
 	}
 	for _, s := range f.searchers {
 		if !slices.Contains(replay.Names(), s) {

@@ -112,6 +112,10 @@ func TestSimulate_RefusesInvalidArguments(t *testing.T) {
 		"--seeds 0: give 1 to 10000":         {"--table", dir, "--seeds", "0"},
 		"--point-value -1: give 0 to":        {"--table", dir, "--point-value", "-1"},
 		"--point-value NaN: give 0 to":       {"--table", dir, "--point-value", "nan"},
+		"--min-gain NaN: give 0 to":          {"--table", dir, "--min-gain", "nan"},
+		"--min-gain and --point-value say":   {"--table", dir, "--min-gain", "1", "--point-value", "1"},
+		"--patience -1: give 1 to":           {"--table", dir, "--patience", "-1"},
+		"--patience needs --min-gain or":     {"--table", dir, "--patience", "3"},
 		"--searcher \"grid\" is not one of ": {"--table", dir, "--searcher", "grid"},
 		"read --table: open ":                {"--table", dir + "x"},
 	} {
@@ -126,5 +130,24 @@ func TestSimulate_StopsWhenInterrupted(t *testing.T) {
 	cancel()
 	if _, err := run(ctx, false, folder(t, "one"), "--seeds", "10000"); !errors.Is(err, context.Canceled) {
 		t.Errorf("an interrupted simulation ends with %v", err)
+	}
+}
+
+func TestExport_RefusesWhatItCannotWrite(t *testing.T) {
+	there := folder(t, "one")
+	for _, c := range []struct {
+		f    exportFlags
+		want string
+	}{
+		{exportFlags{"csv", "-"}, ""},
+		{exportFlags{"optuna", filepath.Join(there, "new")}, ""},
+		{exportFlags{"parquet", "-"}, `--format "parquet": give csv, optuna or mlflow`},
+		{exportFlags{"mlflow", "-"}, "name it with -o"},
+		{exportFlags{"csv", ""}, "-o is empty"},
+		{exportFlags{"mlflow", there}, "it is there already"},
+	} {
+		if err := c.f.check(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.f, err, c.want)
+		}
 	}
 }

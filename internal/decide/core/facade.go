@@ -42,6 +42,11 @@ func (m *Machine) RoundInputs() round.Inputs { return m.bids.RoundInputs() }
 // TakesBill is books.Books.TakesBill.
 func (m *Machine) TakesBill(instance, launch string) bool { return m.books.TakesBill(instance, launch) }
 
+// GPUTime is members.Members.GPUTime.
+func (m *Machine) GPUTime(g *state.Group, t time.Time) (used time.Duration, gpus int) {
+	return m.members.GPUTime(g, t)
+}
+
 // Interval is placement.Decider.Interval.
 func (m *Machine) Interval(j *Job) time.Duration { return m.decider.Interval(j) }
 

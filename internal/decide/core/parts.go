@@ -37,6 +37,7 @@ const (
 	ClosedByUser      = step.ClosedByUser
 	DependencyFailed  = step.DependencyFailed
 	GroupFull         = step.GroupFull
+	HoursSpent        = step.HoursSpent
 	LimitReached      = step.LimitReached
 	LimitSpent        = step.LimitSpent
 	MadeElsewhere     = members.MadeElsewhere
@@ -47,6 +48,7 @@ const (
 	NoGroup           = step.NoGroup
 	NoMoreRuns        = members.NoMoreRuns
 	PausedBySearch    = step.PausedBySearch
+	Plateau           = step.Plateau
 	PricedLater       = books.PricedLater
 	Rejected          = step.Rejected
 	ResumedFor        = step.ResumedFor

@@ -53,6 +53,8 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.applyGroup(e, f)
 	case TrialLeft:
 		s.trialLeft(f)
+	case StudyFlat:
+		s.groups[f.Group].Study.Flat = &f.Gain
 	case DependencyMet:
 		s.applyDependency(f)
 	case LimitReached:

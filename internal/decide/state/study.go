@@ -3,9 +3,11 @@ package state
 import (
 	"math"
 	"slices"
+	"time"
 
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/study"
 )
@@ -18,6 +20,8 @@ type Study struct {
 	// Ignored counts values that were dropped: repeats of a reported unit (after a restart), values without a unit,
 	// and values beyond MaxReports.
 	Ignored int `json:"ignored,omitempty"`
+	// Flat is the expected gain per dollar at which the search has ended by itself; nil: it has not.
+	Flat *float64 `json:"flat,omitempty"`
 }
 
 // TrialLeft: a trial of a study is paused or has ended. Spent is its cost so far in dollars, for the searcher; the
@@ -27,9 +31,19 @@ type TrialLeft struct {
 	Spent float64 `json:"spent,omitempty"`
 }
 
-func (TrialLeft) Fact() string { return "trial_left" }
+// StudyFlat: the search of a study ends by itself. Gain is the expected gain of the metric per dollar.
+type StudyFlat struct {
+	Group string  `json:"group"`
+	Gain  float64 `json:"gain_per_usd,omitempty"`
+}
 
-func init() { reads[TrialLeft]() }
+func (TrialLeft) Fact() string { return "trial_left" }
+func (StudyFlat) Fact() string { return "study_flat" }
+
+func init() {
+	reads[TrialLeft]()
+	reads[StudyFlat]()
+}
 
 // MaxReports bounds the reports kept for a study.
 const MaxReports = 200_000
@@ -95,7 +109,8 @@ func (s *State) trialBegins(g *Group, e *Event, j *Job) {
 	}
 	for _, v := range b.Moves {
 		if v.Do == groups.Start && v.Member == j.r.Terms.Index {
-			g.Study.Trials = append(g.Study.Trials, groups.Trial{Config: v.Config, Phase: groups.Open})
+			g.Study.Trials = append(g.Study.Trials, groups.Trial{Config: v.Config, Phase: groups.Open,
+				Since: s.now.Sub(g.Opened)})
 			return
 		}
 	}
@@ -133,8 +148,37 @@ func (s *State) trialMoves(j *Job) {
 	case j.Ending() != "":
 		t.Phase = groups.Leaving
 	default:
+		if t.Phase == groups.Paused {
+			t.Since = s.now.Sub(g.Opened)
+		}
 		t.Phase = groups.Open
 	}
+}
+
+// uses adds to a report what its trial has used.
+func (s *State) uses(r groups.Report, j *Job, g *Group, t *groups.Trial) groups.Report {
+	used, _ := j.GPUTime(s.now)
+	r.GPUHours, r.At = used.Hours(), s.now.Sub(g.Opened)
+	r.Took, t.Since = max(0, r.At-t.Since), r.At
+	return r
+}
+
+// GPUTime returns the GPU time that a job has used by t, and how many GPUs it has now.
+func (j *Job) GPUTime(t time.Time) (used time.Duration, gpus int) {
+	used = j.GPUServed()
+	for _, a := range j.Open() {
+		for _, k := range a.Tasks() {
+			if !k.Live() || k.From().IsZero() {
+				continue
+			}
+			until := t
+			if gpus += k.GPUs(); !k.Until().IsZero() && k.Until().Before(t) {
+				until = k.Until()
+			}
+			used = quantity.Add(used, quantity.Times(max(0, until.Sub(k.From())), k.GPUs()))
+		}
+	}
+	return used, gpus
 }
 
 // trialLeft reports to the searcher that a trial is paused or has ended.
@@ -144,10 +188,11 @@ func (s *State) trialLeft(f TrialLeft) {
 	if g == nil {
 		return
 	}
-	r := groups.Report{Trial: j.r.Terms.Index, Unit: t.Unit, Spent: f.Spent, Phase: t.Phase}
+	r := s.uses(groups.Report{Trial: j.r.Terms.Index, Unit: t.Unit, Spent: f.Spent, Phase: t.Phase}, j, g, t)
 	if t.Phase == groups.Over {
 		if g.Terms.Study.Fidelity.Name == "" && t.Values > 0 { // a run counts by its newest value
-			g.Study.adds(groups.Report{Trial: r.Trial, Unit: 1, Value: t.Last, Spent: f.Spent})
+			g.Study.adds(groups.Report{Trial: r.Trial, Unit: 1, Value: t.Last, Spent: f.Spent, GPUHours: r.GPUHours,
+				At: r.At, Took: r.Took})
 		}
 		r.Bad, r.Cut = j.r.State == Failed || j.r.State == Cancelled || t.Broken, j.r.State == Stopped
 	}
@@ -179,7 +224,7 @@ func (s *State) seesTrial(j *Job, b Progressed) {
 			continue
 		}
 		r := groups.Report{Trial: j.r.Terms.Index, Unit: unit, Value: v.Value, Spent: Dollars(j.Spent(s.now)), Bad: v.Broken}
-		if (v.Broken || !whole) && (t.Values >= study.MaxUnits || !g.Study.adds(r)) {
+		if (v.Broken || !whole) && (t.Values >= study.MaxUnits || !g.Study.adds(s.uses(r, j, g, t))) {
 			g.Study.Ignored++
 			continue
 		}

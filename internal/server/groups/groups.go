@@ -250,7 +250,9 @@ func (d *Desk) line(j *core.Job, index int, uses map[ledger.Use]money.Amount) ap
 			m.Interruptions++
 		}
 		for use, amount := range a.Uses() {
-			uses[use] = uses[use].Add(amount)
+			if uses[use] = uses[use].Add(amount); use == ledger.Lost {
+				m.Lost = m.Lost.Add(amount)
+			}
 		}
 	}
 	if !j.Finished().IsZero() {

@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"fmt"
 	"net/http"
 
 	"scrimp/internal/decide/core"
@@ -16,7 +17,19 @@ import (
 // studyOf returns the state of a study.
 func (d *Desk) studyOf(m *core.Machine, g *state.Group) *api.StudyState {
 	spec, y := g.Terms.Study, g.Study
-	v := &api.StudyState{Metric: spec.Metric, Maximize: spec.Maximize, Searcher: spec.Searcher, Ignored: y.Ignored}
+	v := &api.StudyState{Metric: spec.Metric, Maximize: spec.Maximize, Searcher: spec.Searcher, Ignored: y.Ignored,
+		Plateau: (*api.StudyPlateau)(spec.Plateau), StoppedGain: y.Flat, Past: len(spec.Past)}
+	for _, q := range spec.Params {
+		v.Params = append(v.Params, api.StudyParam{Name: q.Name, Values: q.Values, Min: q.Min, Max: q.Max, Int: q.Int,
+			Log: q.Log, Q: q.Q, Mu: q.Mu, Sigma: q.Sigma})
+	}
+	used, _ := m.GPUTime(g, d.Control.Now())
+	if v.GPUHours = used.Hours(); spec.GPUHours > 0 {
+		v.GPULimit = &spec.GPUHours
+	}
+	if spec.Wall > 0 {
+		v.WallClock = &spec.Wall
+	}
 	if spec.Fidelity.Name != "" {
 		v.Fidelity = new(api.StudyFidelity(spec.Fidelity))
 	}
@@ -51,14 +64,8 @@ func shown(g *state.Group, n int, pool [][]tune.Value) api.Trial {
 	for d, text := range spec.Texts(pool, t.Config) {
 		v.Params[spec.Params[d].Name] = text
 	}
-	length := func(unit int) float64 {
-		if spec.Fidelity.Name == "" {
-			return float64(unit)
-		}
-		return min(spec.Fidelity.Max, float64(unit)*spec.Fidelity.Min)
-	}
-	if v.Unit = length(t.Unit); t.Values > 0 {
-		v.Last, v.Best, v.BestAt = new(t.Last), new(t.Best), length(t.At)
+	if v.Unit = length(spec, t.Unit); t.Values > 0 {
+		v.Last, v.Best, v.BestAt = new(t.Last), new(t.Best), length(spec, t.At)
 	}
 	return v
 }
@@ -68,17 +75,23 @@ func (d *Desk) ofJob(v *api.Trial, j *core.Job) {
 	v.State, v.Why, v.Cost = string(j.State()), j.Why(), j.Spent(d.Control.Now())
 }
 
-// Trials lists the trials of a study.
+// Trials lists the trials of a study, with the values of their metric if the query asks for them.
 func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
-	v, ok := d.group(w, r)
-	if !ok {
+	curves := r.URL.Query().Get("curves")
+	if curves != "" && curves != "1" {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "curves", "it is neither 1 nor left out", "write curves=1",
+			fmt.Errorf("curves is %.40q", curves))
 		return
 	}
-	if v.Study == nil { // an array has no trials
+	switch v, ok := d.group(w, r); {
+	case !ok:
+	case v.Study == nil: // an array has no trials
 		reply.JSON(w, []api.Trial{})
-		return
+	case curves == "1":
+		reply.JSON(w, d.curves(v.ID))
+	default:
+		reply.JSON(w, d.trials(v.ID))
 	}
-	reply.JSON(w, d.trials(v.ID))
 }
 
 func (d *Desk) trials(id string) []api.Trial {
@@ -94,6 +107,33 @@ func (d *Desk) trials(id string) []api.Trial {
 		d.Control.Job(list[n].ID, func(_ *core.Machine, j *core.Job) { d.ofJob(&list[n], j) })
 	}
 	return list
+}
+
+// curves returns the trials with the values of their metric.
+func (d *Desk) curves(id string) []api.Trial {
+	list := d.trials(id)
+	d.Control.Read(func(m *core.Machine) {
+		g := m.State().Group(id)
+		for _, r := range g.Study.Reports {
+			if r.Phase != "" || r.Bad || r.Trial >= len(list) {
+				continue
+			}
+			p := api.TrialPoint{Unit: length(g.Terms.Study, r.Unit), Value: r.Value, CostUSD: r.Spent, GPUHours: r.GPUHours}
+			if r.At > 0 {
+				p.At = new(d.Control.Clock().ToWall(g.Opened.Add(r.At)))
+			}
+			list[r.Trial].Curve = append(list[r.Trial].Curve, p)
+		}
+	})
+	return list
+}
+
+// length returns units of training in epochs or steps.
+func length(spec *study.Spec, unit int) float64 {
+	if spec.Fidelity.Name == "" {
+		return float64(unit)
+	}
+	return min(spec.Fidelity.Max, float64(unit)*spec.Fidelity.Min)
 }
 
 // studyReceipt divides the cost of a study by purpose. lines are those of its trials.

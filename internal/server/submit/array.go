@@ -86,6 +86,9 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 		return id, no
 	}
 	member.Budget, member.HasBudget = core.Terms{}.Budget, false // each member gets its share
+	if t.Study != nil {
+		member.GPUHours = t.Study.GPUHours // limits on GPU-hours count what a trial may use
+	}
 	c := auth.CallerOf(r)
 	e := d.Gate.Event(r, core.GroupOpened{Group: id, Terms: t, Spec: b.Spec, Specs: specs})
 	e.Key = b.Key

@@ -46,9 +46,10 @@ var neighbours = map[string][]string{
 	"cli/show/utilization": {"cli/show"},
 	"cli/simulate": {"cli/benchmark", "cli/command", "cli/jobfile", "server/forecast",
 		"server/terms"},
-	"cli/terminal": {"cli/command"},
-	"cli/tune":     {"cli/command"},
-	"cli/show":     {},
+	"cli/show/tracking": {},
+	"cli/terminal":      {"cli/command"},
+	"cli/tune":          {"cli/command", "cli/show/group", "cli/show/tracking"},
+	"cli/show":          {},
 
 	"server/agents": {"server/auth", "server/disk", "server/kept", "server/reply", "server/secret", "server/terms",
 		"server/workblob", "server/workdir"},

@@ -44,6 +44,11 @@ type (
 	Indexes       = client.Indexes
 	Study         = client.Study
 	StudyFidelity = client.StudyFidelity
+	TrialPoint    = client.TrialPoint
+	StudyParam    = client.StudyParam
+	StudyPast     = client.StudyPast
+	StudyPlateau  = client.StudyPlateau
+	StudyPoint    = client.StudyPoint
 	StudyState    = client.StudyState
 	StudyReceipt  = client.StudyReceipt
 	Trial         = client.Trial

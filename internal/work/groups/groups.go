@@ -81,6 +81,8 @@ type Trial struct {
 	Beyond bool    `json:"beyond,omitempty"` // it is fully trained and reports more
 	Broken bool    `json:"broken,omitempty"` // a value was not a finite number
 	Waits  bool    `json:"-"`                // it has no machine; set only for fully trained ones
+	// Since is when it started, resumed or last reported, after its study opened.
+	Since time.Duration `json:"since_ns,omitempty"`
 }
 
 // Report is news of a trial: a value of the metric, or a new phase.
@@ -92,6 +94,11 @@ type Report struct {
 	Phase Phase   `json:"phase,omitempty"` // Paused or Over; empty for a value
 	Bad   bool    `json:"bad,omitempty"`   // the value is not a finite number, or the trial has failed
 	Cut   bool    `json:"cut,omitempty"`   // the trial was stopped before it was fully trained
+	// GPUHours is what the trial has used so far. At is the time since the study opened, and Took the part of it since
+	// the trial started, resumed or last reported.
+	GPUHours float64       `json:"gpu_hours,omitempty"`
+	At       time.Duration `json:"at_ns,omitempty"`
+	Took     time.Duration `json:"took_ns,omitempty"`
 }
 
 // Do is the action of a move.
@@ -117,6 +124,8 @@ type Move struct {
 	Member int    `json:"member,omitempty"` // its position, from 0
 	Config int    `json:"config,omitempty"` // of a trial to start
 	Why    string `json:"why,omitempty"`
+	// Gain is the expected gain per dollar at which a search that flattens ends.
+	Gain float64 `json:"gain_per_usd,omitempty"`
 	// Of is the affected stage.
 	Of *StageMove `json:"of,omitempty"`
 	// Run is the run of a schedule that starts or is skipped.

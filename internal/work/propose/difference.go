@@ -8,26 +8,25 @@ import (
 // careful is the factor by which a unit may exceed its expected cost.
 const careful = 1.25
 
-// costs learns the cost of a unit, and of starting or resuming a trial: the extra cost of a first unit over a later
-// one.
+// costs learns what a unit uses of a resource, and what starting or resuming a trial uses: how much more a first unit
+// needs than a later one.
 type costs struct {
 	first, later   float64
 	firsts, laters float64
 }
 
-// learn records a unit's cost, and returns the cost of a change to another trial.
-func (c *costs) learn(u unit, moved bool) float64 {
+// learn records what a unit has used.
+func (c *costs) learn(used float64, moved bool) {
 	switch {
-	case u.cost <= 0: // no training was needed
+	case used <= 0: // no training was needed
 	case moved:
-		c.first, c.firsts = c.first+u.cost, c.firsts+1
+		c.first, c.firsts = c.first+used, c.firsts+1
 	default:
-		c.later, c.laters = c.later+u.cost, c.laters+1
+		c.later, c.laters = c.later+used, c.laters+1
 	}
-	return c.move()
 }
 
-// move returns the cost of a change to another trial.
+// move returns what a change to another trial uses.
 func (c *costs) move() float64 {
 	if c.firsts == 0 || c.laters == 0 {
 		return 0
@@ -35,7 +34,7 @@ func (c *costs) move() float64 {
 	return max(0, c.first/c.firsts-c.later/c.laters)
 }
 
-// mean returns the cost of a unit; 0 if unknown.
+// mean returns what a unit uses; 0 if unknown.
 func (c *costs) mean() float64 {
 	switch {
 	case c.laters > 0:
@@ -46,10 +45,10 @@ func (c *costs) mean() float64 {
 	return 0
 }
 
-// next returns the cost bound of the next unit of a trial with the given units; 0 if unknown.
-func (c *costs) next(units []unit) float64 {
-	if n := len(units); n > 0 && units[n-1].cost > 0 {
-		return careful * units[n-1].cost
+// next returns a bound on what the next unit of a trial with the given units uses of resource r; 0 if unknown.
+func (c *costs) next(units []unit, r int) float64 {
+	if n := len(units); n > 0 && units[n-1].uses[r] > 0 {
+		return careful * units[n-1].uses[r]
 	}
 	if c.firsts > 0 {
 		return careful * c.first / c.firsts
@@ -72,10 +71,14 @@ func (d *driver) difference(s groups.Snapshot) []groups.Move {
 	}
 	if len(wanted)+active == 0 {
 		why := SearchDone
-		if d.short {
-			why = BudgetSpent
+		if d.short != "" {
+			why = d.short
 		}
-		return []groups.Move{{Do: groups.Finish, Why: why}}
+		end := groups.Move{Do: groups.Finish, Why: why}
+		if d.flat != nil {
+			end.Why, end.Gain = Plateau, d.flat.Gain
+		}
+		return []groups.Move{end}
 	}
 	return d.begins(s, d.leaves(s, wanted), active)
 }

@@ -17,6 +17,12 @@ const (
 	FinalRun    = "final"        // the best one is trained fully
 	SearchDone  = "search_done"  // the searcher wants nothing more
 	BudgetSpent = "budget_spent" // the rest does not pay for another unit
+
+	// The rest of another limit does not suffice for another unit.
+	HoursSpent = "gpu_hours_spent"
+	TimeSpent  = "time_spent"
+	// Plateau: another dollar is not expected to gain enough.
+	Plateau = "plateau"
 )
 
 // driver plays a search on what has happened. As in a simulation, it asks the searcher after each unit of training for
@@ -33,23 +39,27 @@ type driver struct {
 	member  map[int]int    // of a configuration
 	known   map[int][]unit // what each configuration has trained
 	pruned  map[int]bool   // the searcher never returns to these
-	short   bool           // the rest of the budget did not pay for something
+	short   string         // why the rest of a limit did not suffice for something; empty: it always did
 	final   bool           // the search is over and the best is being trained
-	budget  float64
-	spent   float64 // by all trials, as far as reported
-	cost    costs
-	broke   bool // the searcher does not exist
+	limits  amounts        // of the whole search
+	spent   amounts        // by all trials, as far as reported
+	cost    [resources]costs
+	flat    *tune.Choice // the searcher's decision to end the search; nil: none yet
+	broke   bool         // the searcher does not exist
 }
 
 // trial is what the driver knows about a member.
 type trial struct {
 	config int
-	spent  float64
+	spent  amounts
 	over   bool
 }
 
 // unit is one unit of training.
-type unit struct{ value, cost float64 }
+type unit struct {
+	value float64
+	uses  amounts
+}
 
 // worker trains a configuration, or none. It keeps the configuration while the budget does not pay for the next unit.
 type worker struct {
@@ -61,10 +71,10 @@ type worker struct {
 func newDriver(s groups.Snapshot) *driver {
 	pool := s.Study.Pool()
 	search := &tune.Search{Space: s.Study.Space(), Trials: pool, Epochs: s.Study.Units(), Budget: s.Budget,
-		Seed: s.Study.Seed}
+		Seed: s.Study.Seed, Plateau: s.Study.Plateau.Tuned(), Past: s.Study.Tuned()}
 	by, err := replay.New(s.Study.Searcher, search)
 	d := &driver{spec: s.Study, workers: make([]worker, s.AtOnce), h: tune.NewHistory(search), by: by, broke: err != nil,
-		member: map[int]int{}, known: map[int][]unit{}, pruned: map[int]bool{}, budget: s.Budget}
+		member: map[int]int{}, known: map[int][]unit{}, pruned: map[int]bool{}, limits: limitsOf(s)}
 	for w := range d.workers {
 		d.workers[w].config = tune.None
 	}
@@ -76,8 +86,8 @@ func newDriver(s groups.Snapshot) *driver {
 
 // sees reports whether the snapshot is a later one of the same study.
 func (d *driver) sees(s groups.Snapshot) bool {
-	return d.spec == s.Study && d.seen <= len(s.Reports) && len(d.trials) <= len(s.Trials) && d.budget == s.Budget &&
-		len(d.workers) == s.AtOnce
+	return d.spec == s.Study && d.seen <= len(s.Reports) && len(d.trials) <= len(s.Trials) &&
+		d.limits[dollars] == s.Budget && len(d.workers) == s.AtOnce
 }
 
 // moves processes what is new, and compares the trials that should train with those that do.
@@ -101,25 +111,37 @@ func (d *driver) take(r groups.Report) {
 		return
 	}
 	t := &d.trials[r.Trial]
-	cost := math.Max(0, r.Spent-t.spent)
-	t.spent = math.Max(t.spent, r.Spent)
-	d.spent += cost
-	c := t.config
+	c, uses := t.config, d.used(t, r)
 	switch {
 	case r.Phase == groups.Over:
 		t.over = true
 		d.ends(c, r)
 	case r.Phase == groups.Paused: // the cost of leaving is part of spent
 	case r.Bad:
-		d.known[c] = append(d.known[c], unit{math.NaN(), cost})
+		d.known[c] = append(d.known[c], unit{math.NaN(), uses})
 	default:
 		for n := r.Unit - len(d.known[c]); n > 0; n-- { // a program may report only every second unit
-			d.known[c] = append(d.known[c], unit{d.goal(r.Value), cost / float64(r.Unit-len(d.known[c]))})
-			cost -= d.known[c][len(d.known[c])-1].cost
+			u := unit{value: d.goal(r.Value)}
+			for k := range uses {
+				u.uses[k] = uses[k] / float64(n)
+				uses[k] -= u.uses[k]
+			}
+			d.known[c] = append(d.known[c], u)
 		}
 	}
 	d.holdBack()
 	d.advance()
+}
+
+// used counts what a trial has used since its last report, and returns it.
+func (d *driver) used(t *trial, r groups.Report) (uses amounts) {
+	for k, sum := range [...]float64{r.Spent, r.GPUHours} {
+		uses[k] = math.Max(0, sum-t.spent[k])
+		t.spent[k] = math.Max(t.spent[k], sum)
+		d.spent[k] += uses[k]
+	}
+	uses[clock], d.spent[clock] = r.Took.Hours(), math.Max(d.spent[clock], r.At.Hours())
+	return uses
 }
 
 // goal flips the sign of a metric if higher is better.
@@ -136,12 +158,12 @@ func (d *driver) ends(c int, r groups.Report) {
 	list := d.known[c]
 	switch {
 	case len(list) == 0 || r.Bad:
-		d.known[c] = append(list, unit{math.NaN(), 0})
+		d.known[c] = append(list, unit{value: math.NaN()})
 	case r.Cut:
 		d.h.Retire(c)
 	default:
 		for len(list) < d.h.Epochs {
-			list = append(list, unit{list[len(list)-1].value, 0})
+			list = append(list, unit{value: list[len(list)-1].value})
 		}
 		d.known[c] = list
 	}
@@ -196,8 +218,12 @@ func (d *driver) delivers(w int) bool {
 		return false
 	}
 	u := d.known[c][e]
-	d.h.Switch = d.cost.learn(u, k.moved)
-	d.h.Add(tune.Report{Trial: c, Epoch: e + 1, Value: u.value, Cost: u.cost, Moved: k.moved, Spent: d.spent})
+	for r := range d.cost {
+		d.cost[r].learn(u.uses[r], k.moved)
+	}
+	d.h.Switch = d.cost[dollars].move()
+	d.h.Add(tune.Report{Trial: c, Epoch: e + 1, Value: u.value, Cost: u.uses[dollars], Moved: k.moved,
+		Spent: d.spent[dollars]})
 	k.waits = false
 	d.ask(w)
 	return true
@@ -219,6 +245,10 @@ func (d *driver) ask(w int) {
 		return
 	}
 	k := &d.workers[w]
+	if d.flat != nil {
+		k.config, k.waits = tune.None, false
+		return
+	}
 	d.h.Closed = d.spec.Trials > 0 && len(d.h.Order) >= d.spec.Trials
 	if k.waits { // it was chosen before
 		if k.waits = !d.pays(w, k.config); !k.waits {
@@ -228,6 +258,10 @@ func (d *driver) ask(w int) {
 	}
 	was := k.config
 	choice := d.by.Next(d.h, w)
+	if choice.Stop {
+		d.flattens(choice)
+		return
+	}
 	if was != tune.None && choice.Trial != was && !d.spec.Resumes() {
 		d.pruned[was] = true
 	}
@@ -238,29 +272,9 @@ func (d *driver) ask(w int) {
 			k.moved = d.h.Start(c, w)
 			return
 		}
-		if d.short, k.waits = true, true; len(d.h.Runs[c].Values) == 0 || d.spec.Resumes() {
+		if k.waits = true; len(d.h.Runs[c].Values) == 0 || d.spec.Resumes() {
 			k.config, k.waits = tune.None, false // it can be chosen again
 		}
-	}
-}
-
-// pays reports whether the rest of the budget pays for the next unit of a configuration.
-func (d *driver) pays(w, c int) bool {
-	left := d.h.Budget - d.spent
-	for o := range d.workers {
-		if k := d.workers[o]; o != w && k.config != tune.None && !k.waits {
-			left -= d.cost.next(d.known[k.config])
-		}
-	}
-	return left > 0 && d.cost.next(d.known[c]) <= left
-}
-
-// holdBack reserves the cost of a full training, whichever trial becomes the best, and two units per worker: a trial
-// continues training until its pause takes effect.
-func (d *driver) holdBack() {
-	d.h.Budget = d.budget
-	if d.spec.Final && !d.final {
-		d.h.Budget = d.budget - careful*float64(d.h.Epochs+2*len(d.workers))*d.cost.mean() - d.cost.move()
 	}
 }
 
@@ -269,7 +283,7 @@ func (d *driver) trainFinal(w int) {
 	k := &d.workers[w]
 	k.config, k.waits = tune.None, false
 	best := d.best()
-	if best == tune.None || w > 0 || len(d.known[best]) >= d.h.Epochs || d.budget <= d.spent {
+	if best == tune.None || w > 0 || len(d.known[best]) >= d.h.Epochs || d.exhausted() {
 		return
 	}
 	if m, begun := d.member[best]; !begun || d.trials[m].over {

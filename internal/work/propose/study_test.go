@@ -33,6 +33,25 @@ type lab struct {
 	over    string
 	price   float64
 	begun   map[int]bool
+	flat    bool    // the metric never changes
+	gain    float64 // at which the search ended
+}
+
+// bestLoss returns the smallest loss that a trial of the pool can reach.
+func (l *lab) bestLoss() float64 {
+	best := math.Inf(1)
+	for c := range l.s.Study.Pool() {
+		best = math.Min(best, l.loss(c, l.s.Study.Units()))
+	}
+	return best
+}
+
+// total returns what all trials have cost.
+func (l *lab) total() (sum float64) {
+	for _, s := range l.spent {
+		sum += s
+	}
+	return sum
 }
 
 func newLab(t *testing.T, s *study.Spec, budget float64, atOnce int, seed uint64) *lab {
@@ -45,6 +64,9 @@ func newLab(t *testing.T, s *study.Spec, budget float64, atOnce int, seed uint64
 
 // loss returns the loss of a configuration so far: the best is near lr 0.03.
 func (l *lab) loss(config, unit int) float64 {
+	if l.flat {
+		return 1
+	}
 	v := l.s.Study.Pool()[config]
 	return math.Pow(math.Log10(v[0])+1.5, 2) + 0.1*v[1] + 2*math.Exp(-float64(unit)/2)
 }
@@ -91,7 +113,7 @@ func (l *lab) move(v groups.Move) {
 		l.s.Trials[v.Member].Phase = groups.Leaving
 		l.units[v.Member] = -1 // it never continues
 	case groups.Finish:
-		l.over = v.Why
+		l.over, l.gain = v.Why, v.Gain
 	case groups.Reuse, groups.Keep, groups.Fail, groups.Skip, groups.Await:
 		l.t.Fatalf("%+v is no move of a study", v)
 	}
@@ -260,5 +282,64 @@ func BenchmarkStudy(b *testing.B) {
 				}
 			})
 		})
+	}
+}
+
+// A search whose metric never changes ends by itself with every searcher, long before its budget is spent. With final it
+// still trains the best in full.
+func TestStudy_EndsOnAPlateauWithEverySearcher(t *testing.T) {
+	for _, searcher := range []string{"random", "median-stop", "asha-stop", "asha-promo", "hyperband-async", "top-k", "default"} {
+		for _, final := range []bool{false, true} {
+			l := newLab(t, spec(searcher, func(s *study.Spec) {
+				s.Final, s.Plateau = final && s.Resumes(), &study.Plateau{Patience: 10, MinGain: 0.5}
+			}), 2000, 3, 1)
+			l.flat = true
+			total, best := l.play(), 0
+			for _, n := range l.units {
+				best = max(best, n)
+			}
+			if l.over != Plateau || total > 200 || !(l.gain < 0.5) {
+				t.Errorf("%s: it ended as %s after %g of 2000, at a gain of %g", searcher, l.over, total, l.gain)
+			}
+			if l.s.Study.Final && best != 9 {
+				t.Errorf("%s: the best was trained for %d of 9 units", searcher, best)
+			}
+		}
+	}
+}
+
+// What an earlier search has found costs nothing, is no trial of this one, and lets it find a good trial sooner.
+func TestStudy_LearnsFromAnEarlierSearch(t *testing.T) {
+	play := func(past []study.Past) (*lab, int) {
+		l := newLab(t, spec("default", func(s *study.Spec) { s.Past = past }), 60, 2, 1)
+		for l.over == "" && len(l.s.Reports) < 400 {
+			l.ask()
+			for range 2 {
+				l.turn()
+			}
+		}
+		goal := l.bestLoss() + 0.05
+		for n, r := range l.s.Reports {
+			if r.Phase == "" && !r.Bad && r.Value <= goal {
+				return l, n
+			}
+		}
+		return l, len(l.s.Reports)
+	}
+	old, cold := play(nil)
+	var past []study.Past
+	pool := old.s.Study.Pool()
+	for _, r := range old.s.Reports {
+		if r.Phase == "" && !r.Bad {
+			past = append(past, study.Past{Params: old.s.Study.Texts(pool, old.s.Trials[r.Trial].Config),
+				Points: []study.Point{{Unit: float64(r.Unit), Value: r.Value}}})
+		}
+	}
+	l, warm := play(past)
+	if warm >= cold {
+		t.Errorf("a search that knows another one finds a good trial after %d reports, and without it after %d", warm, cold)
+	}
+	if total := l.total(); total > 70 || len(l.s.Trials) == 0 {
+		t.Errorf("it has spent %g of 60 on %d trials", total, len(l.s.Trials))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/work/tune"
 )
 
@@ -25,7 +26,10 @@ type Spec struct {
 	Seed     uint64        `json:"seed,omitempty"`
 	Trials   int           `json:"trials,omitempty"`        // maximum number; 0 for as many as the pool has configurations
 	Wall     time.Duration `json:"wall_clock_ns,omitempty"` // of the whole search; 0 for no limit
+	GPUHours float64       `json:"gpu_hours,omitempty"`     // of all trials together; 0 for no limit
 	Final    bool          `json:"final,omitempty"`         // train the best configuration fully at the end
+	Plateau  *Plateau      `json:"plateau,omitempty"`       // when the search ends by itself; nil: never
+	Past     []Past        `json:"past,omitempty"`          // what earlier searches have found
 }
 
 // Fidelity measures a trial's training in epochs or steps, as its program reports them.
@@ -97,6 +101,13 @@ func (s *Spec) Check() (field string, err error) {
 	case s.Wall < 0 || s.Wall > 10*365*24*time.Hour:
 		return "wall_clock", fmt.Errorf("give a wall clock from 0 to ten years")
 	}
+	if err := s.Plateau.check(); err != nil {
+		return "plateau", err
+	}
+	if !(s.GPUHours >= 0) || !quantity.GPUHours.Allows(s.GPUHours) {
+		return "gpu_hours", fmt.Errorf("%g GPU-hours: give a number above zero and at most %.0f, or leave it out",
+			s.GPUHours, quantity.GPUHours.Most)
+	}
 	if field, err := s.checkParams(); err != nil {
 		return field, err
 	}
@@ -106,6 +117,9 @@ func (s *Spec) Check() (field string, err error) {
 	if s.Fidelity.Name == "" && s.Searcher != "random" {
 		return "fidelity", fmt.Errorf("%s decides while trials train: say what is counted, such as "+
 			"fidelity {name: epoch, min: 1, max: 27}, or take the searcher random", s.Searcher)
+	}
+	if field, err := s.checkPast(); err != nil {
+		return field, err
 	}
 	n, err := s.size()
 	switch {

@@ -30,8 +30,8 @@ func (r *reader) judge(root *yaml.Node) {
 	}
 	if field, err := s.Check(); err != nil {
 		switch {
-		case field == "trials":
-			field = "budget.trials"
+		case field == "trials", field == "gpu_hours", field == "wall_clock":
+			field = "budget." + field
 		case strings.HasPrefix(field, "params"):
 			field = "parameters"
 		}

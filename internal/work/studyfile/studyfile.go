@@ -33,6 +33,7 @@ type File struct {
 	Goal     bool     // the file states the goal
 	Free     bool     // the file names no searcher and no method
 	Notes    []string // remarks on how the file was read
+	Warm     []string // names of earlier studies, and CSV files, that the searcher learns from
 }
 
 // parallel is the default number of trials that train at once.
@@ -119,8 +120,7 @@ func join(field, name string) string {
 var others = map[string]string{
 	"program": "write the program into the command of the job", "command": "write the command into the job; ${args} " +
 		"stands for the parameters there", "project": "write project into the job", "entity": "write team into the job",
-	"plateau": "leave it out; it is not supported yet", "proxy": "leave it out; it is not supported yet",
-	"warm_start": "leave it out; it is not supported yet", "run_env": "write env into the job",
+	"proxy": "leave it out; it is not supported yet", "run_env": "write env into the job",
 	"controller": "leave it out", "imports": "leave it out",
 }
 
@@ -156,6 +156,10 @@ func (r *reader) fields(root *yaml.Node) {
 			f.Study.Seed = uint64(r.whole(v, name, 0, math.MaxInt32))
 		case "final":
 			f.Study.Final = r.truth(v, name)
+		case "plateau":
+			r.plateau(v)
+		case "warm_start":
+			r.warmStart(v)
 		default:
 			r.unknown(key)
 		}
@@ -167,7 +171,7 @@ func (r *reader) unknown(key *yaml.Node) {
 	fix, known := others[key.Value]
 	if !known {
 		fix = "write job, metric, parameters, budget, parallel, fidelity, method, searcher, early_terminate, run_cap, " +
-			"seed, final or name"
+			"seed, final, plateau, warm_start or name"
 	}
 	r.wrong(key, key.Value, "is no field of a study", fix)
 }
@@ -222,12 +226,14 @@ func (r *reader) budget(v *yaml.Node) {
 			amount(v, field)
 		case "trials":
 			r.f.Study.Trials = r.whole(v, field, 1, study.MaxTrials)
+		case "gpu_hours":
+			r.f.Study.GPUHours = r.positive(v, field)
 		case "wall_clock":
 			r.f.Study.Wall = r.span(v, field)
 		case "trial_wall_clock":
 			r.f.Trial = r.span(v, field)
 		default:
-			r.wrong(key, field, "is not supported yet", "write usd, trials, wall_clock or trial_wall_clock")
+			r.wrong(key, field, "is not supported yet", "write usd, trials, gpu_hours, wall_clock or trial_wall_clock")
 		}
 	})
 }

@@ -23,6 +23,29 @@ type Search struct {
 	// PointValue is what one point of r is worth, in the unit of costs. With 0 the search spends its whole budget. A
 	// point is the distance from the trial at the best quarter to the best trial.
 	PointValue float64
+	// Plateau ends the search by itself, as PointValue does.
+	Plateau Plateau
+	// Past holds configurations that an earlier search has trained. Searchers with a model learn from them. They are
+	// no trials.
+	Past []Past
+}
+
+// A Plateau is when a search ends by itself: once its expected gain per cost stays below MinGain.
+type Plateau struct {
+	MinGain  float64 // of the metric per unit of cost; 0: that of PointValue
+	Patience int     // consecutive reports; 0: those of 15 % of the spend
+}
+
+// A Past is a configuration of an earlier search, with the values of its metric.
+type Past struct {
+	Values []Value // of the parameters, in the order of the space
+	Points []Point
+}
+
+// A Point is a value of the metric after an epoch.
+type Point struct {
+	Epoch int // from 1 to the epochs of a full training
+	Value float64
 }
 
 // A Report says that a trial has trained one epoch.
@@ -39,6 +62,9 @@ type Report struct {
 type Choice struct {
 	Trial Trial // to train for one epoch; None: the worker waits for the next report
 	Stop  bool  // continuing does not pay: the search should end
+	// Gain is how much the metric is expected to improve per unit of cost, if Stop is set. Least is the gain that
+	// would pay.
+	Gain, Least float64
 }
 
 // A Searcher chooses what each worker trains next. It must not choose a trial that is running, has failed or is
@@ -53,6 +79,9 @@ var Wait = Choice{Trial: None}
 
 // Train returns the choice of a trial.
 func Train(t Trial) Choice { return Choice{Trial: t} }
+
+// Stops reports whether the search may end by itself.
+func (s *Search) Stops() bool { return s.PointValue > 0 || s.Plateau.MinGain > 0 }
 
 // Finite reports whether a metric's value is a number that can be compared.
 func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

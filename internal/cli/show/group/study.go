@@ -47,12 +47,49 @@ func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
 	if f := s.Fidelity; f != nil {
 		p.Fact(b, "fidelity", "%s %s to %s", show.Clean(f.Name), number(f.Min), number(f.Max))
 	}
+	if s.Past > 0 {
+		p.Fact(b, "warm start", "%s of earlier searches", draw.Count(s.Past, "configuration"))
+	}
 	if s.Best != nil {
 		bestTrial(b, *s.Best, s, p)
 	}
+	limits(b, s, p)
 	if s.Ignored > 0 {
 		p.Fact(b, "ignored", "%d values: of no whole epoch, or that came twice, late or beyond what is kept", s.Ignored)
 	}
+}
+
+// limits adds the limits of a search that are no money, and when it ends by itself.
+func limits(b *strings.Builder, s *api.StudyState, p show.Place) {
+	if s.GPULimit != nil {
+		p.Fact(b, "GPU-hours", "%s of %s", number(s.GPUHours), number(*s.GPULimit))
+	}
+	if s.WallClock != nil {
+		p.Fact(b, "wall clock", "%s", draw.Span(*s.WallClock))
+	}
+	if s.Plateau == nil {
+		return
+	}
+	p.Fact(b, "plateau", "%s", PlateauText(s.Plateau, s.Metric))
+	if s.StoppedGain != nil {
+		p.Fact(b, "stopped at", "%s %s for another dollar", number(*s.StoppedGain), show.Clean(s.Metric))
+	}
+}
+
+// PlateauText says when a search ends by itself; empty: never.
+func PlateauText(v *api.StudyPlateau, metric string) string {
+	if v == nil {
+		return ""
+	}
+	least, during := v.MinGain, "15 % of the spend"
+	if v.PointValue > 0 {
+		least = 1 / v.PointValue
+	}
+	if v.Patience > 0 {
+		during = draw.Count(v.Patience, "report")
+	}
+	return fmt.Sprintf("ends the search once another dollar is expected to gain less than %s %s for %s", number(least),
+		show.Clean(metric), during)
 }
 
 // bestTrial adds a trial with its parameters.
@@ -159,6 +196,10 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	if s.Best != nil {
 		bestTrial(b, *s.Best, r.Group.Study, p)
 	}
+	limits(b, r.Group.Study, p)
+	if g := r.Group; g.Study.StoppedGain != nil {
+		p.Fact(b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+show.Clean(g.Detail), ": "))
+	}
 	text := draw.Count(s.Trials, "trial") + fmt.Sprintf(", %d trained in full", s.Full)
 	if s.PerTrial != nil {
 		text += ", " + show.USD(*s.PerTrial) + " a trial"
@@ -193,6 +234,10 @@ type StudyPlan struct {
 	AllUSD   *float64 `json:"all_usd"`   // every full configuration
 	OneMore  *float64 `json:"more_runs"` // further full runs that another $20 would pay for
 	Final    bool     `json:"final"`
+	GPUHours float64  `json:"gpu_hours,omitempty"`  // limit of all trials together
+	Wall     string   `json:"wall_clock,omitempty"` // limit of the search
+	Plateau  string   `json:"plateau,omitempty"`    // when the search ends by itself
+	Past     int      `json:"past,omitempty"`       // configurations of earlier searches
 	Notes    []string `json:"notes,omitempty"`
 }
 
@@ -206,6 +251,18 @@ func (v StudyPlan) Text(p show.Place) string {
 		p.Fact(&b, "rungs", "trials are compared after %s", strings.Join(v.Rungs, ", "))
 	}
 	p.Fact(&b, "budget", "%s: nothing begins that could cost more", v.BudgetS)
+	if v.GPUHours > 0 {
+		p.Fact(&b, "GPU-hours", "%s of all trials, with the saves at the end", number(v.GPUHours))
+	}
+	if v.Wall != "" {
+		p.Fact(&b, "wall clock", "%s: nothing begins that would end later", v.Wall)
+	}
+	if v.Plateau != "" {
+		p.Fact(&b, "plateau", "%s", v.Plateau)
+	}
+	if v.Past > 0 {
+		p.Fact(&b, "warm start", "%s of earlier searches, which cost this one nothing", draw.Count(v.Past, "configuration"))
+	}
 	if v.WorstUSD != nil {
 		p.Fact(&b, "worst", "%s: trials that run when the budget is spent save first", show.USD(*v.WorstUSD))
 	}

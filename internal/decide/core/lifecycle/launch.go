@@ -89,6 +89,7 @@ func (ls *Launches) request(j *state.Job, d plan.Decision) {
 	ls.decider.ClosesAt(j)
 	if i != nil {
 		ls.instances.seat(j, i)
+		ls.jobs.Watcher.Uses(j)
 		return
 	}
 	ls.WakeAt(j, ls.decider.LooksFurther(j, j.Asked()))
@@ -162,6 +163,7 @@ func (ls *Launches) began(a *state.Allocation) {
 	if t.Portion() != nil { // the rest of the machine no longer counts against quotas
 		ls.jobs.Freed()
 	}
+	ls.jobs.Watcher.Uses(j)
 	step.TimesOf(j).Wake = time.Time{} // no answer is pending any more
 	ls.WakeAt(j, ls.attempts.bootLimit(t))
 	ls.decider.ClosesAt(j)

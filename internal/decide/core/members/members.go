@@ -111,6 +111,8 @@ func (ms *Members) tendGroup(g *state.Group) {
 	case g.Phase != state.GroupOpen || len(g.Waits) > 0 || !g.Terms.Kind.Planned():
 	case ms.outOfTime(g):
 		ms.endGroup(g.Name, step.TimeSpent, "", state.StopMembers)
+	case ms.outOfHours(g):
+		ms.endGroup(g.Name, step.HoursSpent, "", state.StopMembers)
 	case p.awaits(g.Name):
 		p.asked[g.Name] = true
 	default:
@@ -226,6 +228,10 @@ func (ms *Members) finishes(g *state.Group, v groups.Move) bool {
 	case g.Terms.Pipeline != nil:
 		over = stagesOver(g)
 	case g.Study != nil:
+		if v.Why == step.Plateau && g.Terms.Study.Plateau != nil {
+			ms.flattens(g, v.Gain)
+			return true
+		}
 		ms.endGroup(g.Name, finishedBy(v.Why), "", state.StopMembers)
 		return true
 	}
@@ -237,8 +243,9 @@ func (ms *Members) finishes(g *state.Group, v groups.Move) bool {
 
 // finishedBy returns why a search ends, from its planner's reason.
 func finishedBy(why string) string {
-	if why == step.BudgetSpent {
-		return step.BudgetSpent
+	switch why {
+	case step.BudgetSpent, step.HoursSpent, step.TimeSpent:
+		return why
 	}
 	return step.SearchDone
 }

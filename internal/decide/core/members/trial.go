@@ -2,12 +2,14 @@ package members
 
 import (
 	"fmt"
+	"time"
 
 	"scrimp/internal/decide/core/admission"
 	"scrimp/internal/decide/core/lifecycle"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/study"
 )
@@ -23,6 +25,54 @@ func (ms *Members) outOfTime(g *state.Group) bool {
 		return false
 	}
 	return true
+}
+
+// outOfHours reports whether a study must end so that its trials can save within its limit on GPU-hours. If not, it
+// schedules the next check.
+func (ms *Members) outOfHours(g *state.Group) bool {
+	if g.Study == nil || g.Terms.Study.GPUHours == 0 {
+		return false
+	}
+	used, gpus := ms.GPUTime(g, ms.Now())
+	saves := quantity.Times(g.Terms.Grace, gpus)
+	left := quantity.Sub(quantity.GPUTime(g.Terms.Study.GPUHours), quantity.Add(used, saves))
+	if left <= 0 {
+		return true
+	}
+	if gpus > 0 {
+		ms.Proposals.again(g.Name, ms.Now().Add(left/time.Duration(gpus)+1))
+	}
+	return false
+}
+
+// flattens ends a study because another dollar is not expected to gain enough.
+func (ms *Members) flattens(g *state.Group, gain float64) {
+	spec := g.Terms.Study
+	during := "15 % of the spend"
+	if n := spec.Plateau.Patience; n > 0 {
+		during = step.Count(n, "report")
+	}
+	ms.Fact(state.StudyFlat{Group: g.Name, Gain: gain})
+	ms.endGroup(g.Name, step.Plateau, fmt.Sprintf("another dollar is expected to gain %.3g %s, and has been below %.3g "+
+		"for %s", gain, spec.Metric, spec.Plateau.Least(), during), state.StopMembers)
+}
+
+// GPUTime returns the GPU time that the members of a group have used by t, and how many GPUs they have now.
+func (ms *Members) GPUTime(g *state.Group, t time.Time) (used time.Duration, gpus int) {
+	for n := range g.Began {
+		if j := ms.State.Job(g.MemberID(n)); j != nil {
+			d, now := j.GPUTime(t)
+			used, gpus = quantity.Add(used, d), gpus+now
+		}
+	}
+	return used, gpus
+}
+
+// Uses checks the limit on GPU-hours of a job's study again, because the job has got a machine.
+func (ms *Members) Uses(j *state.Job) {
+	if g, _ := ms.State.StudyOf(j); g != nil && g.Terms.Study.GPUHours > 0 {
+		ms.Proposals.due(g.Name)
+	}
 }
 
 // outOfMoney ends a group whose budget leaves nothing for another member. Running trials may leave something.

@@ -25,6 +25,8 @@ const (
 	AllOver          = "all_over"          // all of its members have ended
 	BudgetSpent      = "budget_spent"      // its budget leaves nothing for another member
 	TimeSpent        = "time_spent"        // its wall-clock limit is reached
+	HoursSpent       = "gpu_hours_spent"   // its limit on GPU-hours is reached
+	Plateau          = "plateau"           // another dollar is not expected to gain enough
 	SearchDone       = "search_done"       // the searcher wants nothing more
 	DependencyFailed = "dependency_failed" // a dependency did not succeed
 )

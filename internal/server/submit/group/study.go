@@ -18,13 +18,17 @@ import (
 // ofStudy returns the terms of a study.
 func ofStudy(b *api.Study) (t core.GroupTerms, field string, err error) {
 	s := &study.Spec{Metric: b.Metric, Maximize: b.Maximize, Searcher: cmp.Or(b.Searcher, "default"), Grid: b.Grid,
-		Seed: uint64(max(0, b.Seed)), Trials: b.Trials, Wall: b.WallClock, Final: b.Final}
+		Seed: uint64(max(0, b.Seed)), Trials: b.Trials, Wall: b.WallClock, GPUHours: b.GPUHours, Final: b.Final,
+		Plateau: (*study.Plateau)(b.Plateau)}
 	if b.Fidelity != nil {
 		s.Fidelity = study.Fidelity(*b.Fidelity)
 	}
 	for _, p := range b.Params {
 		s.Params = append(s.Params, study.Param{Name: p.Name, Values: p.Values, Min: p.Min, Max: p.Max, Int: p.Int,
 			Log: p.Log, Q: p.Q, Mu: p.Mu, Sigma: p.Sigma})
+	}
+	if s.Past, err = pastOf(s, b.Past); err != nil {
+		return t, "study.past", err
 	}
 	t = core.GroupTerms{Kind: groups.Study, AtOnce: b.AtOnce, Study: s}
 	if b.AtOnce < 1 || b.AtOnce > 1000 {
@@ -35,6 +39,28 @@ func ofStudy(b *api.Study) (t core.GroupTerms, field string, err error) {
 	}
 	_, err = replay.New(s.Searcher, &tune.Search{Epochs: 1})
 	return t, "study.searcher", err
+}
+
+// pastOf returns what earlier searches have found, with the parameters in the order of the space.
+func pastOf(s *study.Spec, list []api.StudyPast) (past []study.Past, err error) {
+	for i, b := range list {
+		p := study.Past{}
+		for _, q := range s.Params {
+			text, said := b.Params[q.Name]
+			if !said {
+				return nil, fmt.Errorf("configuration %d has no %s: give each parameter of the space a value", i, q.Name)
+			}
+			p.Params = append(p.Params, text)
+		}
+		if len(b.Params) > len(s.Params) {
+			return nil, fmt.Errorf("configuration %d has %d parameters, and the space has %d", i, len(b.Params), len(s.Params))
+		}
+		for _, v := range b.Points {
+			p.Points = append(p.Points, study.Point(v))
+		}
+		past = append(past, p)
+	}
+	return past, nil
 }
 
 // Fits returns why a job cannot be the trial of a study or a whole pipeline; nil: it can.
@@ -57,7 +83,11 @@ func Fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 	case (j.Metric.Goal == "maximize") != t.Study.Maximize:
 		return no("metric.goal", "the study and the job have different goals", "write the same goal in both")
 	case j.Budget.GPUHours > 0:
-		return no("budget.gpu_hours", "GPU hours of a study are not supported yet", "give its budget in dollars")
+		return no("budget.gpu_hours", "the GPU-hours of a study are a limit of the study, and not of its job",
+			"write budget.gpu_hours in the study file, which is study.gpu_hours in the API")
+	case t.Study.GPUHours > 0 && t.Study.GPUHours <= saves(t):
+		return no("study.gpu_hours", fmt.Sprintf("the saves of %d trials at once take %.3g GPU-hours of %g", t.AtOnce,
+			saves(t), t.Study.GPUHours), "give more GPU-hours, or let fewer trials train at once (parallel)")
 	case j.MostNodes() > 1:
 		return no("nodes", "trials on several machines are not supported yet", "leave nodes out")
 	case j.Deadline != spec.Deadline{}:
@@ -67,4 +97,9 @@ func Fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 			"name the folder of checkpoints in checkpoint.dir, or take the searcher asha-stop")
 	}
 	return nil
+}
+
+// saves returns the GPU-hours that the trials which train at once take to save at the end.
+func saves(t *core.GroupTerms) float64 {
+	return float64(t.AtOnce*max(1, t.Member.Need.LeastGPUs())) * t.Grace.Hours()
 }

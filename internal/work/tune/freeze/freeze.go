@@ -28,6 +28,7 @@ type Searcher struct {
 	promises []promise
 	beaten   float64 // the gain that had to be beaten at the last decision
 	paid     float64 // amount spent when continuing last paid
+	paidAt   int     // reports at that time
 }
 
 // power is the exponent of falling curves, and ahead the ratio between successive epochs to which a trial may be
@@ -39,10 +40,17 @@ const (
 
 // New returns the default searcher.
 func New(s *tune.Search) tune.Searcher {
-	f := newFeatures(s)
+	all := *s
+	for _, p := range s.Past {
+		all.Trials = append(all.Trials[:len(all.Trials):len(all.Trials)], p.Values)
+	}
+	f := newFeatures(&all)
 	th, _ := priorOf(len(s.Space.Params))
 	d := &Searcher{f: f, costs: newCosts(f), th: th, shape: newShape(s.Epochs, power), first: design(s, f),
 		order: tune.Shuffled(len(s.Trials), s.Seed), planned: make([]float64, len(s.Trials))}
+	if points(s) >= minRows && len(d.first) > 1 {
+		d.first = d.first[:1] // the model knows enough to choose the others
+	}
 	for e := 1.0; int(e+0.5) < s.Epochs; e *= ahead {
 		if t := int(e + 0.5); len(d.until) == 0 || d.until[len(d.until)-1] < t {
 			d.until = append(d.until, t)
@@ -99,7 +107,7 @@ func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
 	d.aim(h)
 	best, top := tune.None, 0.0
 	for _, t := range d.model.trials {
-		if !h.Free(t) || d.next(h, t) > room {
+		if t >= len(h.Runs) || !h.Free(t) || d.next(h, t) > room {
 			continue
 		}
 		if g := d.rate(h, t, d.target, math.Inf(1), d.model.sigma2, room); best == tune.None || g > top {
@@ -110,8 +118,16 @@ func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
 	if best != tune.None {
 		c = d.train(h, best)
 	}
-	c.Stop = !d.pays(h, room)
+	d.judge(h, room, &c)
 	return c
+}
+
+// points counts the values that earlier searches have found.
+func points(s *tune.Search) (n int) {
+	for _, p := range s.Past {
+		n += len(p.Points)
+	}
+	return n
 }
 
 func (d *Searcher) train(h *tune.History, t tune.Trial) tune.Choice {

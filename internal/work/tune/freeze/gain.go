@@ -35,7 +35,7 @@ func (d *Searcher) aim(h *tune.History) {
 	d.aims = aims{now: d.scale.of(h.Incumbent)}
 	list := make([]float64, 0, 3*len(d.model.trials))
 	for i, t := range d.model.trials {
-		if h.Runs[t].Failed {
+		if t >= len(h.Runs) || h.Runs[t].Failed {
 			continue
 		}
 		m, v := d.model.post[i].at(&d.shape[h.Epochs])
@@ -49,6 +49,9 @@ func (d *Searcher) aim(h *tune.History) {
 	d.quarter, d.best = math.Min(share(quarter), noScale), math.Min(d.now, share(bestShare))
 	d.target = math.Min(d.now, share(goodShare))
 	for i, t := range d.model.trials {
+		if t >= len(h.Runs) {
+			continue
+		}
 		if e := h.Epoch(t); e > 0 && h.Runs[t].Worker != tune.None {
 			m, _ := d.model.post[i].at(&d.shape[min(h.Epochs, e+soon)])
 			d.target = math.Min(d.target, m)

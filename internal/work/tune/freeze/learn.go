@@ -21,6 +21,7 @@ const (
 const (
 	maxRows  = 700  // at a fit
 	maxFresh = 1000 // untrained trials
+	maxPast  = 300  // rows of earlier searches
 )
 
 // learn updates the model.
@@ -80,7 +81,27 @@ func (d *Searcher) known(h *tune.History) (rows []row, trials []tune.Trial) {
 			fresh++
 		}
 	}
+	past, of := d.past(h)
+	trials = append(trials, of...)
 	slices.Sort(trials)
+	return append(rows, past...), trials
+}
+
+// past returns rows of earlier searches, about maxPast, and the numbers of their configurations, which follow those of
+// the trials.
+func (d *Searcher) past(h *tune.History) (rows []row, trials []tune.Trial) {
+	stride, n := 1+points(h.Search)/(maxPast+1), 0
+	for i, p := range h.Past {
+		t := len(h.Runs) + i
+		for _, v := range p.Points {
+			if n++; n%stride != 0 {
+				continue
+			}
+			if rows = append(rows, row{t, d.shape[v.Epoch], d.scale.of(v.Value), 1}); !slices.Contains(trials, t) {
+				trials = append(trials, t)
+			}
+		}
+	}
 	return rows, trials
 }
 

@@ -24,6 +24,17 @@ func newScale(h *tune.History) scale {
 			bests = append(bests, b)
 		}
 	}
+	for _, p := range h.Past {
+		best := math.Inf(1)
+		for _, v := range p.Points {
+			if tune.Finite(v.Value) {
+				best = math.Min(best, v.Value)
+			}
+		}
+		if tune.Finite(best) {
+			bests = append(bests, best)
+		}
+	}
 	if len(bests) == 0 {
 		return scale{0, 1}
 	}

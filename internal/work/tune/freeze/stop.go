@@ -27,14 +27,31 @@ const (
 	unsure   = 3 * starts
 )
 
-// pays reports whether continuing is worth its cost. Without a value of a point it always is.
-func (d *Searcher) pays(h *tune.History, room float64) bool {
-	if h.PointValue <= 0 {
-		return true
+// judge says in a choice whether the search should end, because continuing is not worth its cost.
+func (d *Searcher) judge(h *tune.History, room float64, c *tune.Choice) {
+	if !h.Stops() {
+		return
 	}
+	c.Gain, c.Least = d.gain(h, room), h.Plateau.MinGain
+	if h.PointValue > 0 {
+		c.Least = math.Max(d.scale.value(d.quarter)-d.scale.value(d.best), 1e-12) / h.PointValue
+	}
+	if !(c.Gain <= c.Least) || len(h.Reports) < unsure {
+		d.paid, d.paidAt = h.Spent, len(h.Reports)
+	}
+	if n := h.Plateau.Patience; n > 0 {
+		c.Stop = len(h.Reports)-d.paidAt >= n
+	} else {
+		c.Stop = h.Spent > d.paid*(1+patience)
+	}
+}
+
+// gain returns the expected improvement of the metric per unit of cost, by the most promising trial, times the share
+// of such expectations that came true.
+func (d *Searcher) gain(h *tune.History, room float64) float64 {
 	beat, top := math.Min(d.now, d.quarter), 0.0
 	for _, t := range d.model.trials {
-		if h.Free(t) || h.Runs[t].Worker != tune.None {
+		if t < len(h.Runs) && (h.Free(t) || h.Runs[t].Worker != tune.None) {
 			top = math.Max(top, d.rate(h, t, beat, beat-d.best, 0, room))
 		}
 	}
@@ -53,10 +70,33 @@ func (d *Searcher) pays(h *tune.History, room float64) bool {
 	if before := prior * gain / math.Max(n, 1); gain > 0 {
 		kept = math.Min(1, (got+before)/(gain+before))
 	}
-	// Cost units per unit of the metric.
-	point := h.PointValue / math.Max(d.scale.value(d.quarter)-d.scale.value(d.best), 1e-12)
-	if point*rate*kept > 1 || len(h.Reports) < unsure {
-		d.paid = h.Spent
+	return rate * kept
+}
+
+// watched is another searcher, with the stopping rule of this one.
+type watched struct {
+	tune.Searcher
+	model *Searcher
+	seen  int         // reports at the last judgement
+	last  tune.Choice // that judgement
+}
+
+// Watch returns a searcher that chooses as by does, and ends the search by the rule of the default searcher.
+func Watch(by tune.Searcher, s *tune.Search) tune.Searcher {
+	return &watched{Searcher: by, model: New(s).(*Searcher)}
+}
+
+// Next returns the choice of the watched searcher, and whether the search should end.
+func (w *watched) Next(h *tune.History, worker int) tune.Choice {
+	c := w.Searcher.Next(h, worker)
+	if n := len(h.Reports); n > w.seen && n >= minRows {
+		d := w.model
+		d.costs.update(h)
+		d.learn(h)
+		d.aim(h)
+		w.seen, w.last = n, tune.Choice{}
+		d.judge(h, d.room(h), &w.last)
 	}
-	return h.Spent <= d.paid*(1+patience)
+	c.Stop, c.Gain, c.Least = w.last.Stop, w.last.Gain, w.last.Least
+	return c
 }

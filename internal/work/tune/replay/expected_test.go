@@ -63,7 +63,7 @@ func TestSearchers_AgreeWithTheProtocol(t *testing.T) {
 			tables[name] = load(t, filepath.Join(dir, name))
 		}
 		seed, _ := strconv.ParseUint(row[2], 10, 64)
-		got, err := Simulate(tables[name], by, seed, 0, goOn)
+		got, err := Simulate(tables[name], by, seed, End{}, goOn)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,7 @@ func TestSimulate_AgreesWithAPlainTwin(t *testing.T) {
 		for seed := range uint64(4) {
 			table := generate(t, like, seed, 40, 12)
 			for _, name := range []string{"random", "asha-stop"} {
-				got, err := Simulate(table, name, seed, 0, goOn)
+				got, err := Simulate(table, name, seed, End{}, goOn)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -193,11 +193,34 @@ func BenchmarkDefault_TenThousandTrials(b *testing.B) {
 	for b.Loop() {
 		n := 0
 		start := time.Now()
-		res, err := Simulate(table, "default", 1, 0, func() error { n++; return nil })
+		res, err := Simulate(table, "default", 1, End{}, func() error { n++; return nil })
 		if err != nil || res.Trials < 50 {
 			b.Fatal(res.Trials, err)
 		}
 		b.ReportMetric(float64(time.Since(start).Microseconds())/1000/float64(n), "ms/decision")
 		b.ReportMetric(float64(res.Trials), "trials")
+	}
+}
+
+// The larger the gain that pays, the sooner a search stops by itself, with every searcher; its course up to there is
+// the same.
+func TestSimulate_StopsSoonerForALargerMinGain(t *testing.T) {
+	table := generate(t, plain, 3, 60, 9)
+	for _, name := range Names() {
+		last := math.Inf(1)
+		for _, least := range []float64{1e-9, 1e-4, 1e-2, 1, 100} {
+			got, err := Simulate(table, name, 1, End{MinGain: least, Patience: 5}, goOn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Stopped.SpentUSD > last+1e-9 {
+				t.Errorf("%s: for a gain of %g it stops after $%g, and after $%g for a smaller one", name, least,
+					got.Stopped.SpentUSD, last)
+			}
+			last = got.Stopped.SpentUSD
+		}
+		if all := table.BudgetSeconds * table.PriceUSD / 3600; last > 0.6*all {
+			t.Errorf("%s: it spends $%g of $%g, although nothing pays", name, last, all)
+		}
 	}
 }

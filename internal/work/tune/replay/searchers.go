@@ -34,7 +34,11 @@ func Names() (list []string) {
 // New returns the searcher with the given name.
 func New(name string, search *tune.Search) (tune.Searcher, error) {
 	for _, s := range searchers {
-		if s.name == name {
+		switch {
+		case s.name != name:
+		case search.Stops() && name != "default": // which has the rule itself
+			return freeze.Watch(s.make(search), search), nil
+		default:
 			return s.make(search), nil
 		}
 	}

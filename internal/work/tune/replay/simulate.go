@@ -62,13 +62,31 @@ type game struct {
 // moment is an r that holds from a spent amount on.
 type moment struct{ spent, r float64 }
 
-// Simulate plays a searcher on a table. pointUSD is the worth of a point of r; 0 if unknown. It calls next before each
-// decision and stops on its error.
-func Simulate(t *Table, name string, seed uint64, pointUSD float64, next func() error) (Result, error) {
+// An End is when searches stop by themselves; the zero value: never.
+type End struct {
+	PointUSD float64 // worth of a point of r
+	MinGain  float64 // of the metric per dollar, in place of PointUSD
+	Patience int     // consecutive reports; 0: those of 15 % of the spend
+}
+
+// worth returns the worth of a point of r in dollars; 0 if unknown.
+func (e End) worth(t *Table) float64 {
+	if e.MinGain > 0 {
+		return (t.Quarter - t.Best) / e.MinGain
+	}
+	return e.PointUSD
+}
+
+// Simulate plays a searcher on a table. It calls next before each decision and stops on its error.
+func Simulate(t *Table, name string, seed uint64, end End, next func() error) (Result, error) {
 	search := &tune.Search{Space: t.Space, Trials: t.Configs, Epochs: t.MaxEpoch, Budget: t.BudgetSeconds,
 		Switch: t.SwitchSeconds, Seed: seed}
-	if pointUSD > 0 && t.PriceUSD > 0 {
-		search.PointValue = pointUSD / t.PriceUSD * 3600
+	pointUSD := end.worth(t)
+	if t.PriceUSD > 0 && pointUSD > 0 {
+		search.Plateau.Patience = end.Patience
+		if search.Plateau.MinGain = end.MinGain * t.PriceUSD / 3600; end.MinGain == 0 {
+			search.PointValue = pointUSD / t.PriceUSD * 3600
+		}
 	}
 	by, err := New(name, search)
 	if err != nil {

@@ -1,0 +1,104 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/work/study"
+)
+
+// gpuHours adds up, machine by machine, what the trials of a study have used.
+func (b *bench) gpuHours() (sum float64) {
+	for n := range b.group(b.name).Began {
+		j, _ := b.m.Job(b.group(b.name).MemberID(n))
+		for _, a := range j.Attempts() {
+			for _, k := range a.Tasks() {
+				until := k.Until()
+				if until.IsZero() {
+					until = b.now
+				}
+				sum += until.Sub(k.From()).Hours() * float64(k.GPUs())
+			}
+		}
+	}
+	return sum
+}
+
+// A study never uses more GPU-hours than its limit, with the saves of its trials, and its planner leaves less than what
+// a unit of each trial needs.
+func TestStudy_StaysWithinItsGPUHours(t *testing.T) {
+	for _, searcher := range []string{"random", "asha-stop", "asha-promo", "top-k", "default"} {
+		t.Run(searcher, func(t *testing.T) {
+			b := newBench(t, "s")
+			b.yard = newYard(t, 20, yardOffer("g", 2))
+			b.step("", studyOf("s", searcher, 500, 3, func(g *core.GroupTerms) {
+				g.Study.GPUHours, g.Grace, g.Member.Grace = 20, 10*time.Minute, 10*time.Minute
+			}))
+			b.play()
+			used, told := b.gpuHours(), time.Duration(0)
+			if told, _ = b.m.GPUTime(b.group("s"), b.now); told.Hours() < used-1e-6 || told.Hours() > used+1e-6 {
+				t.Errorf("the core counts %g GPU-hours, and the machines were held for %g", told.Hours(), used)
+			}
+			if g := b.group("s"); used > 20 || used < 14 || g.Why != core.HoursSpent {
+				t.Errorf("it used %g of 20 GPU-hours and ended as %s", used, g.Why)
+			}
+		})
+	}
+}
+
+// The limit on GPU-hours ends a study whose trials report nothing, so that its planner cannot know what they use.
+func TestStudy_EndsAtItsGPUHoursWithoutReports(t *testing.T) {
+	b := newBench(t, "s")
+	b.yard = newYard(t, 20, yardOffer("g", 2))
+	b.step("", studyOf("s", "random", 500, 3, func(g *core.GroupTerms) {
+		g.Study.GPUHours, g.Grace, g.Member.Grace = 20, 10*time.Minute, 10*time.Minute
+	}))
+	for n := 0; b.group("s").Phase == state.GroupOpen && n < 1000; n++ {
+		b.tick(time.Minute)
+		if n == 30 {
+			b.restart()
+		}
+	}
+	// 3 trials with 2 GPUs each: 6 GPUs use 20 GPU-hours in 200 minutes, and the saves need 10 of them.
+	if g, took := b.group("s"), b.now.Sub(b.group("s").Opened); g.Why != core.HoursSpent || took < 188*time.Minute || took > 192*time.Minute {
+		t.Errorf("it ended as %s after %v", g.Why, took)
+	}
+}
+
+// The planner of a study with a wall-clock limit starts no unit that would end beyond it.
+func TestStudy_PlansItsUnitsWithinTheWallClock(t *testing.T) {
+	b := newBench(t, "s")
+	b.step("", studyOf("s", "asha-promo", 500, 3, func(g *core.GroupTerms) { g.Study.Wall = 5 * time.Hour }))
+	b.play()
+	if g, took := b.group("s"), b.group("s").Finished.Sub(b.group("s").Opened); g.Why != core.TimeSpent || took > 5*time.Hour ||
+		took < 4*time.Hour {
+		t.Errorf("it ended as %s after %v of 5h", g.Why, took)
+	}
+}
+
+// A study ends by itself once another dollar is expected to gain too little, and says at which gain.
+func TestStudy_EndsOnAPlateau(t *testing.T) {
+	b := newBench(t, "s")
+	b.loss = func(int, int) (float64, bool) { return 1, true }
+	b.step("", studyOf("s", "default", 500, 3, func(g *core.GroupTerms) {
+		g.Study.Plateau = &study.Plateau{Patience: 5, MinGain: 0.5}
+	}))
+	b.play()
+	g := b.group("s")
+	if g.Why != core.Plateau || g.Study.Flat == nil || *g.Study.Flat >= 0.5 || !strings.Contains(g.Detail, "for 5 reports") {
+		t.Errorf("it ended as %s (%s) at %v", g.Why, g.Detail, g.Study.Flat)
+	}
+	if spent := b.m.GroupSpent(g, b.now).Float(); spent > 50 {
+		t.Errorf("it has spent $%g of $500 on a metric that never changes", spent)
+	}
+	s := state.New()
+	for n, w := range b.log {
+		s.Replay(uint64(n+1), w.event, w.out.Facts, w.out.Postings)
+	}
+	if r := s.Group("s").Study.Flat; r == nil || *r != *g.Study.Flat {
+		t.Errorf("replayed, it stopped at %v", r)
+	}
+}

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"cmp"
+	"context"
+
+	"scrimp/internal/server/agents"
+	"scrimp/internal/server/bills"
+	"scrimp/internal/server/books"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/kept"
+	"scrimp/internal/server/people"
+	"scrimp/internal/server/receipts"
+	"scrimp/internal/server/retention"
+	"scrimp/internal/server/savings"
+	"scrimp/internal/server/submit"
+	"scrimp/internal/server/telemetry"
+	"scrimp/internal/server/workblob"
+	"scrimp/internal/server/workdir"
+)
+
+// buildHandlers builds the request handlers once the log is open.
+func (s *Server) buildHandlers() {
+	s.gate.Control, s.outbox.Control = s.control, s.control
+	s.stores, _ = kept.NewStores(!s.wide, append(s.lentStores(), s.opts.Stores...), s.opts.Dir) // Serve has checked them
+	s.gate.Admits = s.joinName
+	s.follower.On(s.control)
+	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
+		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}
+	s.bills = &bills.Desk{Meta: s.store, Dir: s.opts.Dir, Room: s.disk, Gate: s.gate, Control: s.control,
+		HasTeam: s.gate.People.HasTeam}
+	s.books = &books.Books{Control: s.control, Log: s.store, Errors: s.opts.Log, Fees: s.bills.FeesOf,
+		HasTeam: s.bills.HasTeam}
+	s.bills.Ledger = s.books
+	s.receipts = &receipts.Desk{Control: s.control, Log: s.store, View: s.view, Telemetry: s.telemetry.Receipt}
+	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
+		Telemetry: s.telemetry.Receipt, HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
+	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
+		Spent: s.books.Under}
+	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,
+		Stores: s.stores}
+	s.folders = workdir.New(s.opts.Dir, s.disk)
+	s.workBlobs = workblob.New(s.folders, s.lender, s.opts.Log)
+	s.quota = &retention.Quota{Control: s.control, Logs: s.store, Folders: s.folders, Dir: s.opts.Dir, Limits: s.teamDisks}
+	s.agents = &agents.Desk{
+		Gate: s.gate, Control: s.control, Log: s.store, Dir: s.opts.Dir, Room: s.disk, Vault: s.vault(),
+		Build: s.opts.Build, Exe: s.opts.Exe, LogLimit: s.opts.LogLimit, Errors: s.opts.Log,
+		Printed: func(bytes int) { s.metrics.output.Add(float64(bytes)) },
+		Here:    s.here, Folders: s.folders, Blobs: s.workBlobs, Quota: s.quota.Bytes,
+		Moves: &s.moves, Pace: s.logPace, AllPace: s.allPace, Reports: agents.NewReportPace(),
+		Measured: s.telemetry.Take, Lender: s.lender,
+	}
+	s.uploads = workdir.NewUploads(s.folders)
+	s.old = &retention.Desk{Gate: s.gate, Control: s.control, Logs: s.store, Folders: s.folders,
+		Blobs: s.workBlobs, Kept: s.kept,
+		Turns: &s.turns, Engines: s.engines, Dir: s.opts.Dir, Span: cmp.Or(s.opts.Retain, retention.StandardSpan),
+		OutputSpan: s.opts.RetainOutputs, Errors: s.opts.Log}
+	s.old.Removed = s.quota.Again
+	s.people = people.New(s.gate, s.store, s.view, s.quota.Used)
+	s.odds.Control, s.odds.Errors = s.control, s.opts.Log
+	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, View: s.view, Turns: &s.turns,
+		Vault: s.vault(), Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents})
+	s.groups = s.groupDesk()
+	s.submit = &submit.Desk{
+		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
+		Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,
+		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder,
+	}
+}

@@ -1,0 +1,98 @@
+package propose
+
+import (
+	"math"
+
+	"scrimp/internal/work/groups"
+	"scrimp/internal/work/tune"
+)
+
+// The resources that a search has limits on. Trials that train at once add up their dollars and GPU-hours; they share
+// the hours of the clock.
+const (
+	dollars = iota
+	gpuHours
+	clock
+	resources
+)
+
+// amounts holds an amount of each resource: dollars and hours. A limit of +Inf is none.
+type amounts [resources]float64
+
+// limitsOf returns the limits of a study.
+func limitsOf(s groups.Snapshot) amounts {
+	limits := amounts{s.Budget, math.Inf(1), math.Inf(1)}
+	if s.Study.GPUHours > 0 {
+		limits[gpuHours] = s.Study.GPUHours
+	}
+	if s.Study.Wall > 0 {
+		limits[clock] = s.Study.Wall.Hours()
+	}
+	return limits
+}
+
+// flattens ends the search: no worker trains further, except the best trial at the end.
+func (d *driver) flattens(c tune.Choice) {
+	d.flat = &c
+	for w := range d.workers {
+		if k := &d.workers[w]; k.config != tune.None {
+			d.h.Lose(k.config)
+			k.config, k.waits = tune.None, false
+		}
+	}
+}
+
+// pays reports whether the rest of each limit suffices for the next unit of a configuration.
+func (d *driver) pays(w, c int) bool {
+	for r := range d.cost {
+		left, next := d.left(r), d.cost[r].next(d.known[c], r)
+		for o := range d.workers {
+			if k := d.workers[o]; o != w && k.config != tune.None && !k.waits && r != clock {
+				left -= d.cost[r].next(d.known[k.config], r)
+			}
+		}
+		if left <= 0 || next > left {
+			d.short = [...]string{BudgetSpent, HoursSpent, TimeSpent}[r]
+			return false
+		}
+	}
+	return true
+}
+
+// left returns what the search may still use of a resource.
+func (d *driver) left(r int) float64 { return d.limits[r] - d.reserved(r) - d.spent[r] }
+
+// reserved returns what is reserved for a full training, whichever trial becomes the best, and for two units per
+// worker: a trial continues training until its pause takes effect.
+func (d *driver) reserved(r int) float64 {
+	if !d.spec.Final || d.final {
+		return 0
+	}
+	units := d.h.Epochs + 2*len(d.workers)
+	if r == clock { // the workers leave at the same time
+		units = d.h.Epochs + 2
+	}
+	return careful*float64(units)*d.cost[r].mean() + d.cost[r].move()
+}
+
+// holdBack sets the searcher's budget in dollars. If another limit is likely to end the search first, it is what the
+// search will have spent by then.
+func (d *driver) holdBack() {
+	d.h.Budget = d.limits[dollars] - d.reserved(dollars)
+	for r := gpuHours; r < resources; r++ {
+		if d.spent[r] > 0 && d.spent[dollars] > 0 {
+			left := math.Max(0, d.left(r)) / d.spent[r] * d.spent[dollars]
+			d.h.Budget = math.Min(d.h.Budget, d.spent[dollars]+left)
+		}
+	}
+}
+
+// exhausted reports whether a limit is reached.
+func (d *driver) exhausted() bool {
+	for r := range d.limits {
+		if d.limits[r] <= d.spent[r] {
+			return true
+		}
+	}
+	return false
+}
