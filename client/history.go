@@ -102,6 +102,7 @@ type Terms struct {
 
 	Deadline      time.Time      `json:"deadline,omitzero"`
 	Promise       float64        `json:"promise,omitempty"` // share of such jobs that meet the deadline
+	Window        Window         `json:"window,omitzero"`   // hours of the day in which it may run; zero: always
 	Budget        money.Amount   `json:"budget,omitzero"`
 	HasBudget     bool           `json:"has_budget,omitempty"`
 	Currency      money.Currency `json:"currency"`
@@ -213,6 +214,13 @@ type Rung struct {
 	// Failures is the number of losses and refusals after which the job leaves this rung alone for a while; 0:
 	// never.
 	Failures int `json:"failures,omitempty"`
+}
+
+// Window is hours of the day, such as 22:00 to 06:00, in nanoseconds after midnight.
+type Window struct {
+	From   time.Duration `json:"from_ns"`
+	Until  time.Duration `json:"until_ns"`            // before From: on the next day
+	Offset time.Duration `json:"offset_ns,omitempty"` // of its clock from UTC
 }
 
 // Metric is the metric that the user watches.

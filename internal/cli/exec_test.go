@@ -60,7 +60,7 @@ func TestExec_HasTerminalOnJobsMachine(t *testing.T) {
 	sees("here")
 	types("stty size; echo node $SCRIMP_NODE\n")
 	sees("33 101\r\nnode 1")
-	types("echo be''gun; sleep 1000\n")
+	types("sh -c 'echo be\"\"gun; exec sleep 1000'\n") // the process that a Ctrl-C must end says that it has begun
 	sees("begun")
 	types("\x03")
 	types("echo ended with $?\n")

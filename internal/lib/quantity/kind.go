@@ -30,6 +30,8 @@ const oldest = -8_520_336_000
 var (
 	Span = &Kind{"spans", "ns", 0, float64(Decade),
 		"ten years; 29 such spans add up within 64 bits"}
+	Offset = &Kind{"offsets of a clock", "ns", -float64(24 * time.Hour), float64(24 * time.Hour),
+		"no zone is further from UTC"}
 	Time = &Kind{"times", "RFC 3339", 0, 0,
 		"from 1700 to ten years ahead, so that nanoseconds since 1970 are within 64 bits"}
 	Steps = &Kind{"steps", "", 0, 1e11,
@@ -66,7 +68,7 @@ var (
 
 // Kinds lists all kinds.
 var Kinds = []*Kind{Span, Time, Steps, Items, Number, Count, Exit, Nodes, Bytes, Dollars, Billed, Sum, Price, GPUHours,
-	Fraction, Factor, Epochs, Metric, Measured, Seconds, Priority}
+	Fraction, Factor, Epochs, Metric, Measured, Seconds, Priority, Offset}
 
 // Named maps the words in struct tags to kinds.
 var Named = map[string]*Kind{"steps": Steps, "items": Items, "count": Count, "exit": Exit, "factor": Factor,

@@ -51,6 +51,7 @@ var kinds = map[string]*quantity.Kind{
 	"Measurement.values": quantity.Measured, "covered": quantity.Measured, "power_limit_watts": quantity.Measured,
 	"start": quantity.Seconds,
 
+	"offset_ns":       quantity.Offset,
 	"BillLine.amount": quantity.Billed, "ReconciledLine.amount": quantity.Billed, "Spent.amount": quantity.Sum,
 	"at_least": quantity.Count, "new_objects": quantity.Count, "gains": quantity.Count, "same": quantity.Count,
 	"ahead": quantity.Count, "latest": quantity.Count, "PaysCheck.worth": quantity.Sum,
