@@ -15,6 +15,8 @@ import (
 	"scrimp/internal/server/retention"
 	"scrimp/internal/server/savings"
 	"scrimp/internal/server/submit"
+	"scrimp/internal/server/submit/naming"
+	"scrimp/internal/server/submit/request"
 	"scrimp/internal/server/telemetry"
 	"scrimp/internal/server/workblob"
 	"scrimp/internal/server/workdir"
@@ -64,7 +66,8 @@ func (s *Server) buildHandlers() {
 	s.groups = s.groupDesk()
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
-		Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,
+		Turns: &s.turns, Vault: s.vault(), Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,
+		Reader: request.Reader{Hooks: s.hooks, Now: s.control.Now}, Names: &naming.Names{Control: s.control},
 		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder,
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/server/prediction"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/server/submit"
+	"scrimp/internal/server/submit/request"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/wire/api"
 )
@@ -32,7 +32,7 @@ const (
 
 // postPlan simulates a job that is not submitted, as scrimp plan does. It changes and rents nothing.
 func (s *Server) postPlan(w http.ResponseWriter, r *http.Request) {
-	j, ok := s.submit.Draft(w, r)
+	j, ok := s.submit.Reader.Plan(w, r)
 	if !ok {
 		return
 	}
@@ -53,7 +53,7 @@ func (s *Server) postPlan(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wrong := prediction.Unknown(j, market, about); wrong != nil {
-		submit.Invalid(wrong).Answer(w)
+		request.Invalid(wrong).Answer(w)
 		return
 	}
 	from := ""

@@ -3,13 +3,13 @@ package foreign
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"scrimp/internal/job/foreign/node"
 	"scrimp/internal/job/spec"
 )
 
@@ -56,23 +56,23 @@ type choice struct {
 func (d *draft) alternatives() (resources *yaml.Node, others, rungs []*yaml.Node) {
 	choices := d.choices
 	if len(choices) == 0 {
-		choices = []choice{{resources: object()}}
+		choices = []choice{{resources: node.Object()}}
 	}
 	var all []*yaml.Node
 	for _, c := range choices {
-		r := object(slices.Clone(c.resources.Content)...)
-		each(d.resources, func(key, v *yaml.Node) {
-			if find(r, key.Value) == nil && (key.Value != "accelerator" || len(c.kinds) == 0) {
-				set(r, key.Value, v)
+		r := node.Object(slices.Clone(c.resources.Content)...)
+		node.Each(d.resources, func(key, v *yaml.Node) {
+			if node.Find(r, key.Value) == nil && (key.Value != "accelerator" || len(c.kinds) == 0) {
+				node.Set(r, key.Value, v)
 			}
 		})
 		kinds := c.kinds
-		if len(kinds) == 0 && find(r, "accelerator") == nil {
+		if len(kinds) == 0 && node.Find(r, "accelerator") == nil {
 			kinds = d.kinds
 		}
 		for _, kind := range kinds {
-			with := object(slices.Clone(r.Content)...)
-			set(with, "accelerator", text(kind))
+			with := node.Object(slices.Clone(r.Content)...)
+			node.Set(with, "accelerator", node.Text(kind))
 			all = append(all, with)
 		}
 		if len(kinds) == 0 {
@@ -82,11 +82,11 @@ func (d *draft) alternatives() (resources *yaml.Node, others, rungs []*yaml.Node
 	if len(all) == 1 {
 		return all[0], nil, nil
 	}
-	rungs = append(rungs, flow(object(text("capacity"), text(spec.AnyCapacity))))
+	rungs = append(rungs, node.Flow(node.Object(node.Text("capacity"), node.Text(spec.AnyCapacity))))
 	for i, r := range all[1:] {
 		name := fmt.Sprintf("choice-%d", i+2)
-		others = append(others, object(text("name"), text(name), text("resources"), r))
-		rungs = append(rungs, flow(object(text("use"), text(name))))
+		others = append(others, node.Object(node.Text("name"), node.Text(name), node.Text("resources"), r))
+		rungs = append(rungs, node.Flow(node.Object(node.Text("use"), node.Text(name))))
 	}
 	if !d.ordered {
 		rungs = nil
@@ -96,19 +96,12 @@ func (d *draft) alternatives() (resources *yaml.Node, others, rungs []*yaml.Node
 
 func newDraft(name string) *draft {
 	return &draft{name: spec.Label(name), env: map[string]string{}, tags: map[string]string{},
-		remarks: map[string]string{}, resources: object()}
+		remarks: map[string]string{}, resources: node.Object()}
 }
 
 func (d *draft) lose(n *yaml.Node, field, why string) {
 	d.lost = append(d.lost, Lost{Field: field, Why: why, Line: n.Line})
 }
-
-// noDisk explains why the size of a disk is lost.
-const noDisk = "disks are not rented by size: a machine has the disk that its engine gives it"
-
-// onEach explains why the number of machines is lost for a script that runs on the first one.
-const onEach = "scrimp runs the command on each machine and has no srun: write nodes where it may run on each, as " +
-	"torchrun does"
 
 // onNodes sets the number of machines that each run the commands.
 func (d *draft) onNodes(n string) {
@@ -181,12 +174,12 @@ func (d *draft) write(system System, base string) ([]byte, error) {
 
 // fields returns the non-empty fields of the job file, in the order of the reference.
 func (d *draft) fields() *yaml.Node {
-	root := object()
+	root := node.Object()
 	put := func(key string, v *yaml.Node) {
 		if v == nil || (v.Kind == yaml.MappingNode || v.Kind == yaml.SequenceNode) && len(v.Content) == 0 {
 			return
 		}
-		k := text(key)
+		k := node.Text(key)
 		if remark := d.remarks[key]; remark != "" {
 			k.HeadComment = "# " + remark
 		}
@@ -194,33 +187,33 @@ func (d *draft) fields() *yaml.Node {
 	}
 	one := func(key, value string) {
 		if value != "" {
-			put(key, text(value))
+			put(key, node.Text(value))
 		}
 	}
 	one("name", d.name)
 	switch {
 	case d.script != "":
-		put("command", list(text("bash"), text("-c"), text(d.script)))
+		put("command", node.List(node.Text("bash"), node.Text("-c"), node.Text(d.script)))
 	case len(d.args) > 0:
-		put("command", flow(list(texts(d.args)...)))
+		put("command", node.Flow(node.List(node.Texts(d.args)...)))
 	default:
 		one("command", d.command)
 	}
 	one("setup", d.setup)
 	one("workdir", d.workdir)
 	one("image", d.image)
-	put("env", object(pairs(d.env)...))
+	put("env", node.Object(node.Pairs(d.env)...))
 	slices.Sort(d.secrets)
-	put("secrets", flow(list(texts(slices.Compact(d.secrets))...)))
-	put("data", list(d.data...))
+	put("secrets", node.Flow(node.List(node.Texts(slices.Compact(d.secrets))...)))
+	put("data", node.List(d.data...))
 	resources, others, rungs := d.alternatives()
 	put("resources", resources)
-	put("any_of", list(others...))
-	put("ladder", list(rungs...))
+	put("any_of", node.List(others...))
+	put("ladder", node.List(rungs...))
 	one("nodes", d.nodes)
 	one("max_price", d.maxPrice)
 	if d.wallClock != "" {
-		put("budget", object(text("wall_clock"), text(d.wallClock)))
+		put("budget", node.Object(node.Text("wall_clock"), node.Text(d.wallClock)))
 	}
 	put("retry", d.retry)
 	one("signal", d.signal)
@@ -229,96 +222,6 @@ func (d *draft) fields() *yaml.Node {
 	one("priority", d.priority)
 	one("team", d.team)
 	one("project", d.project)
-	put("tags", object(pairs(d.tags)...))
+	put("tags", node.Object(node.Pairs(d.tags)...))
 	return root
-}
-
-func text(s string) *yaml.Node {
-	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-	if plain(s) {
-		n.Tag = ""
-	} else if strings.Contains(s, "\n") {
-		n.Style = yaml.LiteralStyle
-	}
-	return n
-}
-
-// plain reports whether a value such as a number needs no quotes, because it is read as text.
-func plain(s string) bool {
-	return regexp.MustCompile(`^[0-9][0-9A-Za-z.+$]*$`).MatchString(s) || s == "true" || s == "false"
-}
-
-func texts(list []string) []*yaml.Node {
-	var nodes []*yaml.Node
-	for _, s := range list {
-		nodes = append(nodes, text(s))
-	}
-	return nodes
-}
-
-func list(items ...*yaml.Node) *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Content: items} }
-
-func object(content ...*yaml.Node) *yaml.Node {
-	return &yaml.Node{Kind: yaml.MappingNode, Content: content}
-}
-
-func flow(n *yaml.Node) *yaml.Node {
-	n.Style = yaml.FlowStyle
-	return n
-}
-
-func pairs(m map[string]string) []*yaml.Node {
-	var nodes []*yaml.Node
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		nodes = append(nodes, text(k), text(m[k]))
-	}
-	return nodes
-}
-
-// set adds a field to a map of the draft.
-func set(m *yaml.Node, key string, v *yaml.Node) { m.Content = append(m.Content, text(key), v) }
-
-// find returns the value of a key in a map, or nil.
-func find(m *yaml.Node, key string) *yaml.Node {
-	if m == nil || m.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(m.Content); i += 2 {
-		if m.Content[i].Value == key {
-			return resolve(m.Content[i+1])
-		}
-	}
-	return nil
-}
-
-func resolve(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
-}
-
-// each calls f for every entry of a map.
-func each(m *yaml.Node, f func(key *yaml.Node, v *yaml.Node)) {
-	if m == nil || m.Kind != yaml.MappingNode {
-		return
-	}
-	for i := 0; i+1 < len(m.Content); i += 2 {
-		f(m.Content[i], resolve(m.Content[i+1]))
-	}
-}
-
-// items returns the values of a list; a single value counts as a list of one.
-func items(n *yaml.Node) []*yaml.Node {
-	switch {
-	case n == nil || n.Tag == "!!null":
-		return nil
-	case n.Kind == yaml.SequenceNode:
-		var all []*yaml.Node
-		for _, c := range n.Content {
-			all = append(all, resolve(c))
-		}
-		return all
-	}
-	return []*yaml.Node{n}
 }

@@ -7,37 +7,15 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"scrimp/internal/job/foreign/node"
+	"scrimp/internal/job/foreign/reason"
+	"scrimp/internal/job/foreign/variable"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market"
 )
 
-// dstackLost explains the fields of a dstack task that scrimp does not have.
-var dstackLost = map[string]string{
-	"python":              "Python is not installed: put what the program needs into setup",
-	"nvcc":                "CUDA is not installed: put what the program needs into setup",
-	"docker":              "there is no Docker on the machine",
-	"privileged":          "programs run without privileges",
-	"registry_auth":       "a job file holds no login of a registry",
-	"entrypoint":          "the program is what the command says, whatever the entrypoint of an image",
-	"user":                "the program runs as the agent's user",
-	"ports":               "no port is opened",
-	"files":               "only the work folder is copied: put the files into it",
-	"repos":               "a repository is not cloned: clone it, and name the folder",
-	"volumes":             "volumes are not mounted; checkpoints and outputs are kept without one",
-	"backends":            "offers are chosen by price and zone, whatever the cloud",
-	"fleets":              "scrimp rents a machine for each attempt",
-	"reservation":         "reservations are not named in a job file",
-	"creation_policy":     "scrimp rents a machine for each attempt",
-	"idle_duration":       "machines are given back when the job is over",
-	"startup_order":       "the job runs on one machine",
-	"stop_criteria":       "the job runs on one machine",
-	"schedule":            "jobs are submitted by hand or by cron",
-	"single_branch":       "a repository is not cloned",
-	"inactivity_duration": "it is for development environments",
-}
-
 func (d *draft) dstack(root *yaml.Node) error {
-	kind := find(root, "type")
+	kind := node.Find(root, "type")
 	if kind == nil || kind.Value != "task" {
 		said := "nothing"
 		if kind != nil {
@@ -46,12 +24,12 @@ func (d *draft) dstack(root *yaml.Node) error {
 		return fmt.Errorf("its type is %s, and only a task is a job that comes to an end", said)
 	}
 	var t dstackTask
-	each(root, func(key, v *yaml.Node) {
+	node.Each(root, func(key, v *yaml.Node) {
 		if read := dstackFields[key.Value]; read != nil {
 			read(d, &t, key, v)
 			return
 		}
-		d.lose(key, key.Value, why(dstackLost[key.Value]))
+		d.lose(key, key.Value, reason.Dstack.Of(key.Value))
 	})
 	if t.commands != "" && t.cd != "" {
 		t.commands = "set -e\n" + t.cd + strings.TrimPrefix(t.commands, "set -e\n")
@@ -60,7 +38,7 @@ func (d *draft) dstack(root *yaml.Node) error {
 	if t.bash && d.command != "" {
 		d.command, d.script = "", d.command
 	}
-	d.provide(root, "DSTACK", dstackSets)
+	d.provide(root, variable.Dstack)
 	return nil
 }
 
@@ -91,15 +69,15 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	"env":         func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.variables(v, "env", "${{") },
 	"working_dir": func(_ *draft, t *dstackTask, _, v *yaml.Node) { t.cd = "cd " + quote(v.Value) + "\n" },
 	"nodes":       func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.onNodes(v.Value) },
-	"resources":   func(d *draft, _ *dstackTask, _, v *yaml.Node) { each(v, d.dstackResource) },
+	"resources":   func(d *draft, _ *dstackTask, _, v *yaml.Node) { node.Each(v, d.dstackResource) },
 	"spot_policy": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
 		if v.Value == string(market.Spot) || v.Value == string(market.OnDemand) {
-			set(d.resources, "capacity", flow(list(text(v.Value))))
+			node.Set(d.resources, "capacity", node.Flow(node.List(node.Text(v.Value))))
 		}
 	},
 	"instance_types": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
-		for _, name := range values(v) {
-			c := choice{resources: object()}
+		for _, name := range node.Values(v) {
+			c := choice{resources: node.Object()}
 			if !machineType(c.resources, name) {
 				d.lose(key, key.Value, "the catalogue does not know "+name+": give cpu, memory and gpu")
 				continue
@@ -113,7 +91,7 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	"max_duration":       func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.wallClock = d.span(key, v) },
 	"stop_duration":      func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.grace = d.span(key, v) },
 	"utilization_policy": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
-		if window := find(v, "time_window"); window != nil {
+		if window := node.Find(v, "time_window"); window != nil {
 			d.idle = d.span(key, window)
 			d.lose(key, key.Value, "idle looks at the whole machine, not at the share of its accelerators")
 		}
@@ -124,17 +102,17 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	"retry":        func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.dstackRetry(key, v) },
 	"retry_policy": func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.dstackRetry(key, v) },
 	"tags": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
-		each(v, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
+		node.Each(v, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
 	},
 }
 
 func dstackZones(d *draft, _ *dstackTask, _, v *yaml.Node) {
-	set(d.resources, "zones", flow(list(texts(values(v))...)))
+	node.Set(d.resources, "zones", node.Flow(node.List(node.Texts(node.Values(v))...)))
 }
 
 // chain joins the commands; each failure ends the job.
 func chain(v *yaml.Node) string {
-	lines := values(v)
+	lines := node.Values(v)
 	if len(lines) > 1 {
 		return "set -e\n" + strings.Join(lines, "\n")
 	}
@@ -147,14 +125,6 @@ func quote(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-func values(v *yaml.Node) []string {
-	var list []string
-	for _, item := range items(v) {
-		list = append(list, strings.TrimRight(item.Value, "\n"))
-	}
-	return list
 }
 
 // span parses a dstack duration: 2h, 1d, 1w, or seconds without a unit; off means none.
@@ -185,10 +155,10 @@ func (d *draft) dstackResource(key, v *yaml.Node) {
 		count := v.Value
 		if v.Kind == yaml.MappingNode {
 			count = "1.."
-			if n := find(v, "count"); n != nil {
+			if n := node.Find(v, "count"); n != nil {
 				count = n.Value
 			}
-			if arch := find(v, "arch"); arch != nil {
+			if arch := node.Find(v, "arch"); arch != nil {
 				d.lose(key, field+".arch", "machines are not chosen by architecture")
 			}
 		}
@@ -200,15 +170,11 @@ func (d *draft) dstackResource(key, v *yaml.Node) {
 	case "memory":
 		d.ranged("memory", v.Value, "1MiB", binary)
 	case "disk":
-		d.lose(key, field, noDisk)
+		d.lose(key, field, reason.Disk)
 	case "gpu":
 		d.dstackGPU(key, v)
 	default:
-		reason := ""
-		if key.Value == "shm_size" {
-			reason = "shared memory is what the machine has"
-		}
-		d.lose(key, field, why(reason))
+		d.lose(key, field, reason.DstackResources.Of(key.Value))
 	}
 }
 
@@ -228,33 +194,26 @@ func (d *draft) ranged(to, s, least string, unit func(string) string) {
 	low, high = strings.TrimSpace(low), strings.TrimSpace(high)
 	switch {
 	case !isRange:
-		set(d.resources, to, text(unit(low)))
+		node.Set(d.resources, to, node.Text(unit(low)))
 	case low == "" && high == "":
 	case low == "":
-		set(d.resources, to, text(least+".."+unit(high)))
+		node.Set(d.resources, to, node.Text(least+".."+unit(high)))
 	case high == "":
-		set(d.resources, to, text(unit(low)+"+"))
+		node.Set(d.resources, to, node.Text(unit(low)+"+"))
 	default:
-		set(d.resources, to, text(unit(low)+".."+unit(high)))
+		node.Set(d.resources, to, node.Text(unit(low)+".."+unit(high)))
 	}
-}
-
-func join(name, count string) string {
-	if count == "" || count == "1" {
-		return name
-	}
-	return name + ":" + count
 }
 
 func (d *draft) dstackRetry(key, v *yaml.Node) {
 	if v.Kind == yaml.ScalarNode {
 		return // a job always continues after an interruption
 	}
-	each(v, func(k, value *yaml.Node) {
+	node.Each(v, func(k, value *yaml.Node) {
 		field := key.Value + "." + k.Value
 		switch k.Value {
 		case "on_events":
-			for _, e := range values(value) {
+			for _, e := range node.Values(value) {
 				if e == "error" {
 					d.lose(k, field, "scrimp tries only listed exit statuses again: give retry.codes, such as [1]")
 				}

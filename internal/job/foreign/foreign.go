@@ -13,6 +13,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"scrimp/internal/job/foreign/node"
+	"scrimp/internal/job/foreign/slurm"
 	"scrimp/internal/job/spec"
 )
 
@@ -71,7 +73,7 @@ func Convert(file string, text []byte) (Result, error) {
 
 // read detects the system of the file and reads it into the draft.
 func (d *draft) read(base, text string) (System, error) {
-	if isScript(text) {
+	if slurm.IsScript(text) {
 		return Slurm, d.slurm(base, text)
 	}
 	root, err := mapping(text)
@@ -79,7 +81,7 @@ func (d *draft) read(base, text string) (System, error) {
 		return "", err
 	}
 	has := func(keys ...string) bool {
-		return slices.ContainsFunc(keys, func(k string) bool { return find(root, k) != nil })
+		return slices.ContainsFunc(keys, func(k string) bool { return node.Find(root, k) != nil })
 	}
 	switch {
 	case has("command"):
@@ -114,7 +116,7 @@ func mapping(text string) (*yaml.Node, error) {
 	switch {
 	case len(docs) == 0:
 		return nil, errors.New("it is empty")
-	case len(docs) > 1 && len(docs[0].Content) == 2 && find(docs[0], "name") != nil, len(docs) > 2:
+	case len(docs) > 1 && len(docs[0].Content) == 2 && node.Find(docs[0], "name") != nil, len(docs) > 2:
 		return nil, errors.New("it is a pipeline of several tasks: convert each by itself, from a file of its own")
 	case len(docs) > 1:
 		return nil, errors.New("it holds several documents: keep one a file")
@@ -125,7 +127,7 @@ func mapping(text string) (*yaml.Node, error) {
 // Detect returns the other system whose job file a text is. It returns false for scrimp's own job files, and for what
 // it cannot identify.
 func Detect(text string) (System, bool) {
-	if isScript(text) {
+	if slurm.IsScript(text) {
 		return Slurm, true
 	}
 	root, err := mapping(text)
@@ -133,7 +135,7 @@ func Detect(text string) (System, bool) {
 		return "", false
 	}
 	has := func(keys ...string) bool {
-		return slices.ContainsFunc(keys, func(k string) bool { return find(root, k) != nil })
+		return slices.ContainsFunc(keys, func(k string) bool { return node.Find(root, k) != nil })
 	}
 	switch {
 	case has("command", "args"):

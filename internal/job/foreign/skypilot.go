@@ -7,32 +7,16 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"scrimp/internal/job/foreign/gpu"
+	"scrimp/internal/job/foreign/node"
+	"scrimp/internal/job/foreign/reason"
+	"scrimp/internal/job/foreign/variable"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market"
 )
 
-// skyLost explains the fields of a SkyPilot task that scrimp does not have.
-var skyLost = map[string]string{
-	"service":    "scrimp runs jobs to their end, not services",
-	"pool":       "scrimp rents a machine for each attempt",
-	"config":     "it configures SkyPilot itself",
-	"volumes":    "volumes are not mounted; copy the work folder, or read from a URL",
-	"event_hook": "see notify, which is a webhook",
-}
-
-var skyResourceLost = map[string]string{
-	"instance_type":    "the catalogue does not know it: give cpus, memory and accelerator",
-	"image_id":         "machines boot their engine's own system; only a container image is named, docker:IMAGE",
-	"ports":            "no port is opened",
-	"autostop":         "machines are always given back; see idle",
-	"disk_tier":        "disks are not chosen by speed",
-	"network_tier":     "networks are not chosen",
-	"accelerator_args": "it is for TPUs, whose software is what the image has",
-	"local_disk":       "disks are not chosen by kind",
-}
-
 func (d *draft) skypilot(root *yaml.Node) error {
-	each(root, func(key, v *yaml.Node) {
+	node.Each(root, func(key, v *yaml.Node) {
 		switch k := key.Value; k {
 		case "name":
 			d.name = spec.Label(v.Value)
@@ -51,7 +35,7 @@ func (d *draft) skypilot(root *yaml.Node) error {
 		case "envs":
 			d.variables(v, "envs", "")
 		case "secrets":
-			each(v, func(name, value *yaml.Node) {
+			node.Each(v, func(name, value *yaml.Node) {
 				d.secrets = append(d.secrets, name.Value)
 				if value.Value != "" && value.Tag != "!!null" {
 					d.lose(name, "secrets."+name.Value, "a job file holds no secret's value: export it in the shell that submits")
@@ -60,20 +44,13 @@ func (d *draft) skypilot(root *yaml.Node) error {
 		case "resources":
 			d.skyResources(v)
 		case "file_mounts":
-			each(v, d.skyMount)
+			node.Each(v, d.skyMount)
 		default:
-			d.lose(key, k, why(skyLost[k]))
+			d.lose(key, k, reason.SkyPilot.Of(k))
 		}
 	})
-	d.provide(root, "SKYPILOT", skySets)
+	d.provide(root, variable.SkyPilot)
 	return nil
-}
-
-func why(reason string) string {
-	if reason == "" {
-		return "scrimp has nothing like it"
-	}
-	return reason
 }
 
 // folder sets the work folder, relative to the job file.
@@ -109,21 +86,21 @@ func (d *draft) variables(v *yaml.Node, field, reference string) {
 		}
 	}
 	if v.Kind == yaml.SequenceNode {
-		for _, item := range items(v) {
+		for _, item := range node.Items(v) {
 			name, value, given := strings.Cut(item.Value, "=")
 			add(item, name, value, given)
 		}
 		return
 	}
-	each(v, func(name, value *yaml.Node) { add(name, name.Value, value.Value, value.Tag != "!!null") })
+	node.Each(v, func(name, value *yaml.Node) { add(name, name.Value, value.Value, value.Tag != "!!null") })
 }
 
 func (d *draft) skyMount(target, source *yaml.Node) {
 	field := "file_mounts." + target.Value
 	from, store := source, ""
 	if source.Kind == yaml.MappingNode {
-		from = find(source, "source")
-		if s := find(source, "store"); s != nil {
+		from = node.Find(source, "source")
+		if s := node.Find(source, "store"); s != nil {
 			store = s.Value
 		}
 		if from == nil {
@@ -133,7 +110,7 @@ func (d *draft) skyMount(target, source *yaml.Node) {
 		}
 	}
 	if strings.Contains(from.Value, "://") {
-		d.data = append(d.data, object(text("url"), text(from.Value)))
+		d.data = append(d.data, node.Object(node.Text("url"), node.Text(from.Value)))
 		d.lose(target, field, "nothing is mounted at "+target.Value+": the program reads "+from.Value+
 			" itself; data keeps the URL")
 		return
@@ -143,7 +120,7 @@ func (d *draft) skyMount(target, source *yaml.Node) {
 
 func (d *draft) skyResources(v *yaml.Node) {
 	var alternatives, ordered *yaml.Node
-	each(v, func(key, value *yaml.Node) {
+	node.Each(v, func(key, value *yaml.Node) {
 		switch key.Value {
 		case "any_of":
 			alternatives = value
@@ -154,19 +131,19 @@ func (d *draft) skyResources(v *yaml.Node) {
 		case "max_hourly_cost":
 			d.maxPrice = value.Value
 		case "labels":
-			each(value, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
+			node.Each(value, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
 		default:
 			d.skyResource(d.resources, &d.kinds, key, value, "resources.")
 		}
 	})
-	if find(v, "use_spot") == nil && d.remarks["resources"] == "" {
+	if node.Find(v, "use_spot") == nil && d.remarks["resources"] == "" {
 		d.remarks["resources"] = "SkyPilot takes on-demand where use_spot is not set; without capacity scrimp takes " +
 			"what is cheapest and in time."
 	}
 	d.ordered = d.ordered || ordered != nil
-	for _, item := range append(items(alternatives), items(ordered)...) {
-		c := choice{resources: object()}
-		each(item, func(key, value *yaml.Node) { d.skyResource(c.resources, &c.kinds, key, value, "resources.any_of.") })
+	for _, item := range append(node.Items(alternatives), node.Items(ordered)...) {
+		c := choice{resources: node.Object()}
+		node.Each(item, func(key, value *yaml.Node) { d.skyResource(c.resources, &c.kinds, key, value, "resources.any_of.") })
 		if len(c.resources.Content)+len(c.kinds) > 0 {
 			d.choices = append(d.choices, c)
 		}
@@ -185,29 +162,29 @@ func skyPlace(infra string) (string, bool) {
 func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, prefix string) {
 	switch k := key.Value; k {
 	case "cpus":
-		set(r, "cpus", text(v.Value))
+		node.Set(r, "cpus", node.Text(v.Value))
 	case "memory":
 		if strings.HasSuffix(v.Value, "x") {
 			d.lose(key, prefix+k, "memory is not given by processor: give it in GiB, such as 32GiB+")
 			return
 		}
-		set(r, "memory", text(gib(v.Value)))
+		node.Set(r, "memory", node.Text(gib(v.Value)))
 	case "instance_type":
 		if !machineType(r, v.Value) {
-			d.lose(key, prefix+k, why(skyResourceLost[k]))
+			d.lose(key, prefix+k, reason.SkyPilotResources.Of(k))
 			return
 		}
 		d.remarks["resources"] = "What a " + v.Value + " has: scrimp takes any machine that has it."
 	case "disk_size":
-		d.lose(key, prefix+k, noDisk)
+		d.lose(key, prefix+k, reason.Disk)
 	case "use_spot":
 		capacity := string(market.OnDemand)
 		if v.Value == "true" {
 			capacity = string(market.Spot)
 		}
-		set(r, "capacity", flow(list(text(capacity))))
+		node.Set(r, "capacity", node.Flow(node.List(node.Text(capacity))))
 	case "region", "zone":
-		set(r, "zones", flow(list(text(v.Value))))
+		node.Set(r, "zones", node.Flow(node.List(node.Text(v.Value))))
 	case "cloud":
 		d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
 	case "infra":
@@ -216,16 +193,16 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 			d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
 			return
 		}
-		set(r, "zones", flow(list(text(place))))
+		node.Set(r, "zones", node.Flow(node.List(node.Text(place))))
 	case "image_id":
 		image, docker := strings.CutPrefix(v.Value, "docker:")
 		if !docker || prefix != "resources." || !d.inImage(image) {
-			d.lose(key, prefix+k, why(skyResourceLost[k]))
+			d.lose(key, prefix+k, reason.SkyPilotResources.Of(k))
 		}
 	case "accelerators", "gpus":
 		d.skyAccelerators(r, kinds, v)
 	default:
-		d.lose(key, prefix+k, why(skyResourceLost[k]))
+		d.lose(key, prefix+k, reason.SkyPilotResources.Of(k))
 	}
 }
 
@@ -233,9 +210,9 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 // of preference.
 func (d *draft) skyAccelerators(r *yaml.Node, kinds *[]string, v *yaml.Node) {
 	var all []string
-	each(v, func(name, count *yaml.Node) {
+	node.Each(v, func(name, count *yaml.Node) {
 		s := name.Value
-		if slice, ok := tpu(s); ok {
+		if slice, ok := gpu.Slice(s); ok {
 			all = append(all, slice)
 			return
 		}
@@ -244,19 +221,19 @@ func (d *draft) skyAccelerators(r *yaml.Node, kinds *[]string, v *yaml.Node) {
 		}
 		all = append(all, s)
 	})
-	for _, item := range items(v) {
+	for _, item := range node.Items(v) {
 		if item.Kind != yaml.ScalarNode {
 			continue
 		}
 		slice, _, _ := strings.Cut(item.Value, ":")
-		if of, ok := tpu(slice); ok {
+		if of, ok := gpu.Slice(slice); ok {
 			all = append(all, of)
 		} else {
 			all = append(all, item.Value)
 		}
 	}
 	if len(all) == 1 {
-		set(r, "accelerator", text(all[0]))
+		node.Set(r, "accelerator", node.Text(all[0]))
 		return
 	}
 	*kinds, d.ordered = all, d.ordered || v.Kind == yaml.SequenceNode
@@ -269,22 +246,22 @@ func (d *draft) skyRecovery(key, v *yaml.Node) {
 		}
 		return
 	}
-	d.retry = object()
-	each(v, func(k, value *yaml.Node) {
+	d.retry = node.Object()
+	node.Each(v, func(k, value *yaml.Node) {
 		switch k.Value {
 		case "max_restarts_on_errors":
 			if value.Value != "0" {
-				set(d.retry, "max", text(value.Value))
+				node.Set(d.retry, "max", node.Text(value.Value))
 			}
 			d.lose(k, "resources.job_recovery."+k.Value,
 				"scrimp tries only listed exit statuses again: give retry.codes, such as [1]")
 		case "recover_on_exit_codes":
-			set(d.retry, "codes", flow(list(items(value)...)))
+			node.Set(d.retry, "codes", node.Flow(node.List(node.Items(value)...)))
 		default:
 			d.lose(k, "resources.job_recovery."+k.Value, "where to go on after an interruption is decided by price and deadline")
 		}
 	})
-	if find(d.retry, "codes") != nil {
+	if node.Find(d.retry, "codes") != nil {
 		for i, l := range d.lost { // the listed statuses are the retried ones
 			if l.Field == "resources.job_recovery.max_restarts_on_errors" {
 				d.lost = append(d.lost[:i], d.lost[i+1:]...)

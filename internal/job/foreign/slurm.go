@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,66 +9,14 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"scrimp/internal/job/foreign/gpu"
+	"scrimp/internal/job/foreign/reason"
+	"scrimp/internal/job/foreign/slurm"
+	"scrimp/internal/job/foreign/variable"
 	"scrimp/internal/job/spec"
 )
 
 var directive = regexp.MustCompile(`^#SBATCH\s+(.*)$`)
-
-func isScript(s string) bool {
-	return strings.HasPrefix(s, "#!") || regexp.MustCompile(`(?m)^#SBATCH\s`).MatchString(s)
-}
-
-// slurmSet lists the variables that scrimp's programs have in common with Slurm's (docs/agent.md).
-var slurmSet = []string{
-	"SLURM_JOB_NUM_NODES", "SLURM_NNODES", "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_PROCID",
-	"SLURM_LOCALID", "SLURM_JOB_NODELIST", "SLURM_GPUS_ON_NODE",
-}
-
-// slurmArray lists the variables of members of an array, which scrimp sets too.
-var slurmArray = []string{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN",
-	"SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_STEP"}
-
-// slurmLost explains the options of sbatch that scrimp does not have, by long name.
-var slurmLost = map[string]string{
-	"qos":                 "see priority",
-	"priority":            "see priority: critical, normal or low",
-	"nice":                "see priority: critical, normal or low",
-	"output":              "the output of all attempts is kept as one: scrimp logs",
-	"error":               "the output of all attempts is kept as one: scrimp logs",
-	"open-mode":           "the output of all attempts is kept as one: scrimp logs",
-	"mail-type":           "see notify, which is a webhook",
-	"mail-user":           "see notify, which is a webhook",
-	"dependency":          "jobs do not wait for jobs",
-	"begin":               "jobs start when they are submitted and affordable",
-	"deadline":            "it has no time zone: give deadline, such as in 24h",
-	"time-min":            "the budget of time is one number",
-	"nodelist":            "machines are rented, not named",
-	"exclude":             "machines are rented, not named",
-	"exclusive":           "a rented machine is the job's own",
-	"oversubscribe":       "a rented machine is the job's own",
-	"reservation":         "reservations are not named in a job file",
-	"licenses":            "licences are not counted",
-	"container":           "the program runs on the machine as it is, in no container",
-	"ntasks-per-gpu":      "the script itself starts its tasks",
-	"gpu-bind":            "the program sees all accelerators",
-	"cpu-freq":            "machines are not tuned",
-	"distribution":        "the script itself starts its tasks",
-	"hint":                "machines are not tuned",
-	"no-requeue":          "a job always goes on after an interruption",
-	"export-file":         "name the variables under env",
-	"gres-flags":          "machines are chosen by what they have",
-	"switches":            "networks are not chosen",
-	"comment":             "see tags",
-	"kill-on-invalid-dep": "jobs do not wait for jobs",
-}
-
-var shortNames = map[byte]string{
-	'J': "job-name", 'N': "nodes", 'n': "ntasks", 'c': "cpus-per-task", 'p': "partition", 't': "time", 'o': "output",
-	'e': "error", 'A': "account", 'a': "array", 'd': "dependency", 'D': "chdir", 'q': "qos", 'C': "constraint",
-	'G': "gpus",
-	'w': "nodelist", 'x': "exclude",
-	'b': "begin", 'L': "licenses", 'm': "distribution", 's': "oversubscribe", 'i': "input",
-}
 
 // sbatch collects the directives that belong together.
 type sbatch struct {
@@ -111,13 +58,12 @@ func (d *draft) slurm(base, whole string) error {
 	d.onMachines(&s)
 	d.machine(&s)
 	d.shell(shell, base, strings.Trim(strings.Join(body, "\n"), "\n"))
-	have := slurmSet
+	have := variable.SlurmSet
 	if s.array != "" {
-		have = slices.Concat(slurmSet, slurmArray)
+		have = slices.Concat(variable.SlurmSet, variable.SlurmSetInArrays)
 	}
-	sets := maps.Clone(slurmSets)
-	sets["SLURM_CPUS_PER_TASK"] = strconv.Itoa(s.cpus)
-	d.provide(&yaml.Node{Line: 1}, "SLURM", sets, have...)
+	with := variable.Slurm.With("SLURM_CPUS_PER_TASK", strconv.Itoa(s.cpus))
+	d.provide(&yaml.Node{Line: 1}, with, have...)
 	if strings.Contains(d.command+d.script, "scontrol show hostname") {
 		d.before("scontrol() { echo \"$SCRIMP_NODE_ADDRESSES\" | tr , '\\n'; } # the machines' addresses")
 	}
@@ -162,7 +108,7 @@ func (d *draft) line(at *yaml.Node, line string, s *sbatch) string {
 	indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 	switch first := words[0]; first {
 	case "srun":
-		rest, options := withoutOptions(strings.TrimSpace(strings.TrimSpace(line)[len("srun"):]))
+		rest, options := slurm.Command(strings.TrimSpace(strings.TrimSpace(line)[len("srun"):]))
 		s.launched = true
 		d.launch(at, options, s)
 		return indent + rest
@@ -213,48 +159,18 @@ func (d *draft) onMachines(s *sbatch) {
 		d.onNodes(strconv.Itoa(s.nodes))
 		d.remarks["nodes"] = "The whole script runs on each machine, not only what srun starts."
 	default:
-		d.lose(s.nodesAt, "--nodes", onEach)
+		d.lose(s.nodesAt, "--nodes", reason.Nodes)
 	}
 }
 
-// withoutOptions splits the leading options from a command.
-func withoutOptions(s string) (rest, options string) {
-	took := s
-	for strings.HasPrefix(took, "-") {
-		word, after, _ := strings.Cut(took, " ")
-		took = strings.TrimLeft(after, " ")
-		if len(word) == 2 && took != "" && !strings.HasPrefix(took, "-") { // -n 4
-			_, after, _ = strings.Cut(took, " ")
-			took = strings.TrimLeft(after, " ")
-		}
-	}
-	return took, strings.TrimSpace(strings.TrimSuffix(s, took))
-}
-
-// options parses a line of options: --name=value, --name value, -n value, -n4.
+// options converts a line of options.
 func (d *draft) options(at *yaml.Node, text string, s *sbatch) {
-	if before, _, ok := strings.Cut(text, " #"); ok {
-		text = before
-	}
-	words := strings.Fields(text)
-	for len(words) > 0 {
-		word := words[0]
-		words = words[1:]
-		name, value, given := "", "", false
-		switch {
-		case strings.HasPrefix(word, "--"):
-			name, value, given = strings.Cut(word[2:], "=")
-		case len(word) >= 2 && word[0] == '-':
-			name, value, given = shortNames[word[1]], strings.TrimPrefix(word[2:], "="), len(word) > 2
-		}
-		if name == "" {
-			d.lose(at, word, "scrimp does not know this option")
+	for _, o := range slurm.Options(text) {
+		if o.Name == "" {
+			d.lose(at, o.Value, "scrimp does not know this option")
 			continue
 		}
-		if !given && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
-			value, words = words[0], words[1:]
-		}
-		d.option(at, name, strings.Trim(value, `"'`), s)
+		d.option(at, o.Name, o.Value, s)
 	}
 }
 
@@ -269,7 +185,7 @@ func (d *draft) option(at *yaml.Node, name, value string, s *sbatch) {
 		read(d, s, given{at, "--" + name, value})
 		return
 	}
-	d.lose(at, "--"+name, why(slurmLost[name]))
+	d.lose(at, "--"+name, reason.Slurm.Of(name))
 }
 
 // slurmOptions converts the options that scrimp has an equivalent of.
@@ -287,7 +203,7 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 	"mem-per-cpu":     func(d *draft, s *sbatch, o given) { s.perCPU = d.mebibytes(o.at, o.field, o.value) },
 	"container-image": func(d *draft, _ *sbatch, o given) { d.container(o) },
 	"tmp": func(d *draft, _ *sbatch, o given) {
-		d.lose(o.at, o.field, noDisk)
+		d.lose(o.at, o.field, reason.Disk)
 	},
 	"gres":          func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },
 	"gpus":          func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },
@@ -302,10 +218,10 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 		d.lose(o.at, o.field, "an array is a flag of the run: scrimp run job.yaml --array "+o.value)
 	},
 	"time": func(d *draft, _ *sbatch, o given) {
-		if span, ok := slurmTime(o.value); !ok {
+		if span, ok := slurm.TimeLimit(o.value); !ok {
 			d.lose(o.at, o.field, fmt.Sprintf("%q is not a time limit", o.value))
 		} else if span > 0 {
-			d.wallClock = short(span)
+			d.wallClock = slurm.Short(span)
 			d.remarks["budget"] = "Slurm's time limit; it counts from the first machine on, over all attempts."
 		}
 	},
@@ -321,7 +237,7 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 
 // hinted keeps the words of a partition or of features, which name an accelerator at many sites.
 func hinted(d *draft, s *sbatch, o given) {
-	if s.hint += " " + o.value; named(o.value) == "" {
+	if s.hint += " " + o.value; gpu.Named(o.value) == "" {
 		d.lose(o.at, o.field, "offers are chosen by what they have, by price and by deadline; zones and capacity narrow them")
 	}
 }

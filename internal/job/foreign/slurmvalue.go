@@ -6,7 +6,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
+
+	"scrimp/internal/job/foreign/gpu"
+	"scrimp/internal/job/foreign/node"
+	"scrimp/internal/job/foreign/slurm"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -71,7 +74,7 @@ func (d *draft) gpus(at *yaml.Node, field, value string, s *sbatch) {
 		kind = strings.TrimSuffix(kind, part)
 	}
 	kind = strings.ReplaceAll(strings.ToLower(kind), "rtx_", "rtx")
-	if s.gpuKind = named(kind); s.gpuKind == "" {
+	if s.gpuKind = gpu.Named(kind); s.gpuKind == "" {
 		s.gpuKind = strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(kind, "nvidia_"), "_", "-"))
 	}
 }
@@ -88,7 +91,7 @@ func (d *draft) machine(s *sbatch) {
 	gpus := s.accelerators(perNode)
 	cpus := max(int64(perNode)*int64(s.cpus), int64(s.cpusPerGPU)*gpus)
 	if cpus > 1 || s.cpus > 1 {
-		set(d.resources, "cpus", text(fmt.Sprintf("%d+", cpus)))
+		node.Set(d.resources, "cpus", node.Text(fmt.Sprintf("%d+", cpus)))
 	}
 	memory := s.memory
 	if memory == 0 && s.perCPU > 0 && s.perCPU < (1<<40)/cpus {
@@ -98,16 +101,16 @@ func (d *draft) machine(s *sbatch) {
 		memory = s.perGPU * gpus
 	}
 	if memory > 0 {
-		set(d.resources, "memory", text(mib(memory)+"+"))
+		node.Set(d.resources, "memory", node.Text(mib(memory)+"+"))
 	}
 	if gpus == 0 {
 		return
 	}
-	switch count, kind := strconv.FormatInt(gpus, 10), cmp.Or(s.gpuKind, named(s.hint)); kind {
+	switch count, kind := strconv.FormatInt(gpus, 10), cmp.Or(s.gpuKind, gpu.Named(s.hint)); kind {
 	case "":
 		d.anyGPU(count)
 	default:
-		set(d.resources, "accelerator", text(join(kind, count)))
+		node.Set(d.resources, "accelerator", node.Text(gpu.Counted(kind, count)))
 	}
 }
 
@@ -128,75 +131,10 @@ func (s *sbatch) accelerators(tasks int) int64 {
 	return int64(count)
 }
 
-// slurmTime parses minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes and
-// days-hours:minutes:seconds. 0 means no limit.
-func slurmTime(s string) (time.Duration, bool) {
-	if u := strings.ToUpper(s); u == "UNLIMITED" || u == "INFINITE" {
-		return 0, true
-	}
-	days, clock, hasDays := strings.Cut(s, "-")
-	if !hasDays {
-		days, clock = "0", s
-	}
-	var n []int64
-	for part := range strings.SplitSeq(days+":"+clock, ":") {
-		v, err := strconv.ParseInt(part, 10, 64)
-		if err != nil || v < 0 || v > 100_000 {
-			return 0, false
-		}
-		n = append(n, v)
-	}
-	span := func(d, h, m, s int64) (time.Duration, bool) {
-		return time.Duration(d)*24*time.Hour + time.Duration(h)*time.Hour + time.Duration(m)*time.Minute +
-			time.Duration(s)*time.Second, true
-	}
-	switch {
-	case hasDays && len(n) == 2:
-		return span(n[0], n[1], 0, 0)
-	case hasDays && len(n) == 3:
-		return span(n[0], n[1], n[2], 0)
-	case len(n) == 4:
-		return span(n[0], n[1], n[2], n[3])
-	case len(n) == 2:
-		return span(0, 0, n[1], 0)
-	case len(n) == 3:
-		return span(0, 0, n[1], n[2])
-	}
-	return 0, false
-}
-
-// short formats a duration without zero units.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-var signalNumbers = map[string]string{"1": "HUP", "2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
-
-// sbatchSignal parses [R][B]:USR1@90; the time is in seconds, 60 by default.
+// sbatchSignal sets the signal before the end of the time, and how long the program has from then on.
 func (d *draft) sbatchSignal(at *yaml.Node, field, value string) {
-	text := regexp.MustCompile(`^[RB]+:`).ReplaceAllString(value, "")
-	name, lead, ok := strings.Cut(text, "@")
+	name, seconds, ok := slurm.Signal(value)
 	if !ok {
-		lead = "60"
-	}
-	name = strings.TrimPrefix(strings.ToUpper(name), "SIG")
-	if known, ok := signalNumbers[name]; ok {
-		name = known
-	}
-	seconds, err := strconv.Atoi(lead)
-	switch name {
-	case "TERM", "INT", "HUP", "USR1", "USR2":
-	default:
-		err = fmt.Errorf("signal")
-	}
-	if err != nil || seconds < 1 || seconds > 65535 {
 		d.lose(at, field, fmt.Sprintf("%q is not a signal that a program can save on", value))
 		return
 	}

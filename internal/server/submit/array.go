@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/submit/group"
+	"scrimp/internal/server/submit/request"
 	"scrimp/internal/wire/api"
 )
 
@@ -32,7 +33,7 @@ func ofGroup(b api.Submission) string {
 
 // Group submits a job as an array or a study, or stages as a pipeline.
 func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
-	b, ok := sent(w, r)
+	b, ok := request.Submission(w, r)
 	if !ok || d.refuseWhenFull(w, r) {
 		return
 	}
@@ -63,7 +64,7 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 // openGroup names a group, stores its work folder, and opens it in the log.
 func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.GroupTerms) (id string,
 	no *reply.Refusal) {
-	id, done, err := d.name(r.Context(), j.Name)
+	id, done, err := d.Names.Reserve(r.Context(), j.Name)
 	if err != nil {
 		return id, unread(err)
 	}

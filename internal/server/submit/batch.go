@@ -244,7 +244,7 @@ func (b *batch) again(i int, seq uint64) *reply.Refusal {
 
 // one adds a new job.
 func (b *batch) one(i int, now time.Time) (no *reply.Refusal) {
-	id, done, err := b.d.name(b.r.Context(), b.jobs[i].Name)
+	id, done, err := b.d.Names.Reserve(b.r.Context(), b.jobs[i].Name)
 	if err != nil {
 		return unread(err)
 	}
@@ -311,7 +311,7 @@ func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Subm
 	jobs := make([]spec.Job, len(list))
 	for i := range list {
 		b := &list[i]
-		j, no := d.jobOf(b)
+		j, no := d.Reader.Job(b)
 		switch {
 		case no != nil:
 		case ofGroup(*b) != "":

@@ -4,7 +4,6 @@ package submit
 
 import (
 	"context"
-	"sync"
 
 	"scrimp/internal/control"
 	"scrimp/internal/server/auth"
@@ -14,8 +13,9 @@ import (
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/secret"
+	"scrimp/internal/server/submit/naming"
+	"scrimp/internal/server/submit/request"
 	"scrimp/internal/server/turn"
-	"scrimp/internal/server/webhook"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/store"
 )
@@ -36,7 +36,8 @@ type Desk struct {
 	Room    disk.Room
 	Turns   *turn.Turns
 	Vault   secret.Vault
-	Hooks   webhook.Sender
+	Reader  request.Reader
+	Names   *naming.Names
 	Uploads *workdir.Uploads
 	Kept    *kept.Kept
 	Jobs    *jobs.Desk
@@ -45,8 +46,4 @@ type Desk struct {
 	Quota   func(ctx context.Context, team, job string) error
 	Settled func(ctx context.Context) *reply.Refusal // why the core lacks the limits in force; nil: it has them
 	Forget  func(job string)                         // deletes the secrets of a job
-
-	naming  sync.Mutex      // guards the fields below
-	named   map[string]bool // names of submissions in progress
-	numbers map[string]int  // by job name: the lowest number that may be free
 }

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/submit/request"
 	"scrimp/internal/server/terms"
 	"scrimp/internal/wire/api"
 )
@@ -94,7 +95,7 @@ func (d *Desk) checkEngines(j spec.Job) *reply.Refusal {
 		}
 	})
 	if list := terms.Unknown(j, engines, sold); len(list) > 0 {
-		return Invalid(list)
+		return request.Invalid(list)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 		if len(one.Spec) == 0 {
 			one.Spec = json.RawMessage("{}")
 		}
-		j, no := d.jobOf(&one)
+		j, no := d.Reader.Job(&one)
 		if no == nil {
 			no = group.FitsStage(j)
 		}

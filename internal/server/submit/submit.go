@@ -2,7 +2,6 @@ package submit
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -22,6 +21,7 @@ import (
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/secret"
+	"scrimp/internal/server/submit/request"
 	"scrimp/internal/server/terms"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/wire/api"
@@ -36,7 +36,7 @@ func (d *Desk) terms(j spec.Job, now time.Time) core.Terms {
 
 // One submits a job.
 func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
-	b, ok := sent(w, r)
+	b, ok := request.Submission(w, r)
 	if !ok || d.refuseWhenFull(w, r) {
 		return
 	}
@@ -57,7 +57,7 @@ func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 // take validates a submission and passes it to in, unless its key was used before. Otherwise it answers the request.
 func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
 	in func(*http.Request, api.Submission, spec.Job) (string, *reply.Refusal)) (id string, ok bool) {
-	j, no := d.jobOf(&b)
+	j, no := d.Reader.Job(&b)
 	if no == nil {
 		no = checkShell(r, b, j)
 	}
@@ -114,7 +114,7 @@ func keyOf(w http.ResponseWriter, r *http.Request, sent string) (key string, ok 
 
 // takeIn names the job, stores its work folder, and submits it to the core.
 func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string, no *reply.Refusal) {
-	id, done, err := d.name(r.Context(), j.Name)
+	id, done, err := d.Names.Reserve(r.Context(), j.Name)
 	if err != nil {
 		return id, unread(err)
 	}
@@ -230,71 +230,6 @@ func fingerprint(b api.Submission) string {
 	}
 	sum := sha256.Sum256(text)
 	return fingerprintPrefix + hex.EncodeToString(sum[:8])
-}
-
-// name reserves an unused name for a job until done: the job's own, with a number from the second job on.
-func (d *Desk) name(ctx context.Context, wanted string) (id string, done func(), err error) {
-	d.naming.Lock()
-	defer d.naming.Unlock()
-	first := max(1, d.numbers[wanted]) // lower numbers stay in use, and there can be very many
-	for n, some := first, 1; id == ""; n, some = n+some, namesAtOnce {
-		taken, err := d.taken(ctx, wanted, n, some)
-		if err != nil {
-			return "", nil, err
-		}
-		for k, is := range taken {
-			switch {
-			case is && n+k == first:
-				first++
-			case !is && !d.named[numbered(wanted, n+k)] && id == "":
-				id = numbered(wanted, n+k)
-			}
-		}
-	}
-	if d.numbers == nil {
-		d.numbers, d.named = map[string]int{}, map[string]bool{}
-	}
-	if first > 1 {
-		d.numbers[wanted] = first
-	}
-	d.named[id] = true
-	return id, func() {
-		d.naming.Lock()
-		defer d.naming.Unlock()
-		delete(d.named, id)
-	}, nil
-}
-
-// namesAtOnce is the number of candidates checked at once if the job's own name is in use.
-const namesAtOnce = 16
-
-// numbered returns the n-th name for a job: its own, with a number from the second on.
-func numbered(wanted string, n int) string {
-	if n == 1 {
-		return wanted
-	}
-	return fmt.Sprintf("%s-%d", wanted, n)
-}
-
-// taken reports which of some names, from the n-th on, belong to a job, archived or not.
-func (d *Desk) taken(ctx context.Context, wanted string, n, some int) (taken []bool, err error) {
-	taken = make([]bool, some)
-	var free []string
-	d.Control.ReadUncommitted(func(m *core.Machine) { // includes names that are being written
-		for k := range taken {
-			if _, taken[k] = m.Job(numbered(wanted, n+k)); taken[k] {
-				continue
-			}
-			if taken[k] = m.State().Group(numbered(wanted, n+k)) != nil; !taken[k] {
-				free = append(free, numbered(wanted, n+k))
-			}
-		}
-	})
-	archived, err := d.Control.Taken(ctx, free...)
-	for k := range taken {
-		taken[k] = taken[k] || archived[numbered(wanted, n+k)]
-	}
-	return taken, err
 }
 
 // storeWork stores the work folder, and the secrets apart from the log.

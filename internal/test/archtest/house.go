@@ -45,6 +45,8 @@ var seeded = []string{"market", "sim", "sim/tick", "sim/tick/multizone", "work/i
 // docs/design/dependencies.md is enough.
 var thirds = map[string][]string{
 	"decide/state":               {"github.com/go-json-experiment/json"},
+	"job/foreign/gpu":            {"go.yaml.in/yaml/v3"},
+	"job/foreign/node":           {"go.yaml.in/yaml/v3"},
 	"job/launcher":               {"go.yaml.in/yaml/v3"},
 	"job/spec":                   {"go.yaml.in/yaml/v3"},
 	"work/pipelinefile":          {"go.yaml.in/yaml/v3"},

@@ -1,4 +1,5 @@
-package submit
+// Package request reads the job files that requests send.
+package request
 
 import (
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"time"
 
 	"scrimp/client"
 	"scrimp/internal/decide/measured"
@@ -26,9 +28,15 @@ const howToSend = "send the job file as an object in spec, or alone as YAML with
 // yamlTypes lists the media types of YAML.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/vnd.yaml"}
 
-// sent parses a submission: a JSON object, or the bare job file as YAML with the key in a header. Both may set
+// A Reader reads job files. It refuses what the server cannot accept from anyone, such as an invalid field.
+type Reader struct {
+	Hooks webhook.Sender
+	Now   func() time.Time // reads deadlines such as in 24h
+}
+
+// Submission parses a submission: a JSON object, or the bare job file as YAML with the key in a header. Both may set
 // further fields in the query.
-func sent(w http.ResponseWriter, r *http.Request) (b api.Submission, ok bool) {
+func Submission(w http.ResponseWriter, r *http.Request) (b api.Submission, ok bool) {
 	if b, ok = bodyOf(w, r, func(b *api.Submission) *client.Raw { return &b.Spec }); !ok {
 		return b, false
 	}
@@ -53,13 +61,13 @@ func bodyOf[T any](w http.ResponseWriter, r *http.Request, file func(*T) *client
 	return b, true
 }
 
-// Draft returns the job of a request for a plan, or answers what is wrong with it.
-func (d *Desk) Draft(w http.ResponseWriter, r *http.Request) (j spec.Job, ok bool) {
+// Plan returns the job of a request for a plan, or answers what is wrong with it.
+func (rd Reader) Plan(w http.ResponseWriter, r *http.Request) (j spec.Job, ok bool) {
 	b, ok := bodyOf(w, r, func(b *client.PlanRequest) *client.Raw { return &b.Spec })
 	if !ok {
 		return j, false
 	}
-	j, no := d.jobOf(&api.Submission{Spec: b.Spec})
+	j, no := rd.Job(&api.Submission{Spec: b.Spec})
 	if no != nil {
 		no.Answer(w)
 	}
@@ -85,14 +93,14 @@ func parseQuery(q url.Values, b *api.Submission) (wrong string) {
 	return wrong
 }
 
-// jobOf parses the job file of a submission, or returns which field is wrong. It replaces the job file in the
+// Job parses the job file of a submission, or returns which field is wrong. It replaces the job file in the
 // submission with its canonical form for the log.
-func (d *Desk) jobOf(b *api.Submission) (spec.Job, *reply.Refusal) {
+func (rd Reader) Job(b *api.Submission) (spec.Job, *reply.Refusal) {
 	if len(b.Spec) == 0 || string(b.Spec) == "null" {
 		return spec.Job{}, &reply.Refusal{Status: http.StatusBadRequest, Field: "spec", Title: "the submission has no job",
 			Fix: howToSend}
 	}
-	j, err := d.read(b)
+	j, err := rd.read(b)
 	if err != nil {
 		return j, Invalid(err)
 	}
@@ -100,7 +108,7 @@ func (d *Desk) jobOf(b *api.Submission) (spec.Job, *reply.Refusal) {
 		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model", Title: "no such model can be",
 			Fix: "correct it, or leave it out", Err: err}
 	}
-	if d.Hooks.Refuses(j.Notify) {
+	if rd.Hooks.Refuses(j.Notify) {
 		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "notify",
 			Title: "the webhook leads inside the server's network", Fix: webhook.InsideFix}
 	}
@@ -113,8 +121,8 @@ func (d *Desk) jobOf(b *api.Submission) (spec.Job, *reply.Refusal) {
 
 // read parses the job file as users write it: an object, or a string with YAML text. It refuses a deadline without a
 // zone: the server does not know the user's.
-func (d *Desk) read(b *api.Submission) (j spec.Job, err error) {
-	now := d.Control.Now().UTC()
+func (rd Reader) read(b *api.Submission) (j spec.Job, err error) {
+	now := rd.Now().UTC()
 	name := ""
 	if b.Folder != "" {
 		name = path.Base(b.Folder)
