@@ -13,18 +13,18 @@ func TestRun_RefusesUnsupportedFields(t *testing.T) {
 	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	const rest = "command: 'true'\nwork: {time: 1h, tokens: 2B}\nbudget: $9\ncheckpoint: {dir: ck}\ndata: [{path: s3://b/c, region: us-east-1}]\n"
-	night := write(t, work, "night.yaml", "window: 22:00-06:00\n"+rest)
+	disk := write(t, work, "disk.yaml", "resources: {disk: 1TB}\n"+rest)
 	sky := write(t, work, "sky.yaml", "compat: skypilot\n"+rest)
 	for _, c := range []struct {
 		line []string
 		want string // empty if it is not refused
 	}{
-		{[]string{"run", "-y", night}, "night.yaml:1: `window` is not honoured until scrimp has off-peak windows: leave it out"},
-		{[]string{"plan", night}, "night.yaml:1: `window`"},
-		{[]string{"profile", night}, "night.yaml:1: `window`"},
-		{[]string{"simulate", "--market", "calm", night}, "night.yaml:1: `window`"},
-		{[]string{"plan", "--catalog", night}, "night.yaml:1: `window`"},
-		{[]string{"check", night}, ""},
+		{[]string{"run", "-y", disk}, "disk.yaml:1: `resources.disk` is not honoured until scrimp has disks that are rented by size: leave it out"},
+		{[]string{"plan", disk}, "disk.yaml:1: `resources.disk`"},
+		{[]string{"profile", disk}, "disk.yaml:1: `resources.disk`"},
+		{[]string{"simulate", "--market", "calm", disk}, "disk.yaml:1: `resources.disk`"},
+		{[]string{"plan", "--catalog", disk}, "disk.yaml:1: `resources.disk`"},
+		{[]string{"check", disk}, ""},
 		{[]string{"run", "-y", sky}, "sky.yaml:1: `compat`"},
 		{[]string{"plan", sky}, "sky.yaml:1: `compat`"},
 		{[]string{"plan", "--catalog", sky}, ""},
