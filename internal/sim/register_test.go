@@ -15,8 +15,10 @@ func (t *twin) keyed(e core.Event, out core.Outcome) {
 		case state.InstanceRegistered:
 			t.owns(e, f.Instance)
 		case state.TaskClaimed:
-			if a, ok := w.m.Attempt(f.Attempt); ok && t.keys[a.Instance()] != "key of "+a.Instance() {
-				w.breaks("key: the task of %s is taken on %s, which %q owns", f.Attempt, a.Instance(), t.keys[a.Instance()])
+			a, _ := w.m.Attempt(f.Attempt)
+			b, _ := e.Body.(core.AgentClaimed)
+			if k := a.Rank(b.Node); t.keys[k.Instance()] != "key of "+k.Instance() {
+				w.breaks("key: the task of %s is taken on %s, which %q owns", f.Attempt, k.Instance(), t.keys[k.Instance()])
 			}
 		}
 	}
