@@ -111,15 +111,12 @@ func (w *World) evicts(attempt string, node int) {
 		a.deaf = true
 		return
 	default:
-		a.dead = true
+		a.dead, a.gone = true, cmp.Or(a.gone, w.now.Add(w.skew))
 	}
 	if !w.step(core.TaskGone{Attempt: attempt, Node: node}) || !w.up {
 		return
 	}
 	w.saw("a seat is left")
-	if a != nil {
-		a.gone = w.now.Add(w.skew)
-	}
 }
 
 // joins starts a task beside others.
