@@ -142,7 +142,7 @@ func table(all []listed, p show.Place, now time.Time) string {
 		if l.EndsAt != nil {
 			ends = p.Until(*l.EndsAt)
 		}
-		row := []string{l.ID, l.Session, l.State, money.Format(l.Spent, l.Currency, 4), budget, rate, idle, ends}
+		row := []string{l.ID, l.Session, l.State, money.Short(l.Spent, l.Currency), budget, rate, idle, ends}
 		if several {
 			row = slices.Insert(row, 1, show.Clean(show.OrDash(l.User)))
 		}

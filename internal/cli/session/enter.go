@@ -159,7 +159,7 @@ func (v *visit) over(ctx context.Context, j api.Job) error {
 		return command.JobFailed
 	}
 	v.Notef("%s", draw.Wrap("", fmt.Sprintf("%s is over: %s. It cost %s (scrimp receipt %s). scrimp %s --resume %s%s "+
-		"goes on with its files.", j.ID, why(j), money.Format(j.Spent, j.Currency, 4), j.ID, v.kind, j.ID, more(j)),
+		"goes on with its files.", j.ID, why(j), money.Short(j.Spent, j.Currency), j.ID, v.kind, j.ID, more(j)),
 		v.Line().Columns()))
 	return nil
 }

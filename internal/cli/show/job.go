@@ -139,7 +139,11 @@ func jobTimes(b *strings.Builder, j api.Job, p Place) {
 		p.Fact(b, "finished", "%s, after %s", at, took(j))
 	}
 	if j.Closed {
-		p.Fact(b, "more", "scrimp receipt %s says what the money went to, scrimp get %s copies what it kept", j.ID, j.ID)
+		get := "scrimp get "
+		if j.Session != "" { // it keeps its files as checkpoints
+			get += "--checkpoint "
+		}
+		p.Fact(b, "more", "scrimp receipt %s says what the money went to, %s%s copies what it kept", j.ID, get, j.ID)
 	}
 }
 

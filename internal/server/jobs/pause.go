@@ -206,7 +206,7 @@ func checkBudgetRaised(j *core.Job, c api.Changes) *reply.Refusal {
 	}
 	no := &reply.Refusal{Status: http.StatusConflict, Field: "budget", Title: "its budget has stopped it",
 		Fix: "give it a larger one with --budget, or --budget none",
-		Err: fmt.Errorf("it has %s", money.Format(j.Terms().Budget, j.Terms().Currency, 4))}
+		Err: fmt.Errorf("it has %s", money.Short(j.Terms().Budget, j.Terms().Currency))}
 	if c.Budget == nil {
 		return no
 	}
