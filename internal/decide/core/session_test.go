@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func TestSession_IsUsedUntilItsEndOrLastSave(t *testing.T) {
 		w.step(5*time.Minute, AttemptEnded{Attempt: "a.1", Message: 2, Reason: "drained", Saved: saved})
 		uses := w.State().Job("a").Attempts()[0].Uses()
 		useful, lost := uses[ledger.Useful], uses[ledger.Lost]
-		if saved != lost.IsZero() || !saved && lost.Float() != 5*useful.Float() || saved && useful.Float() != 0.1 {
+		if saved != lost.IsZero() || math.Abs(useful.Float()-map[bool]float64{true: 6, false: 1}[saved]/60) > 1e-9 {
 			t.Errorf("saved %v: useful %v, lost %v", saved, useful, lost)
 		}
 	}
