@@ -146,7 +146,7 @@ func TestShell_KeepsFilesOverEveryEnd(t *testing.T) {
 	two.types("\x1d")
 	two.ends(0, "Detached")
 
-	h.until("the files are saved", func() bool { return strings.Contains(h.do("checkpoints", "s"), "newest") })
+	h.until("the files are saved", func() bool { return strings.Contains(h.do("checkpoints", "s"), " 12B ") }) // new and .dot
 	attempt := h.job("s").Attempts
 	h.kills(h.job("s").Machine)
 	h.until("another attempt runs", func() bool {
@@ -385,6 +385,11 @@ func TestShell_UnusedSessionKeepsStartFolder(t *testing.T) {
 	}
 	if out := h.do("status", "s"); !strings.Contains(strings.Join(strings.Fields(out), " "), "scrimp get --checkpoint s copies its files") {
 		t.Errorf("its status: %s", out)
+	}
+	for _, wrong := range []string{"0s", "much", "-1s", "200000h"} {
+		if out, err := h.try("shell", "-d", "--resume", "s", "--idle="+wrong); err == nil || !strings.Contains(out, "idle") {
+			t.Errorf("--resume --idle %s: %v %s", wrong, err, out)
+		}
 	}
 	h.do("shell", "-d", "--resume", "s", "--idle", "5m")
 	list := h.sessions()
