@@ -125,9 +125,9 @@ var ErrFolder = errors.New("look at checkpoint folder")
 // ErrSkipped reports that another machine of the gang has no share of this step, so the step has no checkpoint.
 var ErrSkipped = errors.New("another machine of the gang has no share of this step")
 
-// Begin records the content of the folder before the program starts. The store already has it if restored holds; step is
-// then the step of that checkpoint. A folder that is saved whole is a checkpoint from the start: unless the store has it,
-// the next poll captures it, even if the program never changes it.
+// Begin records the content of the folder before the program starts. restored reports that the store has it, as the
+// checkpoint of that step. A folder that is saved whole is a checkpoint from the start: unless the store has it, the
+// next poll captures it, even if the program never changes it.
 func (s *Saver) Begin(restored bool, step int64) error {
 	v, err := scan(s.dir, s.whole)
 	if err != nil {

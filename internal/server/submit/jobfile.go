@@ -34,7 +34,8 @@ func (d *Desk) checkOffers(b api.Submission, j spec.Job) (no *reply.Refusal) {
 		return no
 	}
 	fewest := j.FewestNodes()
-	if b.AcceptWait || j.Resources.Accelerator == "" && j.Image == "" && fewest == 1 && !j.Model.Named() && j.Session == "" {
+	if b.AcceptWait || j.Resources.Accelerator == "" && j.Image == "" && fewest == 1 && !j.Model.Named() &&
+		j.Session == "" {
 		return nil
 	}
 	defer func() {
