@@ -336,19 +336,17 @@ func TestShell_RefusesWrongFlags(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	for args, want := range map[string]string{
-		"shell":                                      "needs one, or --detach",
-		"shell --json":                               "a terminal has no --json",
-		"shell -d --budget much":                     "--budget",
-		"shell -d --idle 0s":                         "--idle",
-		"shell -d --gpu T4:0":                        "--gpu",
-		"shell -d --name No":                         "--name",
-		"shell -y -d --cpus 400 --workdir none":      "as many processors",
-		"shell -y -d --memory 900TiB --workdir none": "as much memory",
-		"shell -d --workdir /":                       "all of /",
-		"shell -d --workdir nowhere":                 "is no folder",
-		"shell -d a --resume b":                      "names the session already",
-		"notebook -d --on x/y/z":                     "any_of[0].engine",
-		"notebook -y --port 70000 --on no":           "is not a port",
+		"shell":                            "needs one, or --detach",
+		"shell --json":                     "a terminal has no --json",
+		"shell -d --budget much":           "--budget",
+		"shell -d --idle 0s":               "--idle",
+		"shell -d --gpu T4:0":              "--gpu",
+		"shell -d --name No":               "--name",
+		"shell -d --workdir /":             "all of /",
+		"shell -d --workdir nowhere":       "is no folder",
+		"shell -d a --resume b":            "names the session already",
+		"notebook -d --on x/y/z":           "any_of[0].engine",
+		"notebook -y --port 70000 --on no": "is not a port",
 	} {
 		if out, err := h.try(strings.Fields(args)...); err == nil || !strings.Contains(out, want) ||
 			strings.Contains(out, "--force") { // shell has no such flag
@@ -357,7 +355,9 @@ func TestShell_RefusesWrongFlags(t *testing.T) {
 	}
 	h.write("job.yaml", endless)
 	h.do("run", "-y", "-d", "job.yaml")
-	for args, want := range map[string]string{"shell -d endless": "scrimp exec -it endless", "notebook -d endless": "is no notebook",
+	h.until("the server knows the offers", func() bool { return h.job("endless").State == "running" })
+	for args, want := range map[string]string{"shell -y -d --cpus 400 --workdir none": "as many processors",
+		"shell -y -d --memory 900TiB --workdir none": "as much memory", "shell -d endless": "scrimp exec -it endless", "notebook -d endless": "is no notebook",
 		"shell -d --gpu T4 endless": "--gpu is for a new session", "shell -d nobody": "is not known"} {
 		if out, err := h.try(strings.Fields(args)...); err == nil || !strings.Contains(out, want) {
 			t.Errorf("scrimp %s: %v %s", args, err, out)
