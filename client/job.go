@@ -92,6 +92,7 @@ type Changes struct {
 // Resume is a request to continue a job that is paused, or that has ended without success.
 type Resume struct {
 	Changes
+	Idle    *string           `json:"idle,omitempty"`    // of a session: its span without use, such as 20m
 	Env     []string          `json:"env,omitempty"`     // NAME=VALUE to set in its environment
 	Secrets map[string]string `json:"secrets,omitempty"` // for a job that had ended, since the server forgets them then
 	Shell   map[string]string `json:"shell,omitempty"`   // as in Submission, for a job that had ended

@@ -127,8 +127,12 @@ func TestShell_KeepsFilesOverEveryEnd(t *testing.T) {
 	j := list[0]
 	left := (j.Budget.Float() - j.Spent.Float()) / j.Rate.Float() // hours
 	by := time.Now().Add(time.Duration(left * float64(time.Hour)))
-	if j.IdleSince != nil && j.IdleSince.Add(10*time.Minute).Before(by) {
-		by = j.IdleSince.Add(10 * time.Minute)
+	since := time.Now() // in use
+	if j.IdleSince != nil {
+		since = *j.IdleSince
+	}
+	if idle := since.Add(10 * time.Minute); idle.Before(by) {
+		by = idle
 	}
 	if j.EndsAt == nil || j.EndsAt.Sub(by).Abs() > time.Minute || *j.IdleLimit != 600 {
 		t.Errorf("it ends at %v, want about %v", j.EndsAt, by)
@@ -142,7 +146,7 @@ func TestShell_KeepsFilesOverEveryEnd(t *testing.T) {
 	two.types("\x1d")
 	two.ends(0, "Detached")
 
-	h.until("the files are saved", func() bool { return strings.Contains(h.do("checkpoints", "s"), "newest") })
+	h.until("the files are saved", func() bool { return strings.Contains(h.do("checkpoints", "s"), " 12B ") }) // new and .dot
 	attempt := h.job("s").Attempts
 	h.kills(h.job("s").Machine)
 	h.until("another attempt runs", func() bool {
@@ -344,17 +348,57 @@ func TestShell_RefusesWrongFlags(t *testing.T) {
 		"notebook -d --on x/y/z":           "any_of[0].engine",
 		"notebook -y --port 70000 --on no": "is not a port",
 	} {
-		if out, err := h.try(strings.Fields(args)...); err == nil || !strings.Contains(out, want) {
+		if out, err := h.try(strings.Fields(args)...); err == nil || !strings.Contains(out, want) ||
+			strings.Contains(out, "--force") { // shell has no such flag
 			t.Errorf("scrimp %s: %v %s", args, err, out)
 		}
 	}
 	h.write("job.yaml", endless)
 	h.do("run", "-y", "-d", "job.yaml")
-	for args, want := range map[string]string{"shell -d endless": "scrimp exec -it endless", "notebook -d endless": "is no notebook",
+	h.until("the server knows the offers", func() bool { return h.job("endless").State == "running" })
+	for args, want := range map[string]string{"shell -y -d --cpus 400 --workdir none": "as many processors",
+		"shell -y -d --memory 900TiB --workdir none": "as much memory", "shell -d endless": "scrimp exec -it endless", "notebook -d endless": "is no notebook",
 		"shell -d --gpu T4 endless": "--gpu is for a new session", "shell -d nobody": "is not known"} {
 		if out, err := h.try(strings.Fields(args)...); err == nil || !strings.Contains(out, want) {
 			t.Errorf("scrimp %s: %v %s", args, err, out)
 		}
 	}
 	h.do("cancel", "endless")
+}
+
+// A session that nobody uses and that changes no file ends with its start folder as its checkpoint, and none of its time
+// is lost. --resume may give it another idle limit. One that its budget cannot start says why.
+func TestShell_UnusedSessionKeepsStartFolder(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("p/f", "start\n")
+	if out := h.do("shell", "-y", "-d", "--name", "s", "--workdir", "p", "--idle", "1s"); strings.Contains(out, "s is running") {
+		t.Errorf("it runs before it has a machine: %s", out)
+	}
+	h.until("it is over", func() bool { return h.job("s").Closed })
+	h.do("get", "--checkpoint", "s")
+	if b, err := os.ReadFile(filepath.Join(h.dir, "s-checkpoint", "f")); string(b) != "start\n" {
+		t.Errorf("its start folder: %q, %v", b, err)
+	}
+	if out := h.do("receipt", "s"); !strings.Contains(out, "no paid work was lost, 1 checkpoint") {
+		t.Errorf("its receipt: %s", out)
+	}
+	if out := h.do("status", "s"); !strings.Contains(strings.Join(strings.Fields(out), " "), "scrimp get --checkpoint s copies its files") {
+		t.Errorf("its status: %s", out)
+	}
+	for _, wrong := range []string{"0s", "much", "-1s", "200000h"} {
+		if out, err := h.try("shell", "-d", "--resume", "s", "--idle="+wrong); err == nil || !strings.Contains(out, "idle") {
+			t.Errorf("--resume --idle %s: %v %s", wrong, err, out)
+		}
+	}
+	h.do("shell", "-d", "--resume", "s", "--idle", "5m")
+	list := h.sessions()
+	if len(list) != 1 || list[0].IdleLimit == nil || *list[0].IdleLimit != 300 {
+		t.Errorf("after --resume --idle 5m: %+v", list)
+	}
+	h.do("cancel", "s")
+	if out, err := h.try("shell", "-y", "-d", "--name", "tiny", "--workdir", "none", "--budget", "$0.0000001"); err == nil ||
+		!strings.Contains(strings.Join(strings.Fields(out), " "), "tiny is stopped: budget spent: a machine that starts") {
+		t.Errorf("a budget that starts nothing: %v %s", err, out)
+	}
 }

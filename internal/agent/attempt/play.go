@@ -243,7 +243,7 @@ func (g *Attempt) restore(ctx context.Context, r *ready) error {
 		Copied:  func(err error) { g.unsaved(troubleCapture, err) },
 		Fenced:  func(err error) { g.requestStop(g.fencedStop(err)) },
 	})
-	if err := g.saver.Begin(); err != nil {
+	if err := g.saver.Begin(restored.Manifest != "", restored.Step); err != nil {
 		return err
 	}
 	g.mu.Lock()

@@ -237,7 +237,7 @@ func (s *Seat) Budget(o api.Orders) {
 		if known && lasts <= before && (s.warnedAt == 0 || before < s.warnedAt) {
 			s.warnedAt = before
 			warning = fmt.Sprintf("the budget of %s is spent in about %v: then scrimp saves the files and ends the session, "+
-				"unless scrimp update %s --budget gives it more", money.Format(left.Add(spent), money.Currency(o.Currency), 2),
+				"unless scrimp update %s --budget gives it more", money.Short(left.Add(spent), money.Currency(o.Currency)),
 				max(0, lasts).Round(time.Second), s.job)
 			break
 		}

@@ -127,6 +127,18 @@ func TestSeat_WarnsOfBudget(t *testing.T) {
 	}
 }
 
+// A budget of less than a cent is shown with its own digits.
+func TestSeat_WarnsOfSmallBudget(t *testing.T) {
+	t.Parallel()
+	s, now := seat(t, 0)
+	s.Budget(api.Orders{Spent: "0", BudgetLeft: "0.0015", Currency: "USD"})
+	*now = now.Add(time.Minute)
+	s.Budget(api.Orders{Spent: "0.0005", BudgetLeft: "0.001", Currency: "USD"})
+	if text := shown(t, s); !strings.Contains(text, "the budget of $0.0015 is spent in about 1m40s") {
+		t.Errorf("it says %q", text)
+	}
+}
+
 func cents(n int) string {
 	return string([]byte{byte('0' + n/1000), byte('0' + n/100%10), '.', byte('0' + n/10%10), byte('0' + n%10)})
 }

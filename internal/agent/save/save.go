@@ -125,8 +125,10 @@ var ErrFolder = errors.New("look at checkpoint folder")
 // ErrSkipped reports that another machine of the gang has no share of this step, so the step has no checkpoint.
 var ErrSkipped = errors.New("another machine of the gang has no share of this step")
 
-// Begin records the content of the folder before the program starts, which the store already has.
-func (s *Saver) Begin() error {
+// Begin records the content of the folder before the program starts. restored reports that the store has it, as the
+// checkpoint of that step. A folder that is saved whole is a checkpoint from the start: unless the store has it, the
+// next poll captures it, even if the program never changes it.
+func (s *Saver) Begin(restored bool, step int64) error {
 	v, err := scan(s.dir, s.whole)
 	if err != nil {
 		return err
@@ -134,7 +136,12 @@ func (s *Saver) Begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watch.poll(s.now(), v)
-	s.watch.took(time.Time{}, v.files)
+	if s.whole && restored {
+		s.newest = newest{any: true, meta: Meta{Step: step}, files: v.files}
+	}
+	if restored || !s.whole {
+		s.watch.took(time.Time{}, v.files)
+	}
 	return nil
 }
 
@@ -372,7 +379,7 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 		return false, nil
 	}
 	s.mu.Lock()
-	if began := s.watch.began; e.failed() && !began.IsZero() { // later work may be missing in this save
+	if began := s.watch.began; e.failed() && !s.whole && !began.IsZero() { // later work may be missing in this save
 		m.Captured = began
 	}
 	s.mu.Unlock()
@@ -380,7 +387,7 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 		m = e.Said.Meta
 	}
 	return true, s.take(ctx, m,
-		source{announced: e.Said != nil, final: true, late: e.failed() && e.Ended.Sub(e.last) > e.quiet})
+		source{announced: e.Said != nil, final: true, late: e.failed() && !s.whole && e.Ended.Sub(e.last) > e.quiet})
 }
 
 // Expected returns the expected duration of an upload, from the last one; before the first, one second.

@@ -204,3 +204,58 @@ func (v slowVault) Publish(ctx context.Context, _ Capture, _ Meta) (Published, e
 	}
 	return Published{}, nil
 }
+
+// A folder that is saved whole is a checkpoint although its program never changes it, with or without files, and one
+// that the store has restored needs no second copy.
+func TestSaver_WholeFolderIsCheckpointFromStart(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		whole, resumed bool
+		files          int
+		kept           bool
+		copies         int
+	}{
+		{"new with a file", true, false, 1, true, 1},
+		{"new and empty", true, false, 0, true, 1},
+		{"resumed", true, true, 1, true, 0},
+		{"resumed and empty", true, true, 0, true, 0},
+		{"not saved whole", false, false, 1, false, 0},
+		{"not saved whole, resumed", false, true, 1, false, 0},
+	} {
+		for _, polls := range []bool{true, false} { // a session may end before its first look at the folder
+			t.Run(fmt.Sprintf("%s, polls %v", c.name, polls), func(t *testing.T) {
+				dir := t.TempDir()
+				for n := range c.files {
+					if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(n)), []byte("x"), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				synctest.Test(t, func(t *testing.T) {
+					copies := 0
+					s := New(slowVault{time.Second}, Config{Dir: confined.Folder{Path: dir}, Quiet: time.Second, Whole: c.whole,
+						Now: time.Now, Log: slog.New(slog.DiscardHandler), Saved: func(api.Saved) { copies++ }})
+					if err := s.Begin(c.resumed, 0); err != nil {
+						t.Fatal(err)
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					done := make(chan struct{})
+					go func() { defer close(done); s.Upload(ctx) }()
+					if polls {
+						if _, err := s.Poll(ctx, 0, nil); err != nil {
+							t.Error(err)
+						}
+					}
+					_, err := s.Final(ctx, Ending{Asked: time.Now(), Ended: time.Now()}, Meta{Captured: time.Now()})
+					if err := errors.Join(err, s.Flush(ctx)); err != nil {
+						t.Error(err)
+					}
+					if kept := s.Holds() && s.HasWork(0); kept != c.kept || copies != c.copies {
+						t.Errorf("kept %v after %d copies, want %v after %d", kept, copies, c.kept, c.copies)
+					}
+					cancel()
+					<-done
+				})
+			})
+		}
+	}
+}

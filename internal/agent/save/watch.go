@@ -15,7 +15,7 @@ import (
 type view struct {
 	files uint64    // hash of the names, sizes and times of the checkpoint's files
 	aside uint64    // the same for files that are written aside: *.tmp and hidden files
-	any   bool      // the folder has files
+	any   bool      // the folder has something to save: files, or it is saved whole
 	last  time.Time // newest modification time of a checkpoint file
 }
 
@@ -35,7 +35,7 @@ func scan(dir confined.Folder, whole bool) (view, error) {
 		return view{}, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	files, asides := fnv.New64a(), fnv.New64a()
-	var v view
+	v := view{any: whole}
 	err = tree.Walk(".", func(rel string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -175,5 +175,8 @@ func mark(folder string, ours bool) error {
 	if !ours {
 		return nil
 	}
+	if err := os.MkdirAll(folder, 0o755); err != nil { // a checkpoint without files leaves none
+		return err
+	}
 	return os.WriteFile(filepath.Join(folder, pack.FetchedName), []byte(pack.Fetched), 0o644)
 }

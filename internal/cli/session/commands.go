@@ -33,7 +33,8 @@ func (a *app) shellCmd() *cobra.Command {
 			"enters the session that is named. Ctrl-] leaves it running, and several terminals may be in it at once; " +
 			"exit saves its files and ends it. --resume goes on with a session that has ended, with the same " +
 			"files." + about + "\n\nExit status: 0 ended or left running, 1 error, 3 the session failed.",
-		Example: "  scrimp shell --gpu T4 --budget '$2' --idle 20m\n  scrimp shell shell-2\n  scrimp shell --resume shell-2",
+		Example: "  scrimp shell --budget '$2' --idle 20m\n  scrimp shell --gpu T4 --budget '$2'\n" +
+			"  scrimp shell shell-2\n  scrimp shell --resume shell-2",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			screen, err := terminal.Of(a.In)
 			switch {
@@ -58,9 +59,20 @@ func (a *app) shellCmd() *cobra.Command {
 // begun prints a session that the command does not enter.
 func (a *app) begun(j api.Job) error {
 	if a.JSON {
-		return a.Print(j)
+		if err := a.Print(j); err != nil || j.Finished == nil {
+			return err
+		}
+		return command.JobFailed
 	}
-	a.Printf("%s is %s. scrimp %s %s enters it, scrimp sessions lists it.\n", j.ID, j.State, j.Session, j.ID)
+	if j.Finished != nil {
+		a.Notef("%s", draw.Wrap("", fmt.Sprintf("%s is %s: %s", j.ID, j.State, reason(j)), a.Place().Columns()))
+		return command.JobFailed
+	}
+	state := j.State
+	if state == "running" && !works(j) {
+		state = "starting: its machine is not ready yet"
+	}
+	a.Printf("%s is %s. scrimp %s %s enters it, scrimp sessions lists it.\n", j.ID, state, j.Session, j.ID)
 	return nil
 }
 
@@ -71,7 +83,8 @@ func (a *app) sessionsCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "sessions", Short: "List sessions with their cost, and when they end",
 		Args: command.Takes(), GroupID: command.GroupLook,
 		Long: "Lists the sessions that wait or run, the oldest first. SPENT is what the ledger holds, IDLE how long nobody " +
-			"has used it, and ENDS when it is saved and ended if nobody uses it any more." + command.PlainExit,
+			"has used it, and ENDS when it is saved and ended if nobody uses it any more, and whether that is because it is " +
+			"idle or because its budget is spent." + command.PlainExit,
 		Example: "  scrimp sessions\n  scrimp sessions --all --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			return a.list(ctx, c, every)
@@ -83,7 +96,8 @@ func (a *app) sessionsCmd() *cobra.Command {
 // listed is a session with the time of its end.
 type listed struct {
 	api.Job
-	EndsAt *time.Time `json:"ends_at"` // if nobody uses it any more; null: unknown or over
+	EndsAt  *time.Time `json:"ends_at"`  // if nobody uses it any more; null: unknown or over
+	EndsFor string     `json:"ends_for"` // what ends it then: idle or budget; empty: unknown or over
 }
 
 // pageSize is how many sessions a request asks for.
@@ -102,8 +116,8 @@ func (a *app) list(ctx context.Context, c *command.Client, every bool) error {
 		}
 		for _, j := range page {
 			l := listed{Job: j}
-			if end, ok := endsAt(j, a.Now()); ok {
-				l.EndsAt = &end
+			if end, what, ok := endsAt(j, a.Now()); ok {
+				l.EndsAt, l.EndsFor = &end, what
 			}
 			all = append(all, l)
 		}
@@ -140,9 +154,9 @@ func table(all []listed, p show.Place, now time.Time) string {
 			idle = draw.Span(now.Sub(*l.IdleSince).Round(time.Second))
 		}
 		if l.EndsAt != nil {
-			ends = p.Until(*l.EndsAt)
+			ends = p.Until(*l.EndsAt) + ", " + l.EndsFor
 		}
-		row := []string{l.ID, l.Session, l.State, money.Format(l.Spent, l.Currency, 4), budget, rate, idle, ends}
+		row := []string{l.ID, l.Session, l.State, money.Short(l.Spent, l.Currency), budget, rate, idle, ends}
 		if several {
 			row = slices.Insert(row, 1, show.Clean(show.OrDash(l.User)))
 		}

@@ -159,7 +159,7 @@ func (v *visit) over(ctx context.Context, j api.Job) error {
 		return command.JobFailed
 	}
 	v.Notef("%s", draw.Wrap("", fmt.Sprintf("%s is over: %s. It cost %s (scrimp receipt %s). scrimp %s --resume %s%s "+
-		"goes on with its files.", j.ID, why(j), money.Format(j.Spent, j.Currency, 4), j.ID, v.kind, j.ID, more(j)),
+		"goes on with its files.", j.ID, why(j), money.Short(j.Spent, j.Currency), j.ID, v.kind, j.ID, more(j)),
 		v.Line().Columns()))
 	return nil
 }
@@ -181,6 +181,14 @@ func why(j api.Job) string {
 		return "nobody used it"
 	}
 	return show.Words(j.Why)
+}
+
+// reason describes why a session has ended before it was entered, with the server's own sentence if there is one.
+func reason(j api.Job) string {
+	if j.Detail != "" {
+		return why(j) + ": " + show.Clean(j.Detail)
+	}
+	return why(j)
 }
 
 // perHour returns what a session costs an hour, as a part of a sentence.
@@ -221,14 +229,21 @@ func spentAt(j api.Job, now time.Time) (at time.Time, ok bool) {
 	return now.Add(max(0, time.Duration(float64(span)/j.Speed))), true
 }
 
-// endsAt returns when a session ends if nobody uses it any more; ok is false if that is unknown.
-func endsAt(j api.Job, now time.Time) (at time.Time, ok bool) {
-	at, ok = spentAt(j, now)
-	if j.IdleSince != nil && j.IdleLimit != nil {
-		idle := j.IdleSince.Add(time.Duration(*j.IdleLimit * float64(time.Second)))
+// endsAt returns when a session that holds a machine ends if nobody uses it from now on, and what ends it then: idle or
+// budget. ok is false if that is unknown.
+func endsAt(j api.Job, now time.Time) (at time.Time, what string, ok bool) {
+	if at, ok = spentAt(j, now); ok {
+		what = "budget"
+	}
+	if j.IdleLimit != nil && j.State == "running" {
+		since := now
+		if j.IdleSince != nil {
+			since = *j.IdleSince
+		}
+		idle := since.Add(time.Duration(*j.IdleLimit * float64(time.Second)))
 		if !ok || idle.Before(at) {
-			at, ok = idle, true
+			return idle, "idle", true
 		}
 	}
-	return at, ok
+	return at, what, ok
 }

@@ -33,7 +33,7 @@ func (a *app) notebookCmd() *cobra.Command {
 			"running, and so does a closed terminal; an open tab of the browser counts as use while this command " +
 			"runs. scrimp stop saves its files and ends it." + about +
 			"\n\nExit status: 0 ended or left running, 1 error, 3 the session failed.",
-		Example: "  scrimp notebook --gpu T4 --setup 'pip install jupyterlab'\n  scrimp notebook --resume notebook-2",
+		Example: "  scrimp notebook --setup 'pip install jupyterlab'\n  scrimp notebook --resume notebook-2",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := listen(local, !cmd.Flags().Changed("port"))
 			if err != nil {

@@ -58,7 +58,7 @@ type flags struct {
 }
 
 // ofNew lists the flags that say what a new session is.
-var ofNew = []string{"name", "gpu", "cpus", "memory", "image", "setup", "on", "idle", "team", "workdir"}
+var ofNew = []string{"name", "gpu", "cpus", "memory", "image", "setup", "on", "team", "workdir"}
 
 func (a *app) addFlags(f *flags, cmd *cobra.Command) {
 	f.Flags.Add(cmd)
@@ -75,7 +75,7 @@ func (a *app) addFlags(f *flags, cmd *cobra.Command) {
 	v.StringVar(&f.setup, "setup", "", "shell `commands` that run on each machine before the session (default: none)")
 	v.StringVar(&f.on, "on", "", "the `engine`, or engine/zone, that it runs on (default: the cheapest of all)")
 	v.StringVar(&f.budget, "budget", "5", "the `amount` that the session may cost in all, or none")
-	v.StringVar(&f.idle, "idle", "20m", "save and end it after this `span` without use")
+	v.StringVar(&f.idle, "idle", "20m", "save and end it after this `span` without use; --resume can change it")
 	v.StringVar(&f.team, "team", "", "the `team` that pays (default: none)")
 	v.StringVar(&f.folder, "workdir", ".", "copy this `folder` to the machine, or none")
 	v.BoolVarP(&f.yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
@@ -200,8 +200,8 @@ func (a *app) existing(ctx context.Context, c *command.Client, f *flags, kind st
 	id := cmp.Or(f.resume, append(args, "")[0])
 	for _, flag := range ofNew {
 		if f.given(flag) {
-			return api.Job{}, fmt.Errorf("--%s is for a new session, and %s was begun without it: leave it out, or leave out "+
-				"the name to begin another session", flag, id)
+			return api.Job{}, fmt.Errorf("--%s is for a new session, and %s keeps what it was begun with: leave it out, or "+
+				"leave out the name to begin another session", flag, id)
 		}
 	}
 	j, err := c.Job(ctx, id)
@@ -215,14 +215,17 @@ func (a *app) existing(ctx context.Context, c *command.Client, f *flags, kind st
 	case f.resume == "" && (j.Finished != nil || j.State == "paused"):
 		return j, fmt.Errorf("%s is %s: scrimp %s --resume %s goes on with its files", id, j.State, kind, id)
 	case j.Finished == nil && j.State != "paused":
-		if f.given("budget") || f.given("env") {
-			return j, fmt.Errorf("%s runs, and keeps its terms: scrimp update %s --budget changes its budget", id, id)
+		if f.given("budget") || f.given("env") || f.given("idle") {
+			return j, fmt.Errorf("%s is %s, and keeps its terms: scrimp update %s --budget changes its budget", id, j.State, id)
 		}
 		return j, nil
 	}
 	b := api.Resume{Env: f.Env}
 	if f.given("budget") {
 		b.Budget = &f.budget
+	}
+	if f.given("idle") {
+		b.Idle = &f.idle
 	}
 	return a.jobs.Resume(ctx, c, id, b)
 }

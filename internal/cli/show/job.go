@@ -139,7 +139,14 @@ func jobTimes(b *strings.Builder, j api.Job, p Place) {
 		p.Fact(b, "finished", "%s, after %s", at, took(j))
 	}
 	if j.Closed {
-		p.Fact(b, "more", "scrimp receipt %s says what the money went to, scrimp get %s copies what it kept", j.ID, j.ID)
+		more := "scrimp receipt " + j.ID + " says what the money went to"
+		switch {
+		case j.Session == "":
+			more += ", scrimp get " + j.ID + " copies what it kept"
+		case j.Started != nil: // it keeps its files as checkpoints
+			more += ", scrimp get --checkpoint " + j.ID + " copies its files"
+		}
+		p.Fact(b, "more", "%s", more)
 	}
 }
 

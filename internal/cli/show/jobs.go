@@ -83,12 +83,16 @@ func Held(list []api.Job, p Place) string {
 }
 
 // spent formats a job's cost with the given number of decimals. Less than a cent gets six decimals, unless a budget of
-// a dollar or more makes cents negligible.
+// a dollar or more makes cents negligible. An amount above zero is never shown as zero.
 func spent(j api.Job, places int) string {
 	if f := j.Spent.Float(); f > 0 && f < 0.01 && (j.Budget == nil || j.Budget.Float() < 1) {
 		places = 6
 	}
-	return money.Format(j.Spent, j.Currency, places)
+	text := money.Format(j.Spent, j.Currency, places)
+	if !j.Spent.IsZero() && text == money.Format(money.Amount{}, j.Currency, places) {
+		return money.Short(j.Spent, j.Currency)
+	}
+	return text
 }
 
 // phase describes what the machine of a running job does, or returns "" while the program runs.

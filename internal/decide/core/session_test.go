@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -46,5 +47,20 @@ func TestSession_ExitStopsAndResumes(t *testing.T) {
 	w.step(time.Minute, JobResumed{Job: "a"})
 	if j := w.State().Job("a"); j.State().Over() {
 		t.Errorf("it is %s: %s", j.State(), j.Why())
+	}
+}
+
+// The time of a session is used up to its end if its files are saved, although its last save was earlier, and up to its
+// last save if they are not.
+func TestSession_IsUsedUntilItsEndOrLastSave(t *testing.T) {
+	for _, saved := range []bool{true, false} {
+		w := session(t)
+		w.step(time.Minute, CheckpointSaved{Attempt: "a.1", Message: 1, Captured: w.State().Now().Add(time.Minute)})
+		w.step(5*time.Minute, AttemptEnded{Attempt: "a.1", Message: 2, Reason: "drained", Saved: saved})
+		uses := w.State().Job("a").Attempts()[0].Uses()
+		useful, lost := uses[ledger.Useful], uses[ledger.Lost]
+		if saved != lost.IsZero() || math.Abs(useful.Float()-map[bool]float64{true: 6, false: 1}[saved]/60) > 1e-9 {
+			t.Errorf("saved %v: useful %v, lost %v", saved, useful, lost)
+		}
 	}
 }

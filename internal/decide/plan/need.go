@@ -351,6 +351,16 @@ func (n *Need) Imaged(o *market.Offer) bool {
 	return slices.ContainsFunc(n.Variants, func(v Variant) bool { return v.Image == "" })
 }
 
+// Large reports whether o has the processors and the memory that some way of doing the work needs.
+func (n *Need) Large(o *market.Offer) bool {
+	for i := range len(n.Variants) + 1 {
+		if asks, _ := n.way(i); o.CPUs >= asks.CPUs && int64(o.Memory) >= asks.Memory {
+			return true
+		}
+	}
+	return false
+}
+
 // Accelerated reports whether o has the accelerators that some way of doing the work needs.
 func (n *Need) Accelerated(o *market.Offer) bool {
 	for i := range len(n.Variants) + 1 {

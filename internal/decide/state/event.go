@@ -108,6 +108,7 @@ type Changes struct {
 	GPUHours  *float64       `json:"gpu_hours,omitempty"`     // in total; 0: no limit
 	WallClock *time.Duration `json:"wall_clock_ns,omitempty"` // in total, while neither paused nor ended; 0: no limit
 	Priority  *int           `json:"priority,omitempty"`      // 2 critical, 1 normal, 0 low
+	IdleLimit *time.Duration `json:"idle_limit_ns,omitempty"` // market time without use; only as a job is resumed
 }
 
 // Apply returns t with the changes.
@@ -129,6 +130,9 @@ func (c Changes) Apply(t Terms) Terms {
 	}
 	if c.Priority != nil {
 		t.Priority = *c.Priority
+	}
+	if c.IdleLimit != nil {
+		t.IdleLimit = *c.IdleLimit
 	}
 	return t
 }

@@ -22,6 +22,7 @@ const (
 	sessionSilent  = 30 * time.Second // until an agent that sends nothing counts as gone
 	sessionPoll    = 5 * time.Second  // how long an agent's poll for input waits
 	sessionBeat    = 10 * time.Second // between heartbeats to the reader
+	sessionLook    = time.Second      // between looks at whether the attempt still runs
 )
 
 // errNoSession means that the session has ended or belongs to another user.
@@ -137,21 +138,31 @@ func (d *Desk) FollowSession(ctx context.Context, id, user string, send func(api
 	s.followed = true
 	all.mu.Unlock()
 	defer all.drop(id, func(*session) bool { return true })
+	return all.follow(ctx, s, d.Control.Live, send)
+}
+
+// follow sends the output of a session, and heartbeats, until the session, its attempt or ctx ends.
+func (a *sessions) follow(ctx context.Context, s *session, live func(attempt string) bool,
+	send func(api.ExecOutput) error) error {
+	var sent time.Time
 	for {
-		out, changed := all.outputOf(s, d.Control.Live)
-		if err := send(out); err != nil || out.Over {
-			return err
+		out, changed := a.outputOf(s, live)
+		if now := time.Now(); len(out.Output) > 0 || out.Over || now.Sub(sent) >= sessionBeat {
+			if err := send(out); err != nil || out.Over {
+				return err
+			}
+			sent = now
 		}
 		if len(out.Output) > 0 {
 			continue
 		}
-		beat := time.NewTimer(sessionBeat)
+		look := time.NewTimer(sessionLook)
 		select {
 		case <-ctx.Done():
 		case <-changed:
-		case <-beat.C:
+		case <-look.C:
 		}
-		beat.Stop()
+		look.Stop()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

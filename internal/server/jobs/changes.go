@@ -134,8 +134,8 @@ func usedUp(m *core.Machine, j *core.Job, t core.Terms) *reply.Refusal {
 	switch m.Exhausted(j, t) {
 	case core.BudgetGone:
 		no.Field, no.Fix = "budget", "give it a larger one with --budget, or --budget none"
-		no.Err = fmt.Errorf("it has spent %s of its budget of %s", money.Format(j.Spent(m.Now()), t.Currency, 4),
-			money.Format(t.Budget, t.Currency, 4))
+		no.Err = fmt.Errorf("it has spent %s of its budget of %s", money.Short(j.Spent(m.Now()), t.Currency),
+			money.Short(t.Budget, t.Currency))
 	case core.TimeGone:
 		no.Field, no.Fix = "wall_clock", "give it more time with --wall-clock, or --wall-clock none"
 		no.Err = fmt.Errorf("its wall-clock budget is %v", t.WallClock)

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
@@ -195,6 +197,9 @@ func (d *Desk) resumeEvent(r *http.Request, b api.Resume) (e core.JobResumed, no
 	if no := d.usedUp(j, e.Changes); no != nil {
 		return e, no
 	}
+	if e.Changes.IdleLimit, no = d.idleLimit(j, b.Idle); no != nil {
+		return e, no
+	}
 	e.Spec, no = d.newSpec(r, j, b)
 	return e, no
 }
@@ -206,7 +211,7 @@ func checkBudgetRaised(j *core.Job, c api.Changes) *reply.Refusal {
 	}
 	no := &reply.Refusal{Status: http.StatusConflict, Field: "budget", Title: "its budget has stopped it",
 		Fix: "give it a larger one with --budget, or --budget none",
-		Err: fmt.Errorf("it has %s", money.Format(j.Terms().Budget, j.Terms().Currency, 4))}
+		Err: fmt.Errorf("it has %s", money.Short(j.Terms().Budget, j.Terms().Currency))}
 	if c.Budget == nil {
 		return no
 	}
@@ -260,14 +265,41 @@ func (d *Desk) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMess
 			return nil, no
 		}
 	}
-	if len(b.Env) == 0 {
+	if len(b.Env) == 0 && b.Idle == nil {
 		return nil, nil
+	}
+	if b.Idle != nil {
+		idle, _ := spec.ParseDuration(*b.Idle) // idleLimit has checked it
+		file.Idle = spec.Duration(idle)
 	}
 	text, err := json.Marshal(file)
 	if err != nil {
 		return nil, &reply.Refusal{Status: http.StatusInternalServerError, Title: "the job file was not written", Err: err}
 	}
 	return text, nil
+}
+
+// idleLimit returns the new idle limit of a session that is resumed, in market time; nil: it keeps its own.
+func (d *Desk) idleLimit(j *core.Job, text *string) (*time.Duration, *reply.Refusal) {
+	if text == nil {
+		return nil, nil
+	}
+	no := &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "idle", Title: "the value is not valid",
+		Fix: "write a span above zero, such as 20m"}
+	idle, err := spec.ParseDuration(*text)
+	switch {
+	case j.Terms().Session == "":
+		no.Title, no.Fix = fmt.Sprintf("%s is no session", j.ID()), "leave idle out"
+	case err != nil:
+		no.Err = err
+	case idle <= 0:
+		no.Err = fmt.Errorf("%q is not above zero", *text)
+	case idle > quantity.Decade:
+		no.Err = fmt.Errorf("%q is above ten years", *text)
+	default:
+		return new(d.Control.Clock().Stretch(idle)), nil
+	}
+	return nil, no
 }
 
 // hasSecrets stores the secrets of a resumption, or answers that it could not.

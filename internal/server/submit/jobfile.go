@@ -34,9 +34,15 @@ func (d *Desk) checkOffers(b api.Submission, j spec.Job) (no *reply.Refusal) {
 		return no
 	}
 	fewest := j.FewestNodes()
-	if b.AcceptWait || j.Resources.Accelerator == "" && j.Image == "" && fewest == 1 && !j.Model.Named() {
+	if b.AcceptWait || j.Resources.Accelerator == "" && j.Image == "" && fewest == 1 && !j.Model.Named() &&
+		j.Session == "" {
 		return nil
 	}
+	defer func() {
+		if no != nil && j.Session != "" { // scrimp shell has no flag for it
+			no.Fix, _, _ = strings.Cut(no.Fix, "; with accept_wait")
+		}
+	}()
 	n := terms.Need(j)
 	needs := []struct {
 		met func(*market.Offer) bool
@@ -52,6 +58,11 @@ func (d *Desk) checkOffers(b api.Submission, j spec.Job) (no *reply.Refusal) {
 				"model.activation_checkpointing); an exact resources.accelerator, such as A10G:1, goes before the " +
 				"estimate, and resources.memory on machines without accelerators; " +
 				"with accept_wait (scrimp run --force) the job waits until something holds it"}},
+		{func(o *market.Offer) bool { return j.Session == "" || n.Large(o) }, &reply.Refusal{
+			Status: http.StatusUnprocessableEntity, Field: "resources",
+			Title: "nothing for sale has as many processors or as much memory",
+			Fix: "ask for less with resources.cpus and resources.memory (--cpus, --memory): scrimp market lists what is " +
+				"for sale; with accept_wait (scrimp run --force) the job waits until something has it"}},
 		{n.Imaged, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "image",
 			Title: "nothing for sale runs a container image",
 			Fix: "leave image out and put what it holds into setup, or name an engine whose machines are containers in " +

@@ -25,9 +25,9 @@ import (
 // Wire is the version of the agent protocol in this release, in the header WireHeader of both sides. OldestWire is
 // the oldest version that a server still accepts, so that running programs can finish; it gives tasks only to agents
 // that speak Wire. An agent without the header speaks version 1, which had one task per machine and no key; version
-// 2 had no gangs.
+// 2 had no gangs, and version 3 no sessions.
 const (
-	Wire       = 3
+	Wire       = 4
 	OldestWire = 1
 	WireHeader = "Scrimp-Wire"
 )

@@ -90,7 +90,7 @@ func decided(b *strings.Builder, line api.Decision, c money.Currency, p show.Pla
 	}
 	if w := d.Budget; w != nil {
 		b.WriteString(draw.Wrap(aside, fmt.Sprintf("budget first: %s left, the remaining work needs %s on %s",
-			money.Format(w.Left, c, 4), money.Format(w.Needs, c, 4), w.On), p.Columns()))
+			money.Short(w.Left, c), money.Short(w.Needs, c), w.On), p.Columns()))
 	}
 	for _, r := range d.Rejected {
 		price := "unknown price"

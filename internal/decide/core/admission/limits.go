@@ -100,7 +100,7 @@ func Missing(d plan.Decision, in money.Currency) string {
 		return ""
 	}
 	return fmt.Sprintf("the rest of the work needs about %s on %s, the cheapest offer, and %s of the budget are left",
-		money.Format(d.Budget.Needs, in, 4), d.Budget.On, money.Format(d.Budget.Left, in, 4))
+		money.Short(d.Budget.Needs, in), d.Budget.On, money.Short(d.Budget.Left, in))
 }
 
 // Broke explains in a sentence that the remaining budget starts no machine, or returns "" if d is refused for
@@ -111,9 +111,9 @@ func (ad *Admission) Broke(j *state.Job, d plan.Decision) string {
 	}
 	t := j.Terms()
 	text := fmt.Sprintf("a machine that starts, saves once and is paid for costs more than the %s that are left of "+
-		"the budget", money.Format(t.Budget.Sub(ad.Charged(j)), t.Currency, 4))
+		"the budget", money.Short(t.Budget.Sub(ad.Charged(j)), t.Currency))
 	if due, _ := ad.MinimumDue(j); due.Sign() > 0 {
-		text += fmt.Sprintf(" after %s that minimum charges still bill", money.Format(due, t.Currency, 4))
+		text += fmt.Sprintf(" after %s that minimum charges still bill", money.Short(due, t.Currency))
 	}
 	return text
 }

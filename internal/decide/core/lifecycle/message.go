@@ -122,7 +122,7 @@ func (ts *Attempts) ProgramEnded(b state.AttemptEnded) {
 	switch {
 	case k.Started().IsZero():
 		ts.books.Settle(j, k, ledger.StartUp, ts.Now())
-	case b.Reason == "completed":
+	case b.Reason == "completed", b.Saved && j.Terms().Session != "": // a session is used until its end
 		ts.books.Settle(j, k, ledger.Useful, over)
 	case b.Saved:
 		// Its last checkpoint counted as useful when it was published; the time after it went into leaving.
