@@ -70,6 +70,7 @@ type BillComparison struct {
 	NotBilled []BillLine       `json:"ours_not_billed_yet"`
 	Others    []BillLine       `json:"of_other_months"`
 	Unread    int              `json:"rows_without_amount"`
+	AllUnread int              `json:"unread_rows"` // those without an amount included
 	Bills     []BillName       `json:"bills"`
 	Closed    bool             `json:"closed"` // nothing can be booked for the month
 	Booked    bool             `json:"booked"` // the request has booked the differences
