@@ -249,6 +249,32 @@ func TestBills_UnreadRowsOfAMachineBookNothing(t *testing.T) {
 	}
 }
 
+// A bill has one currency: neither files in two become one bill, nor does a bill in another replace the kept one by itself.
+func TestBills_RefusesAnotherCurrencyUnlessItIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newBilled(t)
+	usd, eur := w.line(0, bill.Compute, "9"), w.line(0, bill.Compute, "8")
+	eur.Currency = "EUR"
+	if code, _, p := w.imports(auth.OwnerName, rowsOf(usd, eur)...); code != 422 || p.Field != "currency" || !strings.Contains(p.Detail, "USD and EUR") {
+		t.Errorf("both: %d %+v", code, p)
+	}
+	unread := bill.Row{Problem: &bill.Problem{Line: 4, Reason: "the row is in EUR", Currency: "EUR", Amount: bill.Number{Value: eur.Billed, Known: true}}}
+	if code, list, p := w.imports(auth.OwnerName, append(rowsOf(usd), unread)...); code != 200 || list[0].Currency != "USD" {
+		t.Fatalf("an unread row in EUR: %d %+v %+v", code, list, p)
+	}
+	if code, _, p := w.imports(auth.OwnerName, rowsOf(eur)...); code != 409 || p.Field != "currency" || !strings.Contains(p.Fix, "--currency EUR") {
+		t.Errorf("EUR for USD: %d %+v", code, p)
+	}
+	for _, c := range []struct {
+		currency string
+		code     int
+	}{{"GBP", 409}, {"EUR", 200}} {
+		if rec, p := w.ask("POST", "/v1/bills?currency="+c.currency, auth.OwnerName, packed(t, rowsOf(eur)...)); rec.Code != c.code {
+			t.Errorf("%s: %d %+v, want %d", c.currency, rec.Code, p, c.code)
+		}
+	}
+}
+
 // A closed month takes no bill, no booking and no fee, and says how to open it. Only an admin closes and books.
 func TestBills_ClosedMonthRefuses(t *testing.T) {
 	t.Parallel()

@@ -121,7 +121,8 @@ type Wait struct {
 
 // Lines returns the postings that are missing, in a fixed order: for each machine and part of its gap, what the bill
 // asks for beyond the corrections that are booked already. A machine that a revised bill no longer has loses its
-// corrections. One that an unread row of the bill may be of keeps those it has, and waits. The amounts end at the ledger's last digit, 1e-12.
+// corrections. One that an unread row of the bill may be of keeps those it has, and waits. The amounts end at the
+// ledger's last digit, 1e-12.
 func (m *Month) Lines(gaps []reconcile.Gap) (lines []state.ReconciledLine, waits []Wait) {
 	byMachine := map[machine]*reconcile.Gap{}
 	for i := range gaps {
