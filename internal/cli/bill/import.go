@@ -52,8 +52,8 @@ func (a *app) importCmd() *cobra.Command {
 			return a.whole(nil, unread)
 		}),
 		ValidArgsFunction: command.Files("csv", "gz", "json", "jsonl", "parquet")}
-	cmd.Flags().StringVar(&currency, "currency", "", "replace a kept bill in another currency by one in this, a `code` such "+
-		"as USD (default: refuse it)")
+	cmd.Flags().StringVar(&currency, "currency", "", "replace a kept bill in another currency by one in this, a `code` "+
+		"such as USD (default: refuse it)")
 	return cmd
 }
 
@@ -136,8 +136,8 @@ func pack(ctx context.Context, to io.Writer, files []string) error {
 	return errors.Join(out.Flush(), packed.Close())
 }
 
-// afterLine delays unread rows before the first line of a file until that line: an unread row belongs to the bill of the
-// line before it, which would be one of another file. So a bill has the same rows whatever files precede it.
+// afterLine delays unread rows before the first line of a file until that line: an unread row belongs to the bill of
+// the line before it, which would be one of another file. So a bill has the same rows whatever files precede it.
 func afterLine(f func(bill.Row) error) func(bill.Row) error {
 	var early []bill.Row
 	begun := false

@@ -24,7 +24,8 @@ func (a *app) costsCmd() *cobra.Command {
 			"With --since it shows what was booked since, a checkpoint or an end of a machine at the latest: what was " +
 			"booked before and became useful since stands as useful, and below zero under open.\n\n" +
 			"Below the table it says how much is billed by the providers, how much is accrued (booked and not billed yet), " +
-			"and what running machines are estimated to have cost since their last booking.\n\nA sentence names fixed costs (scrimp costs " +
+			"and what running machines are estimated to have cost since their last booking.\n\n" +
+			"A sentence names fixed costs (scrimp costs " +
 			"add) of this month, which the table leaves out, if you see all teams.\n\nWith --json one line of " +
 			"the table is one object." + command.PlainExit,
 		Example: "  scrimp costs\n  scrimp costs --by project --since 30d\n  scrimp costs --by tag:ticket --json",

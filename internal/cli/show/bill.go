@@ -50,8 +50,8 @@ func Bill(s *bill.Summary, first []bill.Problem, p Place) string {
 	return b.String()
 }
 
-// lacks returns the columns that the file lacks, without those whose values follow from others, as the effective cost of
-// AWS does from the charge.
+// lacks returns the columns that the file lacks, without those whose values follow from others, as the effective
+// cost of AWS does from the charge.
 func lacks(s *bill.Summary) (list []string) {
 	for _, name := range s.Lacks {
 		derived := slices.ContainsFunc(s.Totals, func(t bill.Total) bool {
