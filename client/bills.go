@@ -12,20 +12,21 @@ import (
 
 // Bill is an imported bill: what a provider asks of an account for a month.
 type Bill struct {
-	Provider string      `json:"provider"`
-	Account  string      `json:"account"`
-	Month    string      `json:"month"` // such as 2026-10
-	Lines    int         `json:"lines"`
-	Unread   int         `json:"unread_rows"`
-	Totals   []BillTotal `json:"totals"`
-	Since    time.Time   `json:"since"` // of the first charge
-	Until    time.Time   `json:"until"`
-	Digest   string      `json:"digest"` // SHA-256 of its lines
-	File     string      `json:"file"`   // SHA-256 of the import that it came with
-	Names    []string    `json:"names"`  // of the imported files
-	Imported time.Time   `json:"imported"`
-	By       string      `json:"by"`
-	Closed   bool        `json:"closed"` // its month is closed
+	Provider string         `json:"provider"`
+	Account  string         `json:"account"`
+	Month    string         `json:"month"` // such as 2026-10
+	Lines    int            `json:"lines"`
+	Unread   int            `json:"unread_rows"`
+	Currency money.Currency `json:"currency"` // of its lines; "" on a bill that an earlier version kept
+	Totals   []BillTotal    `json:"totals"`
+	Since    time.Time      `json:"since"` // of the first charge
+	Until    time.Time      `json:"until"`
+	Digest   string         `json:"digest"` // SHA-256 of its lines
+	File     string         `json:"file"`   // SHA-256 of the import that it came with
+	Names    []string       `json:"names"`  // of the imported files
+	Imported time.Time      `json:"imported"`
+	By       string         `json:"by"`
+	Closed   bool           `json:"closed"` // its month is closed
 }
 
 // BillTotal is the sum of a bill in one currency, unread rows included.
@@ -70,6 +71,7 @@ type BillComparison struct {
 	NotBilled []BillLine       `json:"ours_not_billed_yet"`
 	Others    []BillLine       `json:"of_other_months"`
 	Unread    int              `json:"rows_without_amount"`
+	AllUnread int              `json:"unread_rows"` // those without an amount included
 	Bills     []BillName       `json:"bills"`
 	Closed    bool             `json:"closed"` // nothing can be booked for the month
 	Booked    bool             `json:"booked"` // the request has booked the differences
@@ -154,9 +156,15 @@ func (c *Client) Bills(ctx context.Context) (Bills, error) {
 	return ask[Bills](ctx, c, http.MethodGet, "/v1/bills", nil)
 }
 
-// ImportBills sends the rows of bills as JSON lines in gzip, and the names of the files that they come from.
-func (c *Client) ImportBills(ctx context.Context, names []string, rows io.Reader) ([]ImportedBill, error) {
-	r, err := c.Open(ctx, http.MethodPost, "/v1/bills?"+url.Values{"name": names}.Encode(), "application/gzip", rows)
+// ImportBills sends the rows of bills as JSON lines in gzip, and the names of the files that they come from. Currency
+// allows that the bills replace kept ones in another currency; it may be "".
+func (c *Client) ImportBills(ctx context.Context, names []string, currency money.Currency, rows io.Reader) (
+	[]ImportedBill, error) {
+	q := url.Values{"name": names}
+	if currency != "" {
+		q.Set("currency", string(currency))
+	}
+	r, err := c.Open(ctx, http.MethodPost, "/v1/bills?"+q.Encode(), "application/gzip", rows)
 	if err != nil {
 		return nil, err
 	}

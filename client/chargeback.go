@@ -134,7 +134,10 @@ func (v Chargeback) Table() [][]string {
 	for _, s := range v.Statements {
 		method := ""
 		for _, p := range s.Shares {
-			method = cmp.Or(method, p.Method)
+			if method = cmp.Or(method, p.Method); method != p.Method {
+				method = "mixed"
+				break
+			}
 		}
 		add(v.Month, s.Team, string(s.Currency), cmp.Or(method, v.Rule), s.Own.String(), s.Shared.String(),
 			s.Total.String(), s.Uses[Useful].String(), s.Uses[Lost].String(), s.Uses[StartUp].String(),

@@ -204,7 +204,8 @@ func TestBills_LateLinesCountInTheirMonth(t *testing.T) {
 	late.PeriodStart = w.begin.AddDate(0, 1, 1-w.begin.Day())
 	other := w.line(1, bill.Compute, "4")
 	other.Account = "2"
-	problem := bill.Row{Problem: &bill.Problem{Line: 9, Reason: "torn", Amount: bill.Number{Value: other.Billed, Known: true}, Currency: money.USD}}
+	problem := bill.Row{Problem: &bill.Problem{Line: 9, Reason: "no number", Amount: bill.Number{Value: other.Billed, Known: true}, Currency: money.USD,
+		About: &bill.About{Resource: "i-of-nobody"}}}
 	code, list, p := w.imports(auth.OwnerName, append(append([]bill.Row{problem}, rowsOf(w.line(0, bill.Compute, "1"), late, other)...), problem)...)
 	if code != 200 || len(list) != 3 || list[0].Unread != 1 || list[2].Unread != 1 || list[0].Totals[0].Amount != "5" {
 		t.Fatalf("%d %+v %+v", code, list, p)
@@ -218,11 +219,59 @@ func TestBills_LateLinesCountInTheirMonth(t *testing.T) {
 	}
 	other.Billed = late.Billed
 	if _, list, _ = w.imports(auth.OwnerName, rowsOf(w.line(0, bill.Compute, "1"), other)...); list[0].Result != "replaced" || list[1].Result != "replaced" {
-		t.Errorf("%+v", list) // the torn rows are no longer on them
+		t.Errorf("%+v", list) // the unread rows are no longer on them
 	}
 	w.books()
 	if got := w.ledger(); got[w.instances[0]] != "4.000000000000" || got[w.instances[1]] != "3.000000000000" {
 		t.Errorf("%v", got)
+	}
+}
+
+// A bill whose rows are not all read books nothing for a machine that they may be of: not even the rows of it that were
+// read, and what is booked of it stays.
+func TestBills_UnreadRowsOfAMachineBookNothing(t *testing.T) {
+	t.Parallel()
+	w := newBilled(t)
+	w.imports(auth.OwnerName, rowsOf(w.line(0, bill.Compute, "1"), w.line(1, bill.Compute, "1"), w.line(2, bill.Compute, "1"))...)
+	w.books()
+	want := w.ledger()
+	unread := bill.Row{Problem: &bill.Problem{Line: 4, Reason: "the row is in EUR", Currency: "EUR", About: &bill.About{Resource: w.instances[0]}}}
+	w.imports(auth.OwnerName, append(rowsOf(w.line(0, bill.Compute, "5"), w.line(1, bill.Compute, "5"), w.line(2, bill.Compute, "1")), unread)...)
+	v := w.books()
+	want[w.instances[1]] = "5.000000000000"
+	if got := w.ledger(); !maps.Equal(got, want) || len(v.Waits) != 1 || v.Waits[0].Instance != w.instances[0] || v.AllUnread != 1 {
+		t.Errorf("an unread row of the first machine: %v, want %v; %+v waits", got, want, v.Waits)
+	}
+	unread.Problem.About = nil
+	w.imports(auth.OwnerName, append(rowsOf(w.line(0, bill.Compute, "7"), w.line(1, bill.Compute, "7")), unread)...)
+	if v = w.books(); !maps.Equal(w.ledger(), want) || len(v.Waits) != 3 {
+		t.Errorf("a torn row: %v, want %v; %+v waits", w.ledger(), want, v.Waits)
+	}
+}
+
+// A bill has one currency: neither files in two become one bill, nor does a bill in another replace the kept one by itself.
+func TestBills_RefusesAnotherCurrencyUnlessItIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newBilled(t)
+	usd, eur := w.line(0, bill.Compute, "9"), w.line(0, bill.Compute, "8")
+	eur.Currency = "EUR"
+	if code, _, p := w.imports(auth.OwnerName, rowsOf(usd, eur)...); code != 422 || p.Field != "currency" || !strings.Contains(p.Detail, "USD and EUR") {
+		t.Errorf("both: %d %+v", code, p)
+	}
+	unread := bill.Row{Problem: &bill.Problem{Line: 4, Reason: "the row is in EUR", Currency: "EUR", Amount: bill.Number{Value: eur.Billed, Known: true}}}
+	if code, list, p := w.imports(auth.OwnerName, append(rowsOf(usd), unread)...); code != 200 || list[0].Currency != "USD" {
+		t.Fatalf("an unread row in EUR: %d %+v %+v", code, list, p)
+	}
+	if code, _, p := w.imports(auth.OwnerName, rowsOf(eur)...); code != 409 || p.Field != "currency" || !strings.Contains(p.Fix, "--currency EUR") {
+		t.Errorf("EUR for USD: %d %+v", code, p)
+	}
+	for _, c := range []struct {
+		currency string
+		code     int
+	}{{"GBP", 409}, {"EUR", 200}} {
+		if rec, p := w.ask("POST", "/v1/bills?currency="+c.currency, auth.OwnerName, packed(t, rowsOf(eur)...)); rec.Code != c.code {
+			t.Errorf("%s: %d %+v, want %d", c.currency, rec.Code, p, c.code)
+		}
 	}
 }
 

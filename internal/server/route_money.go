@@ -44,7 +44,8 @@ func moneyRoutes() []route {
 		{"POST", "/v1/bills", identity.Admin, allTeams, false,
 			"Keep the rows of bills, JSON lines in gzip as scrimp bill import sends them; the same bill again changes " +
 				"nothing, and another one of its provider, account and month replaces it", nil, []client.ImportedBill{}, "",
-			[]string{"name: of a file that the rows come from"}, ofBills((*bills.Desk).Import)},
+			[]string{"name: of a file that the rows come from",
+				"currency: that of the bills; they may then replace kept ones in another"}, ofBills((*bills.Desk).Import)},
 		{"GET", "/v1/bills/reconcile", identity.Viewer, allTeams, true,
 			"Compare the imported bills of a month with the ledger", nil, client.BillComparison{}, "",
 			[]string{"month: such as 2026-10; this month where it is not given"}, ofBills((*bills.Desk).Compare)},

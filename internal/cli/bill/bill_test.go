@@ -2,11 +2,13 @@ package bill
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,5 +47,40 @@ func TestShow_ExitsWithOneOnUnreadableRow(t *testing.T) {
 	}
 	if _, _, err := shows(t, "x.csv", []byte("a,b\n1,2\n")); command.Status(err) != 1 || !strings.Contains(err.Error(), "is no bill") {
 		t.Error(err)
+	}
+}
+
+// A bill is sent with the same rows alone and after other files: an unread row before its first line follows that line,
+// so that it is not taken for one of the file before.
+func TestPack_SendsABillWithTheSameRowsAfterOtherFiles(t *testing.T) {
+	head := "BilledCost,BillingCurrency,ChargePeriodStart,ChargePeriodEnd,ChargeCategory,ServiceName,ProviderName,ResourceId,BillingAccountId\n"
+	row := func(cost, account string) string {
+		return cost + ",USD,2026-10-02T00:00:00Z,2026-10-02T10:00:00Z,Usage,EC2,AWS,i-1," + account + "\n"
+	}
+	dir := t.TempDir()
+	other, cur := filepath.Join(dir, "f.csv"), filepath.Join(dir, "cur.csv")
+	for file, text := range map[string]string{other: head + row("3", "a"), cur: head + row("x", "b") + row("5", "b") + row("y", "b")} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := func(files ...string) (list []string) {
+		var sent bytes.Buffer
+		if err := pack(t.Context(), &sent, files); err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(&sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSpace(string(text)), "\n")
+	}
+	alone, after := rows(cur), rows(other, cur)
+	if len(alone) != 3 || !strings.Contains(alone[0], `"billed":"5"`) || len(after) != 4 || !slices.Equal(alone, after[1:]) {
+		t.Errorf("alone\n%s\nafter another\n%s", strings.Join(alone, "\n"), strings.Join(after, "\n"))
 	}
 }

@@ -19,21 +19,24 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/work/bill"
 )
 
 func (a *app) importCmd() *cobra.Command {
-	return &cobra.Command{Use: "import FILE...", Short: "Keep bills on the server",
+	var currency string
+	cmd := &cobra.Command{Use: "import FILE...", Short: "Keep bills on the server",
 		Args: command.Takes("FILE", "[FILE ...]"),
 		Long: "Reads bills as scrimp bill show does and keeps their rows on the server, by provider, account and month. " +
 			"Give all files of a month at once: what you import replaces the bill of the same provider, account and month. " +
 			"Importing the same bill again changes nothing. scrimp reconcile compares the kept bills with the ledger. " +
-			"Rows that cannot be read are kept with their amount, and never booked. This needs the role admin of all teams, " +
+			"Rows that cannot be read are kept with their amount, and never booked. A bill in another currency than the kept " +
+			"one is refused without --currency. This needs the role admin of all teams, " +
 			"and the month must not be closed." +
 			"\n\nExit status: 0 kept, 1 error, or a row could not be read.",
 		Example: "  scrimp bill import cur-00001.csv.gz cur-00002.csv.gz",
 		RunE: a.With(func(ctx context.Context, c *command.Client, files []string) error {
-			list, unread, err := a.send(ctx, c, files)
+			list, unread, err := a.send(ctx, c, files, money.Currency(currency))
 			if err != nil {
 				return c.Said(ctx, err)
 			}
@@ -46,18 +49,17 @@ func (a *app) importCmd() *cobra.Command {
 			} else if _, err := io.WriteString(a.Out, show.ImportedBills(list, a.Place())); err != nil {
 				return err
 			}
-			if unread > 0 {
-				a.Fault("", fmt.Errorf("%d rows could not be read: scrimp bill show lists them", unread))
-				return command.Failed
-			}
-			return nil
+			return a.whole(nil, unread)
 		}),
 		ValidArgsFunction: command.Files("csv", "gz", "json", "jsonl", "parquet")}
+	cmd.Flags().StringVar(&currency, "currency", "", "replace a kept bill in another currency by one in this, a `code` "+
+		"such as USD (default: refuse it)")
+	return cmd
 }
 
 // send sends the rows of the files, and counts the unreadable ones.
-func (a *app) send(ctx context.Context, c *command.Client, files []string) (list []api.ImportedBill, unread int,
-	err error) {
+func (a *app) send(ctx context.Context, c *command.Client, files []string, currency money.Currency) (
+	list []api.ImportedBill, unread int, err error) {
 	files, err = distinct(files)
 	if err != nil {
 		return nil, 0, err
@@ -68,9 +70,9 @@ func (a *app) send(ctx context.Context, c *command.Client, files []string) (list
 	}
 	// The first pass finds a file that is no bill before anything is sent.
 	for _, file := range files {
-		lines := 0
+		lines, rows := 0, 0
 		err := rowsOf(ctx, file, func(row bill.Row) error {
-			if lines += len(row.Lines); row.Problem != nil {
+			if lines, rows = lines+len(row.Lines), rows+1; row.Problem != nil {
 				unread++
 			}
 			return nil
@@ -78,6 +80,8 @@ func (a *app) send(ctx context.Context, c *command.Client, files []string) (list
 		switch {
 		case err != nil:
 			return nil, 0, err
+		case rows == 0:
+			return nil, 0, fmt.Errorf("%s has no row below its header: export the bill again, once it has charges", file)
 		case lines == 0:
 			return nil, 0, fmt.Errorf("%s: no row could be read: scrimp bill show %s says why", file, file)
 		}
@@ -89,7 +93,7 @@ func (a *app) send(ctx context.Context, c *command.Client, files []string) (list
 		_ = w.CloseWithError(err)
 		sent <- err
 	}()
-	list, err = c.ImportBills(ctx, names, r)
+	list, err = c.ImportBills(ctx, names, currency, r)
 	_ = r.CloseWithError(err)
 	if wrong := <-sent; wrong != nil && err == nil {
 		err = wrong
@@ -125,11 +129,32 @@ func pack(ctx context.Context, to io.Writer, files []string) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
 	for _, file := range files {
-		if err := rowsOf(ctx, file, func(row bill.Row) error { return e.Encode(row) }); err != nil {
+		if err := rowsOf(ctx, file, afterLine(func(row bill.Row) error { return e.Encode(row) })); err != nil {
 			return err
 		}
 	}
 	return errors.Join(out.Flush(), packed.Close())
+}
+
+// afterLine delays unread rows before the first line of a file until that line: an unread row belongs to the bill of
+// the line before it, which would be one of another file. So a bill has the same rows whatever files precede it.
+func afterLine(f func(bill.Row) error) func(bill.Row) error {
+	var early []bill.Row
+	begun := false
+	return func(row bill.Row) error {
+		if !begun && len(row.Lines) == 0 {
+			early = append(early, row)
+			return nil
+		}
+		err := f(row)
+		for _, r := range early {
+			if err == nil {
+				err = f(r)
+			}
+		}
+		begun, early = true, nil
+		return err
+	}
 }
 
 // rowsOf calls f with each row of a file.

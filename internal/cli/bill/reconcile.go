@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/trueup"
 	"scrimp/internal/lib/decimal"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/bill"
 	"scrimp/internal/work/reconcile"
@@ -71,7 +72,7 @@ func (a *app) reconcileCmd() *cobra.Command {
 // whole returns err, or the failure that some rows could not be read.
 func (a *app) whole(err error, unread int) error {
 	if err == nil && unread > 0 {
-		a.Fault("", fmt.Errorf("%d rows could not be read: scrimp bill show lists them", unread))
+		a.Fault("", fmt.Errorf("%s could not be read: scrimp bill show lists them", draw.Count(unread, "row")))
 		return command.Failed
 	}
 	return err
@@ -101,7 +102,7 @@ func (a *app) reconcileKept(ctx context.Context, c *command.Client, month string
 	} else {
 		_, err = io.WriteString(a.Out, show.ReconcileKept(v, a.Place()))
 	}
-	return a.whole(err, v.Unread)
+	return a.whole(err, v.AllUnread)
 }
 
 // reconcile compares the files with the month's costs on the server.
@@ -153,6 +154,7 @@ func seesAll(ctx context.Context, c *command.Client) error {
 
 // readInto reads a bill and counts its unreadable rows.
 func readInto(ctx context.Context, file string, b *reconcile.Books) (unread int, err error) {
+	b.File()
 	err = rowsOf(ctx, file, func(row bill.Row) error {
 		if row.Problem != nil {
 			unread++

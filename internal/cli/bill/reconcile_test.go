@@ -3,7 +3,9 @@ package bill
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -88,6 +90,21 @@ func TestReconcile_RefusesCallersWhoDoNotSeeAllTeams(t *testing.T) {
 		site.Close()
 		if (err == nil) != c.all || (also == nil) != c.all || c.all != (asked == 2) {
 			t.Errorf("%s: %v, %v, and the costs were read %d times", c.grants, err, also, asked)
+		}
+	}
+}
+
+// A kept bill with an unread row fails as a file does, also if the amount of the row is known.
+func TestReconcile_KeptBillWithAnUnreadRowExitsWithOne(t *testing.T) {
+	for unread, failed := range map[int]bool{0: false, 1: true} {
+		site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"month":"2026-10","rows_without_amount":0,"unread_rows":%d}`, unread)
+		}))
+		client := &command.Client{Client: api.New(site.URL, "", nil), Base: site.URL}
+		a := &app{&command.App{Out: io.Discard, Err: io.Discard}}
+		err := a.reconcileKept(t.Context(), client, "2026-10", false)
+		if site.Close(); errors.Is(err, command.Failed) != failed {
+			t.Errorf("%d unread rows: %v", unread, err)
 		}
 	}
 }

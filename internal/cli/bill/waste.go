@@ -63,11 +63,7 @@ func (a *app) wasteCmd() *cobra.Command {
 			} else {
 				_, err = io.WriteString(a.Out, spending.Waste(v, a.Place()))
 			}
-			if err == nil && unread > 0 {
-				a.Fault("", fmt.Errorf("%d rows of bills could not be read: scrimp bill show lists them", unread))
-				return command.Failed
-			}
-			return err
+			return a.whole(err, unread)
 		})}
 	cmd.Flags().StringVar(&team, "team", "", "findings of this `team`, or of no team with '(none)' (default: of all that "+
 		"you may see)")

@@ -153,9 +153,11 @@ func (a *app) addCmd() *cobra.Command {
 		Long: "Adds what no machine costs: a subscription, a licence or the surcharge of a managed platform, a " +
 			"month. AMOUNT is such as $200/month. scrimp chargeback divides it among teams by --spread: " +
 			"proportional (to GPU-hours), even, or fixed:FILE, a file with a line for each team, as in 'vision: " +
-			"60'. scrimp chargeback fees lists such costs, and the amount 0 with --since ends one. This needs the " +
+			"60'. A cost of one month has that month as --since and --until, and a name that exists gets the new amount. " +
+			"scrimp chargeback fees lists such costs, and the amount 0 with --since ends one. This needs the " +
 			"role admin of all teams." + command.PlainExit,
 		Example: "  scrimp costs add \"MLflow hosting\" '$200/month' --since 2026-11 --spread even\n" +
+			"  scrimp costs add migration '$500' --since 2026-11 --until 2026-11\n" +
 			"  scrimp costs add \"MLflow hosting\" 0 --since 2027-05",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			return a.setFee(ctx, c, args[0], args[1], f)
@@ -210,23 +212,51 @@ func monthOf(text string) (string, error) {
 	return month, nil
 }
 
+// feeDone says what has changed: in which months the fee counts, and what it replaces.
+func feeDone(f api.Fee, before []api.Fee) string {
+	var text string
+	switch until := f.Until; {
+	case f.Amount.IsZero() && f.Since == "":
+		text = "The fee " + f.Name + " is removed from all months, past months included."
+	case f.Amount.IsZero():
+		text = "The fee " + f.Name + " ends before " + f.Since + "."
+	default:
+		text = "The fee " + f.Name + " costs " + money.Short(f.Amount, f.Currency) + " in "
+		switch {
+		case f.Since == "" && until == "":
+			text += "every month, past months included."
+		case f.Since == until:
+			text += until + " only."
+		case f.Since == "":
+			text += "every month until " + until + ", past months included."
+		case until == "":
+			text += "every month from " + f.Since + " on."
+		default:
+			text += "every month from " + f.Since + " until " + until + "."
+		}
+	}
+	for _, o := range before {
+		if !f.Amount.IsZero() && o.Name == f.Name && (o.Until == "" || o.Until >= f.Since) {
+			text += " There it replaces " + money.Short(o.Amount, o.Currency) + " a month."
+			break
+		}
+	}
+	return text
+}
+
 func (a *app) setFee(ctx context.Context, c *command.Client, name, amount string, flags feeFlags) error {
 	f, err := flags.fee(name, amount)
 	if err != nil {
 		return err
 	}
+	before, err := c.Fees(ctx)
+	if err != nil {
+		return c.Said(ctx, err)
+	}
 	if err := c.SetFee(ctx, f); err != nil {
 		return c.Said(ctx, err)
 	}
-	done := "Fee " + name + " is set"
-	if f.Amount.IsZero() {
-		done = "Fee " + name + " has ended"
-	}
-	if f.Since == "" {
-		done += " in all months, those that are over with them."
-	} else {
-		done += " from " + f.Since + " on."
-	}
+	done := feeDone(f, before)
 	if a.JSON {
 		return a.Print(map[string]string{"done": done})
 	}

@@ -2,6 +2,7 @@ package share
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -9,7 +10,6 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/spending"
 )
 
@@ -24,7 +24,9 @@ func (a *app) costsCmd() *cobra.Command {
 			"With --since it shows what was booked since, a checkpoint or an end of a machine at the latest: what was " +
 			"booked before and became useful since stands as useful, and below zero under open.\n\n" +
 			"Below the table it says how much is billed by the providers, how much is accrued (booked and not billed yet), " +
-			"and what running machines are estimated to have cost since their last booking.\n\nWith --json one line of " +
+			"and what running machines are estimated to have cost since their last booking.\n\n" +
+			"A sentence names fixed costs (scrimp costs " +
+			"add) of this month, which the table leaves out, if you see all teams.\n\nWith --json one line of " +
 			"the table is one object." + command.PlainExit,
 		Example: "  scrimp costs\n  scrimp costs --by project --since 30d\n  scrimp costs --by tag:ticket --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
@@ -33,7 +35,18 @@ func (a *app) costsCmd() *cobra.Command {
 				&v); err != nil {
 				return err
 			}
-			return lined(a, v.Lines, func(_ []api.CostLine, p show.Place) string { return spending.Costs(v, p) })
+			if a.JSON {
+				return lined(a, v.Lines, nil)
+			}
+			fees, err := c.Fees(ctx)
+			if p, is := errors.AsType[*api.Problem](err); is && p.Status == http.StatusForbidden {
+				err = nil // those who see one team do not see shared costs
+			}
+			if err != nil {
+				return c.Said(ctx, err)
+			}
+			a.Printf("%s%s", spending.Costs(v, a.Place()), spending.Fixed(fees, a.Now(), a.Place()))
+			return nil
 		})}
 	cmd.Flags().StringVar(&by, "by", "team", "one line each `what`: team, project, user, kind, environment, "+
 		"model_version, provider, region, sku, category, job or tag:KEY")

@@ -5,6 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/spending"
+	"scrimp/internal/lib/money"
 )
 
 // A price a month is read with or without its unit; what would be misread is refused with the field.
@@ -33,5 +39,31 @@ func TestFee_ReadsAPriceAMonth(t *testing.T) {
 		if got != c.want && (err == nil || !strings.HasPrefix(got, c.want+" ") && !strings.HasPrefix(got, c.want+":")) {
 			t.Errorf("%s %+v: %s, want %s", c.amount, c.flags, got, c.want)
 		}
+	}
+}
+
+// The answer says in which months a fee counts, and which amount it replaces there.
+func TestFeeDone_SaysTheMonthsAndWhatItReplaces(t *testing.T) {
+	usd := func(since, until string, dollars int64) api.Fee {
+		return api.Fee{Name: "x", Amount: money.Picos(dollars * 1e12), Currency: money.USD, Since: since, Until: until}
+	}
+	for _, c := range []struct {
+		fee    api.Fee
+		before []api.Fee
+		want   string
+	}{
+		{usd("", "", 5), nil, "The fee x costs $5.00 in every month, past months included."},
+		{usd("2026-11", "2026-11", 5), nil, "The fee x costs $5.00 in 2026-11 only."},
+		{usd("2026-11", "", 5), []api.Fee{usd("", "2026-10", 7), usd("2026-11", "", 6)}, "The fee x costs $5.00 in every month from 2026-11 on. There it replaces $6.00 a month."},
+		{usd("2026-11", "", 0), []api.Fee{usd("", "", 7)}, "The fee x ends before 2026-11."},
+	} {
+		if got := feeDone(c.fee, c.before); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
+	if got := spending.Fixed([]api.Fee{usd("", "2026-10", 7), usd("2026-11", "", 6)}, now, show.Place{}); got !=
+		"Fixed costs of 2026-11, which the table leaves out: x $6.00. scrimp chargeback divides them.\n" {
+		t.Errorf("%q", got)
 	}
 }

@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"scrimp/internal/lib/decimal"
@@ -21,8 +22,12 @@ func Bill(s *bill.Summary, first []bill.Problem, p Place) string {
 		p.Fact(&b, "period", "%s to %s", s.Start.Format("2006-01-02 15:04"), s.End.Format("2006-01-02 15:04 UTC"))
 	}
 	p.Fact(&b, "rows", "%d: %d read, %d not", s.Rows, s.Rows-s.Problems, s.Problems)
-	if len(s.Lacks) > 0 {
-		p.Fact(&b, "lacks", "%s: unknown, not zero", strings.Join(s.Lacks, ", "))
+	if s.Rows == 0 {
+		b.WriteString(draw.Wrap("", "The file has no row below its header: export the bill again, once it has charges.",
+			p.Columns()))
+	}
+	if list := lacks(s); len(list) > 0 {
+		p.Fact(&b, "lacks", "%s: unknown, not zero", strings.Join(list, ", "))
 	}
 	if s.TagsUnread > 0 {
 		p.Fact(&b, "tags", "of %s cannot be read", draw.Count(s.TagsUnread, "line"))
@@ -43,6 +48,20 @@ func Bill(s *bill.Summary, first []bill.Problem, p Place) string {
 		p.Fact(&b, fmt.Sprintf("line %d", problem.Line), "%s", text)
 	}
 	return b.String()
+}
+
+// lacks returns the columns that the file lacks, without those whose values follow from others, as the effective
+// cost of AWS does from the charge.
+func lacks(s *bill.Summary) (list []string) {
+	for _, name := range s.Lacks {
+		derived := slices.ContainsFunc(s.Totals, func(t bill.Total) bool {
+			return name == "effective cost" && t.Effective.Sum.Known || name == "list cost" && t.List.Sum.Known
+		})
+		if !derived {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 func notRead(s *bill.Summary, first int) string {

@@ -37,6 +37,9 @@ func Reconcile(v reconcile.Answer, p Place) string {
 		part("not billed yet", t.NotBilled, "machine")
 		p.Fact(&s, "gap", "%s%s", billed(t.Gap, c), partsText(t.Parts, c))
 	}
+	if v.Unread > 0 {
+		p.Fact(&s, "not read", "%s of an unknown amount", draw.Count(v.Unread, "row"))
+	}
 	if len(v.Totals) == 0 {
 		s.WriteString(draw.Wrap("", "The bill has no rows, and scrimp no costs.", p.Columns()))
 	}

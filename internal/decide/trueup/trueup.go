@@ -121,7 +121,8 @@ type Wait struct {
 
 // Lines returns the postings that are missing, in a fixed order: for each machine and part of its gap, what the bill
 // asks for beyond the corrections that are booked already. A machine that a revised bill no longer has loses its
-// corrections. The amounts end at the ledger's last digit, 1e-12.
+// corrections. One that an unread row of the bill may be of keeps those it has, and waits. The amounts end at the
+// ledger's last digit, 1e-12.
 func (m *Month) Lines(gaps []reconcile.Gap) (lines []state.ReconciledLine, waits []Wait) {
 	byMachine := map[machine]*reconcile.Gap{}
 	for i := range gaps {
@@ -131,7 +132,12 @@ func (m *Month) Lines(gaps []reconcile.Gap) (lines []state.ReconciledLine, waits
 		return cmp.Or(cmp.Compare(a.instance, b.instance), cmp.Compare(a.currency, b.currency))
 	}) {
 		a, g := m.of[k], byMachine[k]
-		if g == nil && len(a.booked) == 0 {
+		why, named := m.Bills.Waits(k.instance)
+		switch open := len(a.booked) > 0 || g != nil && g.Gap.Sign() != 0; {
+		case why != "" && (open || named):
+			waits = append(waits, Wait{k.instance, why})
+			continue
+		case g == nil && !open:
 			continue
 		}
 		wanted := map[cell]money.Amount{}

@@ -181,3 +181,85 @@ func TestLines_WaitForTimeThatIsStillOpen(t *testing.T) {
 		t.Errorf("%+v", lines)
 	}
 }
+
+// A bill with a row that could not be read books nothing for the machine that the row may be of: it would book the rest
+// of the bill as if the row were zero, or take earlier corrections back. The other machines are booked.
+func TestLines_MachineOfAnUnreadRowWaits(t *testing.T) {
+	row := func(a *bill.About, repeats int) bill.Row {
+		return bill.Row{Problem: &bill.Problem{Line: 3, Reason: "the row is in EUR", Currency: "EUR", About: a, Repeats: repeats,
+			Amount: bill.Number{Value: dec("1"), Known: true}}}
+	}
+	for name, c := range map[string]struct {
+		row   bill.Row
+		other bool // the row is in another file
+		waits []string
+	}{
+		"its id names one":          {row(&bill.About{Resource: "arn:aws:ec2:r:1:instance/i-1"}, 0), false, []string{"i-1"}},
+		"its tag names one":         {row(&bill.About{Attempt: "j2.1"}, 0), false, []string{"i-2"}},
+		"its type is that of all":   {row(&bill.About{SKU: "BoxUsage:p5"}, 0), false, []string{"i-1", "i-2", "i-3"}},
+		"its tags are unreadable":   {row(&bill.About{TagsUnread: true}, 0), false, []string{"i-1", "i-2", "i-3"}},
+		"it is torn":                {row(nil, 0), false, []string{"i-1", "i-2", "i-3"}},
+		"it is torn, elsewhere":     {row(nil, 0), true, []string{"i-3"}}, // i-3 has no line, and the row may be its
+		"its id is of no machine":   {row(&bill.About{Resource: "i-99", SKU: "BoxUsage:p5"}, 0), false, nil},
+		"its type is another":       {row(&bill.About{SKU: "BoxUsage:p5.48xlarge"}, 0), false, nil},
+		"it repeats an earlier one": {row(&bill.About{Resource: "i-1"}, 2), false, nil},
+	} {
+		m := trueup.New(month, next)
+		for n := 1; n <= 3; n++ {
+			own := charge.Charge{Begin: month, End: month.Add(time.Hour), Amount: money.Picos(2e12), Currency: money.USD, Category: ledger.Compute,
+				Use: ledger.Useful, Provider: "aws", SKU: "p5", Timed: true, Time: time.Hour, Owner: ledger.Owner{Team: "t",
+					Job: fmt.Sprint("j", n), Attempt: fmt.Sprintf("j%d.1", n), Instance: fmt.Sprint("i-", n)}}
+			earlier := own
+			earlier.Rule, earlier.Timed, earlier.Amount = ledger.ReconciledRule("price"), false, money.Picos(1e12)
+			for _, ch := range []charge.Charge{own, earlier} {
+				if err := m.Charge(&ch); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for n := 1; n <= 2; n++ {
+			m.Bills.Row(bill.Row{Lines: []bill.Line{{At: n, Category: bill.Compute, Resource: fmt.Sprint("i-", n), Currency: money.USD, Start: month,
+				End: month.Add(time.Hour), Billed: dec("2.5")}}})
+		}
+		if c.other {
+			m.Bills.File()
+		}
+		m.Bills.Row(c.row)
+		v, lines := m.Finish()
+		var waits, booked []string
+		for _, w := range v.Waits {
+			waits = append(waits, w.Instance)
+		}
+		for _, l := range lines {
+			booked = append(booked, l.Owner.Instance)
+		}
+		var rest []string
+		for _, id := range []string{"i-1", "i-2", "i-3"} {
+			if !slices.Contains(c.waits, id) {
+				rest = append(rest, id)
+			}
+		}
+		if !slices.Equal(waits, c.waits) || !slices.Equal(booked, rest) || v.AllUnread != 1 {
+			t.Errorf("%s: %v wait, %v are booked, %d rows are unread; want %v and %v", name, waits, booked, v.AllUnread, c.waits, rest)
+		}
+	}
+}
+
+// A bill in another currency than the ledger's does not take the corrections of an earlier bill back.
+func TestLines_MachineWithLinesInAnotherCurrencyWaits(t *testing.T) {
+	m := trueup.New(month, next)
+	own := charge.Charge{Begin: month, End: month.Add(time.Hour), Amount: money.Picos(2e12), Currency: money.USD, Category: ledger.Compute,
+		Use: ledger.Useful, Provider: "aws", SKU: "p5", Owner: ledger.Owner{Job: "j", Instance: "i-1"}}
+	earlier := own
+	earlier.Rule = ledger.ReconciledRule("price")
+	for _, c := range []charge.Charge{own, earlier} {
+		if err := m.Charge(&c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Bills.Row(bill.Row{Lines: []bill.Line{{At: 1, Category: bill.Compute, Resource: "i-1", Currency: "EUR", Start: month,
+		End: month.Add(time.Hour), Billed: dec("2.5")}}})
+	if v, lines := m.Finish(); len(lines) > 0 || len(v.Waits) != 1 {
+		t.Errorf("%+v is booked, and %+v wait", lines, v.Waits)
+	}
+}

@@ -142,6 +142,7 @@ func (d *Desk) rows(ctx context.Context, file string, of []client.Bill, span cha
 			return b.Provider == l.Provider && b.Account == l.Account && b.Month == billed
 		})
 	}
+	to.File()
 	begun, last, n := false, false, 0 // last: the newest line was taken and billed in the month
 	var early []bill.Row              // unread rows before the first line belong to its bill
 	return eachRow(f, func(row bill.Row, _ []byte) error {

@@ -42,6 +42,9 @@ const (
 // errRow is a row that is not one of a bill.
 var errRow = errors.New("a row is not one that scrimp bill import sends")
 
+// errMixed is a bill in several currencies.
+var errMixed = errors.New("the files have lines in several currencies on the bill")
+
 // errCut is an import that did not arrive whole.
 var errCut = errors.New("cut short")
 
@@ -77,6 +80,9 @@ func (d *Desk) Import(w http.ResponseWriter, r *http.Request) {
 			"one for each account or month", nil)
 	case errors.Is(err, errCut):
 		reply.Problem(w, http.StatusBadRequest, "the bill did not arrive whole", "import it again", err)
+	case errors.Is(err, errMixed):
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "currency", "a bill has one currency",
+			"leave out the files that are not of this bill", err)
 	case errors.Is(err, errRow):
 		reply.Problem(w, http.StatusUnprocessableEntity, "this is no bill", "send it with scrimp bill import", err)
 	case err != nil:
@@ -185,6 +191,9 @@ func (i *arrived) add(row bill.Row, text []byte) error {
 		if err != nil {
 			return err
 		}
+		if b.Currency = cmp.Or(b.Currency, l.Currency); b.Currency != l.Currency {
+			return fmt.Errorf("%w of %s %s in %s: %s and %s", errMixed, b.Provider, b.Account, b.Month, b.Currency, l.Currency)
+		}
 		b.Lines++
 		i.sum(b, l.Currency, l.Billed)
 		if l.Start.Before(b.Since) {
@@ -253,6 +262,14 @@ func (i *arrived) sum(b *client.Bill, c money.Currency, a decimal.Decimal) {
 	i.sums[b][c] = i.sums[b][c].Add(a)
 }
 
+// currencyOf returns the currency of a kept bill, or "" if it is not known.
+func currencyOf(b *client.Bill) money.Currency {
+	if b.Currency == "" && len(b.Totals) == 1 { // kept by an earlier version
+		return b.Totals[0].Currency
+	}
+	return b.Currency
+}
+
 // keep puts the arrived bills into the index, all or none of them.
 func (d *Desk) keep(w http.ResponseWriter, r *http.Request, i *arrived, names []string) {
 	d.setting.Lock()
@@ -264,7 +281,7 @@ func (d *Desk) keep(w http.ResponseWriter, r *http.Request, i *arrived, names []
 	}
 	now, by := time.Now().UTC().Truncate(time.Second), auth.CallerOf(r).User
 	var list []client.ImportedBill
-	changed := false
+	changed, currency := false, r.URL.Query().Get("currency")
 	for _, b := range i.bills {
 		b.Digest, b.File = hex.EncodeToString(i.hashes[b].Sum(nil)), i.digest
 		b.Names, b.Imported, b.By = reply.List(names), now, by
@@ -287,6 +304,12 @@ func (d *Desk) keep(w http.ResponseWriter, r *http.Request, i *arrived, names []
 		}
 		changed = true
 		if at >= 0 {
+			if was := currencyOf(&v.Bills[at]); was != "" && was != b.Currency && currency != string(b.Currency) {
+				reply.FieldProblem(w, http.StatusConflict, "currency", fmt.Sprintf("the kept bill of %s %s in %s is in %s, and "+
+					"this one is in %s", b.Provider, b.Account, b.Month, was, b.Currency), fmt.Sprintf("import the right file; if "+
+					"the provider changed the currency, --currency %s replaces the bill", b.Currency), nil)
+				return
+			}
 			done.Result, done.Before = "replaced", v.Bills[at].Totals
 			v.Bills[at] = *b
 		} else {

@@ -31,7 +31,11 @@ func MonthOf(w http.ResponseWriter, text string, now time.Time) (span charge.Spa
 	}
 	at, err := time.Parse("2006-01", text)
 	switch {
-	case err != nil || at.Year() < 1970:
+	case err == nil && at.Year() < 1970:
+		reply.FieldProblem(w, http.StatusBadRequest, "month", "this month is before 1970, and scrimp keeps none so early",
+			monthFix, nil)
+		return span, false
+	case err != nil:
 		reply.FieldProblem(w, http.StatusBadRequest, "month", "this is no month", monthFix, nil)
 		return span, false
 	case at.After(now):

@@ -143,6 +143,18 @@ type Problem struct {
 	Reason   string         `json:"reason"`
 	Amount   Number         `json:"amount"` // the billed amount of the row, if readable
 	Currency money.Currency `json:"currency"`
+	Repeats  int            `json:"repeats,omitempty"` // the earlier line that the row repeats
+	About    *About         `json:"about,omitempty"`   // nil: it is not known what the row charges
+}
+
+// About tells what an unreadable row charges, if its cells are whole.
+type About struct {
+	SKU         string `json:"sku,omitempty"`
+	Description string `json:"description,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Job         string `json:"job,omitempty"`
+	Attempt     string `json:"attempt,omitempty"`
+	TagsUnread  bool   `json:"tags_unread,omitempty"`
 }
 
 // Row is the result of one row of the file: lines, or a problem.

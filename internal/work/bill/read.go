@@ -168,10 +168,12 @@ func (r *Reader) understand(c record) Row {
 		}
 		return Row{Problem: p}
 	}
-	if at := r.seen.first(c.sum, c.line); at > 0 {
-		cells.err = fmt.Errorf("the row is the same as line %d", at)
+	repeats := r.seen.first(c.sum, c.line)
+	if repeats > 0 {
+		cells.err = fmt.Errorf("the row is the same as line %d", repeats)
 	}
-	if slices.ContainsFunc(c.fields, func(s string) bool { return strings.IndexByte(s, 0) >= 0 }) && cells.err == nil {
+	nul := slices.ContainsFunc(c.fields, func(s string) bool { return strings.IndexByte(s, 0) >= 0 })
+	if nul && cells.err == nil {
 		cells.err = fmt.Errorf("the row has a NUL byte")
 	}
 	if cells.err == nil {
@@ -179,9 +181,19 @@ func (r *Reader) understand(c record) Row {
 			return Row{Lines: list}
 		}
 	}
-	p := &Problem{File: r.file, Line: c.line, Reason: cells.err.Error()}
-	p.Amount, p.Currency = cells.amount()
+	p := &Problem{File: r.file, Line: c.line, Reason: cells.err.Error(), Repeats: repeats}
+	if p.Amount, p.Currency = cells.amount(); !nul {
+		p.About = cells.about()
+	}
 	return Row{Problem: p}
+}
+
+// about returns what the row charges: texts, which are readable in a row that is whole.
+func (c *row) about() *About {
+	l := Line{SKU: c.text(fieldSKU), Description: c.text(fieldDescription), Resource: c.text(fieldResource)}
+	c.tags(&l)
+	return &About{SKU: l.SKU, Description: l.Description, Resource: l.Resource, Job: l.Job, Attempt: l.Attempt,
+		TagsUnread: l.TagsUnread}
 }
 
 // lines reads every cell. It sets err if one is unreadable.

@@ -19,7 +19,7 @@ func (b *Books) partner(l *bill.Line) (f *found, by, why string) {
 		if m := b.machines[key{name, l.Currency}]; m != nil {
 			return m, "id", ""
 		}
-		b.foreign[name] = l.Currency
+		b.alien(name, l)
 		return nil, "", fmt.Sprintf("scrimp accounts for this machine in another currency than %s: no rate is known",
 			l.Currency)
 	}
@@ -56,6 +56,9 @@ func (b *Books) tagged(l *bill.Line, tag string) (f *found, why string) {
 	list := slices.DeleteFunc(slices.Clone(b.jobs[tag]), func(f *found) bool { return f.Currency != l.Currency })
 	switch {
 	case len(list) == 0 && len(b.jobs[tag]) > 0:
+		for _, f := range b.jobs[tag] {
+			b.alien(f.Instance, l)
+		}
 		return nil, fmt.Sprintf("scrimp accounts for %s in another currency than %s: no rate is known", tag, l.Currency)
 	case l.Resource != "" && l.Category == bill.Compute && len(list) > 0:
 		return nil, "its tag names " + tag + ", and its id is none of that job's machines"
@@ -74,10 +77,52 @@ func (b *Books) tagged(l *bill.Line, tag string) (f *found, why string) {
 // at reports whether the line overlaps the machine's time.
 func (f *found) at(l *bill.Line) bool { return l.Start.Before(f.End) && l.End.After(f.Begin) }
 
+// alien remembers that a machine has a line in another currency than its account's.
+func (b *Books) alien(instance string, l *bill.Line) {
+	if b.has(l) {
+		b.foreign[instance] = l.Currency
+	}
+}
+
 func ofType(l *bill.Line, name string) bool {
-	name = strings.ToLower(name)
-	return name != "" && (strings.Contains(strings.ToLower(l.SKU), name) ||
-		strings.Contains(strings.ToLower(l.Description), name))
+	return names(l.SKU, name) || names(l.Description, name)
+}
+
+// names reports whether the text contains the whole name: m5 is no part of m5.large, nor n1-standard-1 of
+// n1-standard-16.
+func names(text, name string) bool {
+	text, name = strings.ToLower(text), strings.ToLower(name)
+	for from := 0; name != ""; {
+		at := strings.Index(text[from:], name)
+		if at < 0 {
+			return false
+		}
+		at += from
+		before, after := reversed(text[:at]), text[at+len(name):]
+		if !goesOn(before) && !goesOn(after) {
+			return true
+		}
+		from = at + 1
+	}
+	return false
+}
+
+// reversed returns the last two bytes of a text, the last one first.
+func reversed(s string) string {
+	switch n := len(s); n {
+	case 0, 1:
+		return s
+	default:
+		return string([]byte{s[n-1], s[n-2]})
+	}
+}
+
+// goesOn reports whether the text beside a name belongs to it: a letter or digit, or one behind a point or hyphen.
+func goesOn(s string) bool {
+	if s != "" && strings.IndexByte(".-_", s[0]) >= 0 {
+		s = s[1:]
+	}
+	return s != "" && (s[0] >= 'a' && s[0] <= 'z' || s[0] >= '0' && s[0] <= '9')
 }
 
 // alike returns the machines with the line's type, time and currency.

@@ -107,6 +107,7 @@ type Answer struct {
 	NotBilled []Alone `json:"ours_not_billed_yet"`
 	Others    []Alone `json:"of_other_months"`
 	Unread    int     `json:"rows_without_amount"`
+	AllUnread int     `json:"unread_rows"` // those without an amount included
 }
 
 type key struct {
@@ -137,6 +138,7 @@ type Books struct {
 	jobs         map[string][]*found       // by job, and by attempt
 	types        map[string][]*found
 	seen         map[string]int
+	unread       unread
 	places       int
 	answer       Answer
 	// Stranger receives each line of NeverOurs, also those beyond the listed ones; nil: nobody does.
@@ -149,7 +151,7 @@ func New(since, until time.Time) *Books {
 	b := &Books{since: since, until: until, machines: map[key]*found{}, instances: map[string]bool{},
 		foreign: map[string]money.Currency{},
 		jobs:    map[string][]*found{}, types: map[string][]*found{}, seen: map[string]int{}, places: 2,
-		totals: map[money.Currency]*Total{}}
+		totals: map[money.Currency]*Total{}, unread: newUnread()}
 	b.answer = Answer{Totals: []Total{}, Gaps: []Gap{}, NeverOurs: []Alone{}, NotBilled: []Alone{},
 		Others: []Alone{}}
 	if !since.IsZero() {
@@ -198,7 +200,8 @@ func (b *Books) Own(m Machine) {
 // Row adds a row of the bill.
 func (b *Books) Row(r bill.Row) {
 	if p := r.Problem; p != nil {
-		if !p.Amount.Known {
+		b.Unread(p)
+		if b.answer.AllUnread++; !p.Amount.Known {
 			b.answer.Unread++
 			return
 		}
@@ -231,7 +234,7 @@ func (b *Books) line(l *bill.Line) {
 	}
 	f, by, why := b.partner(l)
 	ours := f != nil || why != ""
-	other := !b.since.IsZero() && (l.Start.Before(b.since) || !l.Start.Before(b.until))
+	other := !b.has(l)
 	if ours && (f == nil || other) && b.repeats(cmp.Or(l.Resource, l.Attempt, l.Job), l) > 0 {
 		t.Repeated.add(l.Billed)
 		return
@@ -273,7 +276,13 @@ func (b *Books) repeats(about string, l *bill.Line) (at int) {
 	return at
 }
 
+// has reports whether a line is of the month.
+func (b *Books) has(l *bill.Line) bool {
+	return b.since.IsZero() || !l.Start.Before(b.since) && l.Start.Before(b.until)
+}
+
 func (b *Books) match(f *found, l *bill.Line, by string) {
+	b.unread.lineOf(f.Instance)
 	f.lines, f.billed, f.by[by] = f.lines+1, f.billed.Add(l.Billed), true
 	add := func(p Part) { f.parts[p] = f.parts[p].Add(l.Billed) }
 	if at := b.repeats(f.Instance, l); at > 0 {
@@ -317,8 +326,8 @@ func (b *Books) Finish() Answer {
 		if f.lines == 0 {
 			if ours.Sign() != 0 {
 				why := "no line of the bill is of this machine"
-				if c := b.foreign[f.Instance]; c != "" {
-					why = fmt.Sprintf("its lines are in %s, and no rate is known", c)
+				if wait, named := b.Waits(f.Instance); named {
+					why = wait
 				}
 				t.NotBilled.add(ours)
 				b.answer.NotBilled = listed(b.answer.NotBilled, Alone{Resource: f.Instance, Job: f.Job, Amount: ours,
@@ -327,6 +336,9 @@ func (b *Books) Finish() Answer {
 			continue
 		}
 		g := b.gap(f, ours)
+		if wait, _ := b.Waits(f.Instance); wait != "" {
+			g.Notes = append(g.Notes, wait)
+		}
 		for p, a := range g.Parts {
 			t.Parts[p] = t.Parts[p].Add(a)
 		}

@@ -223,3 +223,24 @@ func TestReconcile_CountsALineWithoutAMachineOnce(t *testing.T) {
 		}
 	}
 }
+
+// A line is of a machine type only if it has the whole name of the type.
+func TestReconcile_TypeIsAWholeName(t *testing.T) {
+	for _, c := range []struct {
+		name, sku string
+		is        bool
+	}{{"p5.48xlarge", "USE2-BoxUsage:p5.48xlarge", true}, {"n1-standard-1", "n1-standard-16", false}, {"n1-standard-16", "N1-Standard-16 VM.", true},
+		{"m", "BoxUsage:m5.large", false}, {"m5", "m5.large", false}, {"m5", "m5.large m5", true}, {"xlarge", "m5.xlarge", false}, {"large", "m5.2xlarge", false},
+		{"a100", "gpu_1x_a100", false}, {"m5.large", "$0.096 per m5.large, an hour", true}} {
+		b := reconcile.New(month, next)
+		m := machine(1)
+		m.Type = c.name
+		b.Own(m)
+		l := line(1, 1, "10", "20")
+		l.Resource, l.SKU = "", c.sku
+		b.Row(bill.Row{Lines: []bill.Line{l}})
+		if v := b.Finish(); (len(v.Gaps) == 1) != c.is {
+			t.Errorf("%s in %q: %+v", c.name, c.sku, v)
+		}
+	}
+}

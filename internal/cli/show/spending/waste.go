@@ -85,7 +85,7 @@ func spanOfWaste(v api.Waste) string {
 	}
 	text := "Costs from " + v.Since.UTC().Format(form) + " to " + v.Until.UTC().Format(form) + " UTC."
 	if v.Short {
-		text += " The ledger begins there, later than --since asks."
+		text += " The ledger begins there."
 	}
 	if v.Until.Sub(v.Since) < waste.LeastSpan {
 		text += " That is less than a day, so most figures of a month are unknown."

@@ -75,7 +75,7 @@ func TestWaste_SaysWhatItCannotKnow(t *testing.T) {
 		"has no costs that you may see":  func(v *api.Waste) { v.Empty = true },
 		"No recurring job has telemetry": func(v *api.Waste) { v.Measured = 0 },
 		"No job recurs":                  func(v *api.Waste) { v.Measured, v.Recurring = 0, 0 },
-		"later than --since asks":        func(v *api.Waste) { v.Short = true },
+		"The ledger begins there.":       func(v *api.Waste) { v.Short = true },
 		"most figures of a month are un": func(v *api.Waste) { v.Since = v.Until.Add(-time.Hour) },
 	} {
 		v := v
