@@ -211,8 +211,11 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	p.Fact(b, "of the cost", "%s for trials that were left early, %s for failed ones; %s for those that were interrupted",
 		money.Format(s.Pruned, c, 4), money.Format(s.Failed, c, 4), money.Format(s.Interrupted, c, 4))
 	if s.AllFull != nil {
-		p.Fact(b, "in full", "%s to train every trial in full, at the cost of its epochs so far", show.USD(*s.AllFull))
-		if saved := *s.AllFull - r.Cost.Float(); saved > 0 {
+		p.Fact(b, "in full", "%s had each trial trained in full that was left early, at the cost of its epochs so far",
+			show.USD(*s.AllFull))
+		// Where nothing was left early, nothing is saved; a trial that runs has not saved anything yet.
+		saved := *s.AllFull - r.Cost.Float()
+		if saved > 0 && s.Pruned.Sign() > 0 && r.Group.State == "over" {
 			p.Fact(b, "saved", "%s against that", show.USD(saved))
 		}
 	}
