@@ -242,7 +242,7 @@ type Facts struct {
 	Data     *Seen       // nil without on_data
 	Price    *money.Rate // of an hour of Offer; nil: nothing for sale fits
 	Offer    string
-	Past     []Past         // earlier runs that have computed the metric, in the order of their start
+	Past     []Past         // earlier runs that have the metric, in the order of their start
 	Last     time.Time      // the start of the last run; zero: none
 	Currency money.Currency // of all amounts and prices; "": US dollars
 }
