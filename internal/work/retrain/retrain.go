@@ -316,6 +316,9 @@ func (p *Price) decide(f Facts) Check {
 	switch {
 	case f.Price != nil && *f.Price <= p.Most:
 		x.Pass, x.Why = true, fmt.Sprintf("%s, at most %s", at, most)
+		if waited := f.Now.Sub(f.Since).Truncate(time.Minute); waited > 0 {
+			x.Why += ": the run has waited " + span(waited)
+		}
 	case !f.Now.Before(until):
 		x.Pass, x.Why = true, fmt.Sprintf("%s, and the limit is %s: the run has waited %s and begins at any price", at, most,
 			span(p.By))

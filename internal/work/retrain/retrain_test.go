@@ -244,6 +244,7 @@ func TestPrice_WaitsAndNeverForEver(t *testing.T) {
 	}{
 		{"at the limit", 0, rate(t, "1.20"), true, 0, "spot costs $1.20 an hour, at most $1.20"},
 		{"above", 0, rate(t, "1.21"), false, 10 * time.Minute, "the run waits until 2026-11-02 04:00 UTC at most"},
+		{"at the limit after a wait", 40 * time.Minute, rate(t, "1.20"), true, 0, "at most $1.20: the run has waited 40m"},
 		{"above, near the end", 55 * time.Minute, rate(t, "2"), false, time.Hour, "waits until"},
 		{"above, at the end", time.Hour, rate(t, "2"), true, 0, "the run has waited 1h and begins at any price"},
 		{"nothing fits", 0, nil, false, 10 * time.Minute, "nothing for sale fits"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
@@ -53,19 +54,24 @@ func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
 	if s.Best != nil {
 		bestTrial(b, *s.Best, s, p)
 	}
-	limits(b, s, p)
+	limits(b, g, p)
 	if s.Ignored > 0 {
 		p.Fact(b, "ignored", "%d values: of no whole epoch, or that came twice, late or beyond what is kept", s.Ignored)
 	}
 }
 
 // limits adds the limits of a search that are no money, and when it ends by itself.
-func limits(b *strings.Builder, s *api.StudyState, p show.Place) {
+func limits(b *strings.Builder, g api.Group, p show.Place) {
+	s := g.Study
 	if s.GPULimit != nil {
 		p.Fact(b, "GPU-hours", "%s of %s", number(s.GPUHours), number(*s.GPULimit))
 	}
 	if s.WallClock != nil {
-		p.Fact(b, "wall clock", "%s", draw.Span(*s.WallClock))
+		text := draw.Span(*s.WallClock)
+		if used, ok := wallUsed(g, p); ok {
+			text = draw.Span(min(used, *s.WallClock)) + " of " + text
+		}
+		p.Fact(b, "wall clock", "%s", text)
 	}
 	if s.Plateau == nil {
 		return
@@ -74,6 +80,19 @@ func limits(b *strings.Builder, s *api.StudyState, p show.Place) {
 	if s.StoppedGain != nil {
 		p.Fact(b, "stopped at", "%s %s for another dollar", number(*s.StoppedGain), show.Clean(s.Metric))
 	}
+}
+
+// wallUsed returns how much time has passed on the market's clock since a search began; false: nobody knows.
+func wallUsed(g api.Group, p show.Place) (time.Duration, bool) {
+	until := p.Now
+	if g.Finished != nil {
+		until = *g.Finished
+	}
+	if until.IsZero() || until.Before(g.Submitted) {
+		return 0, false
+	}
+	used := float64(until.Sub(g.Submitted)) * max(1, g.Speed)
+	return time.Duration(min(used, 1e18)).Round(time.Second), true
 }
 
 // PlateauText says when a search ends by itself; empty: never.
@@ -196,7 +215,7 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	if s.Best != nil {
 		bestTrial(b, *s.Best, r.Group.Study, p)
 	}
-	limits(b, r.Group.Study, p)
+	limits(b, r.Group, p)
 	if g := r.Group; g.Study.StoppedGain != nil {
 		p.Fact(b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+show.Clean(g.Detail), ": "))
 	}
