@@ -71,6 +71,9 @@ func Progress(g api.Group, p show.Place) string {
 	if g.Budget != nil {
 		spent += " of " + money.Short(*g.Budget, g.Currency)
 	}
+	if g.Finished != nil && !g.Closed && g.Schedule == nil { // a machine of it may still cost something, or less
+		spent += " (estimated)"
+	}
 	line := strings.Join(append(items, spent), ", ")
 	if p.Width > 0 {
 		line = draw.Cut(line, p.Width)

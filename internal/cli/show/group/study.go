@@ -251,16 +251,19 @@ type StudyPlan struct {
 	Rungs    []string `json:"rungs,omitempty"` // epochs after which trials are compared
 	BudgetS  string   `json:"budget"`
 	WorstUSD *float64 `json:"worst_usd"` // including the cost of trials while they save at the end
+	ExtraUSD *float64 `json:"saves_usd"` // that cost alone
 	FullUSD  *float64 `json:"full_usd"`  // median of one full configuration; null if unknown
 	FullRuns *float64 `json:"full_runs"` // number of full runs that the budget pays for
 	AllUSD   *float64 `json:"all_usd"`   // every full configuration
 	OneMore  *float64 `json:"more_runs"` // further full runs that another $20 would pay for
 	Final    bool     `json:"final"`
-	GPUHours float64  `json:"gpu_hours,omitempty"`  // limit of all trials together
-	Wall     string   `json:"wall_clock,omitempty"` // limit of the search
-	Plateau  string   `json:"plateau,omitempty"`    // when the search ends by itself
-	Past     int      `json:"past,omitempty"`       // configurations of earlier searches
-	Notes    []string `json:"notes,omitempty"`
+	GPUHours float64  `json:"gpu_hours,omitempty"` // limit of all trials together
+	// GPUKept is the part of GPUHours that is kept for the saves at the end.
+	GPUKept float64  `json:"gpu_hours_kept,omitempty"`
+	Wall    string   `json:"wall_clock,omitempty"` // limit of the search
+	Plateau string   `json:"plateau,omitempty"`    // when the search ends by itself
+	Past    int      `json:"past,omitempty"`       // configurations of earlier searches
+	Notes   []string `json:"notes,omitempty"`
 }
 
 // Text formats the plan for people.
@@ -272,9 +275,14 @@ func (v StudyPlan) Text(p show.Place) string {
 	if len(v.Rungs) > 0 {
 		p.Fact(&b, "rungs", "trials are compared after %s", strings.Join(v.Rungs, ", "))
 	}
-	p.Fact(&b, "budget", "%s: nothing begins that could cost more", v.BudgetS)
+	text := "at most " + v.BudgetS + " begins"
+	if v.ExtraUSD != nil {
+		text += "; ending it all may add " + show.USD(*v.ExtraUSD)
+	}
+	p.Fact(&b, "budget", "%s", text)
 	if v.GPUHours > 0 {
-		p.Fact(&b, "GPU-hours", "%s of all trials, with the saves at the end", number(v.GPUHours))
+		p.Fact(&b, "GPU-hours", "%s of all trials, of which %s are kept for the saves of %s", number(v.GPUHours),
+			number(v.GPUKept), draw.Count(v.Parallel, "trial"))
 	}
 	if v.Wall != "" {
 		p.Fact(&b, "wall clock", "%s: nothing begins that would end later", v.Wall)
