@@ -84,7 +84,7 @@ func past(m *core.Machine, g *state.Group, p *retrain.Pays) (list []retrain.Past
 	return list
 }
 
-// Metric returns the metric of a run for when_it_pays; false: the run has none, because its stage failed or was skipped.
+// Metric returns the metric of a run for when_it_pays; false: it has none, because its stage failed or was skipped.
 // A run that took the outputs of an earlier run has their value: it changed nothing, a gain of 0.
 func Metric(run *state.Group, p *retrain.Pays) (value string, ok bool) {
 	n := run.Terms.Pipeline.Find(p.Stage)

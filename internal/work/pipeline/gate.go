@@ -147,8 +147,8 @@ func Decimal(text string) (*big.Rat, error) {
 }
 
 // Reported returns the stage that reports a metric, STAGE.NAME or NAME alone where one stage reports metrics, and the
-// metric's name there. NAME alone has no dot: what stands before a dot must be a stage with metrics, or a misspelt stage
-// would pass as a metric that never comes.
+// metric's name there. NAME alone has no dot: what stands before a dot must be a stage with metrics, or a misspelt
+// stage would pass as a metric that never comes.
 func (s *Spec) Reported(metric string) (stage int, name string, err error) {
 	if n := named(s.Stages, s.names(), &Gate{Metric: metric}); n >= 0 && len(metric) <= MaxText {
 		if name = metric[len(s.Stages[n].Name)+1:]; name != "" {

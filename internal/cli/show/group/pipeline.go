@@ -247,7 +247,8 @@ func PipelinePlan(name string, list []GraphStage, atOnce int, budget money.Amoun
 	if n := len(list) - len(first); n > 0 {
 		p.Fact(&b, "not drawn", "%s: scrimp pipeline graph draws all", draw.Count(n, "stage"))
 	}
-	p.Fact(&b, "budget", "%s for all of them: at most that begins; their saves and minimum charges may add to it", money.Short(budget, money.USD))
+	p.Fact(&b, "budget", "%s for all of them: at most that begins; their saves and minimum charges may add to it",
+		money.Short(budget, money.USD))
 	p.Fact(&b, "at once", "%s at most", draw.Count(atOnce, "stage"))
 	for _, n := range notes {
 		p.Fact(&b, "note", "%s", n)

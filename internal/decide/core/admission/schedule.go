@@ -33,24 +33,6 @@ func (ad *Admission) checkSchedule(t *state.GroupTerms) error {
 	return nil
 }
 
-// onlySchedule returns an error if a schedule would be the second open one of its name in its team and project: both
-// would spend a budget of their own on the same runs.
-func (ad *Admission) onlySchedule(group string, t *state.GroupTerms) error {
-	if t.Schedule == nil || t.Member.Name == "" {
-		return nil
-	}
-	for _, g := range ad.State.Groups() {
-		o := &g.Terms
-		if o.Schedule == nil || g.Name == group || g.Phase == state.GroupOver || o.Member.Name != t.Member.Name {
-			continue
-		}
-		if o.Owner.Team == t.Owner.Team && o.Owner.Project == t.Owner.Project {
-			return fmt.Errorf("the schedule %s is open and has the same name, team and project", g.Name)
-		}
-	}
-	return nil
-}
-
 // WorstOf is the maximum cost of a group with these terms: each member that runs when the budget is spent continues
 // for its grace, and may have the longest minimum charge of the offers for sale.
 func (ad *Admission) WorstOf(t state.GroupTerms) money.Amount {

@@ -8,7 +8,6 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/groups"
-	"scrimp/internal/work/study"
 )
 
 // checkStudy returns an error if the terms of a study are invalid.
@@ -31,21 +30,6 @@ func checkStudy(t *state.GroupTerms) error {
 		return fmt.Errorf("%s: %w", field, err)
 	}
 	return nil
-}
-
-// LeastOfTrial is the smallest budget with which a trial begins: what it costs to start the cheapest machine for sale
-// and to save on it, a few times. Zero: nothing for sale has a price.
-func (ad *Admission) LeastOfTrial(t *state.Terms) money.Amount {
-	least, known := money.Amount{}, false
-	for _, l := range ad.State.Sale() {
-		if q := l.Quote(); q.Priced {
-			cost := q.Rate.Until(max(t.Restart, l.Offer().Billing.Minimum) + t.Grace)
-			if !known || cost.Cmp(least) < 0 {
-				least, known = cost, true
-			}
-		}
-	}
-	return least.Times(study.LeastStarts)
 }
 
 // BySearch reports whether the searcher of its study has paused a job. It has no hold until it is resumed.

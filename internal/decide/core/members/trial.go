@@ -67,7 +67,7 @@ func (ms *Members) used(g *state.Group, why string) string {
 		short := func(a money.Amount) string { return money.Short(a, g.Terms.Member.Currency) }
 		spent := ms.GroupSpent(g, ms.Now())
 		text := fmt.Sprintf("%s of %s is spent", short(spent), short(g.Terms.Budget))
-		least := ms.admission.LeastOfTrial(g.Terms.Member)
+		least := ms.LeastOfTrial(g.Terms.Member)
 		if rest := g.Terms.Budget.Sub(spent); rest.Sign() > 0 && rest.Cmp(least) < 0 {
 			return text + fmt.Sprintf(", and a trial that begins or goes on needs %s for starts and saves", short(least))
 		}
@@ -123,11 +123,26 @@ func (ms *Members) outOfMoney(g *state.Group) *step.Refusal {
 	return nil
 }
 
+// LeastOfTrial is the smallest budget with which a trial begins: what it costs to start the cheapest machine for sale
+// and to save on it, a few times. Zero: nothing for sale has a price.
+func (ms *Members) LeastOfTrial(t *state.Terms) money.Amount {
+	least, known := money.Amount{}, false
+	for _, l := range ms.State.Sale() {
+		if q := l.Quote(); q.Priced {
+			cost := q.Rate.Until(max(t.Restart, l.Offer().Billing.Minimum) + t.Grace)
+			if !known || cost.Cmp(least) < 0 {
+				least, known = cost, true
+			}
+		}
+	}
+	return least.Times(study.LeastStarts)
+}
+
 // shareOfTrial is the budget of a trial that starts: an equal share, among the trials that may train at once, of
 // what is left. If that does not start a machine, the trial gets the cost of two starts; if even that is not left,
 // nothing.
 func (ms *Members) shareOfTrial(g *state.Group, left money.Amount) money.Amount {
-	least := ms.admission.LeastOfTrial(g.Terms.Member)
+	least := ms.LeastOfTrial(g.Terms.Member)
 	share := left.Over(max(1, g.Terms.AtOnce-g.Study.Active()))
 	switch {
 	case share.Cmp(least) >= 0:
