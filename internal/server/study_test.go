@@ -89,6 +89,7 @@ func TestStudy_RunsOnAServer(t *testing.T) {
 func TestStudy_RefusesLimitsThatLeaveRoomForNoTrial(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
+	w.until(func(m *core.Machine) bool { return m.LeastOfTrial(&core.Terms{Grace: time.Hour}).Sign() > 0 })
 	for _, c := range []struct{ from, to, field, says string }{
 		{`"dollars":"9"`, `"dollars":"0.000001"`, "budget", "two starts of the cheapest machine"},
 		{`"trials":3`, `"trials":3,"wall_clock_ns":1000000`, "study.wall_clock", "to start, and the search has 1ms"},
