@@ -125,8 +125,8 @@ type StudyReceipt struct {
 	Interrupted money.Amount `json:"interrupted"` // cost of trials that lost a machine at least once
 	PerTrial    *float64     `json:"per_trial_usd"`
 	PerFull     *float64     `json:"per_full_usd"` // cost of all trials per fully trained one; null: none
-	// AllFull is the estimated cost of training every trial with a cost in full: each at its own mean cost per unit,
-	// others at the overall mean. Null: unknown.
+	// AllFull is the estimated cost if no trial had been left early: one that was, at its mean cost per unit; all others
+	// at what they cost. Null: unknown, as where a trial was left before its first unit.
 	AllFull *float64 `json:"all_full_usd"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -142,6 +143,33 @@ func TestSchedules_EndWithTheirRun(t *testing.T) {
 			t.Errorf("phases %s, %s", spent.Phase, worst.Phase)
 		}
 	})
+}
+
+// Two submissions at once cannot open two schedules of one name: each would spend a budget of its own.
+func TestSchedules_OfOneNameOpenOnceWhenSubmittedTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
+	const together = 4
+	var group sync.WaitGroup
+	var answers [together]api.Problem
+	for i := range together {
+		group.Go(func() { _, answers[i] = w.ask("POST", "/v1/groups", auth.OwnerName, scheduled(folder, `"budget":"60"`)) })
+	}
+	group.Wait()
+	refused := 0
+	for _, p := range answers {
+		if p.Status == http.StatusConflict && strings.Contains(p.Title+p.Detail, "the schedule retrain") {
+			refused++
+		}
+	}
+	open := 0
+	w.control.Read(func(m *core.Machine) { open = len(m.State().Groups()) })
+	if refused != together-1 || open != 1 {
+		t.Errorf("%d are open and %d are refused, want one open: %+v", open, refused, answers)
+	}
+	var g api.Group // another project may have one of the same name
+	w.must("POST", "/v1/groups", strings.Replace(scheduled(folder, `"budget":"60"`), `"project":"p"`, `"project":"q"`, 1), &g)
 }
 
 func TestSchedules_AreRefusedBeforeAnyCost(t *testing.T) {

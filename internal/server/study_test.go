@@ -86,6 +86,22 @@ func TestStudy_RunsOnAServer(t *testing.T) {
 	}
 }
 
+func TestStudy_RefusesLimitsThatLeaveRoomForNoTrial(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	w.until(func(m *core.Machine) bool { return m.LeastOfTrial(&core.Terms{Grace: time.Hour}).Sign() > 0 })
+	for _, c := range []struct{ from, to, field, says string }{
+		{`"dollars":"9"`, `"dollars":"0.000001"`, "budget", "two starts of the cheapest machine"},
+		{`"trials":3`, `"trials":3,"wall_clock_ns":1000000`, "study.wall_clock", "to start, and the search has 1ms"},
+		{`"gpu_hours":40`, `"gpu_hours":0.001`, "study.gpu_hours", "the saves of 2 trials at once take"},
+	} {
+		body := strings.Replace(inStudy("search", "", ""), c.from, c.to, 1)
+		if rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, body); rec.Code < 400 || p.Field != c.field || !strings.Contains(p.Title, c.says) {
+			t.Errorf("%s: %d, field %q: %s", c.to, rec.Code, p.Field, p.Title)
+		}
+	}
+}
+
 func TestStudy_RefusesInvalidSearches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

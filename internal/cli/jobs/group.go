@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,13 +110,40 @@ func (a *app) printGroup(g api.Group) error {
 	return nil
 }
 
-// endGroup ends a group.
+// endGroup ends a group. One that is over already is an error: the user means another, or believes that it still costs.
 func (a *app) endGroup(ctx context.Context, c *command.Client, id string, save bool) error {
-	g, err := c.EndGroup(ctx, id, save)
+	g, err := c.Group(ctx, id)
+	if err == nil && g.State == "over" {
+		return overAlready(ctx, c, g)
+	}
+	if err == nil {
+		g, err = c.EndGroup(ctx, id, save)
+	}
 	if err != nil {
 		return err
 	}
 	return a.printGroup(g)
+}
+
+// overAlready returns the error for a group that is over, with the open groups of its name.
+func overAlready(ctx context.Context, c *command.Client, g api.Group) error {
+	list, err := c.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	var open []string
+	for _, x := range list {
+		if x.Name == g.Name && x.Of == "" && x.State != "over" {
+			open = append(open, x.ID)
+		}
+	}
+	switch len(open) {
+	case 0:
+		return fmt.Errorf("%s is over already: scrimp receipt %s shows what it has cost", g.ID, g.ID)
+	case 1:
+		return fmt.Errorf("%s is over already; %s is open", g.ID, open[0])
+	}
+	return fmt.Errorf("%s is over already; %s are open", g.ID, strings.Join(open, ", "))
 }
 
 // reviewGroup approves or rejects a group.

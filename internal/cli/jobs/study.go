@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +19,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/study"
 	"scrimp/internal/work/studyfile"
 )
 
@@ -210,11 +210,15 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 	s.job, s.study = j, onWire(read)
 	one := j
 	one.Budget.Dollars = nil
-	p, err := cliplan.Predict(ctx, a.App, s.client, one, v)
+	p, means, err := cliplan.PredictTrial(ctx, a.App, s.client, one, v, read.Parallel)
 	if err != nil {
 		return s, err
 	}
-	s.plan = planned(read, j, p)
+	means.Budget = read.Budget
+	if field, cause, fix := read.Study.Short(means); field != "" { // as the server does
+		return s, fmt.Errorf("%s: budget.%s: %s: %s", file, field, cause, fix)
+	}
+	s.plan = planned(read, j, p, means)
 	return s, nil
 }
 
@@ -285,8 +289,8 @@ func onWire(read *studyfile.File) api.Study {
 // another is an additional budget, in dollars, whose benefit a plan shows.
 const another = 20
 
-// planned returns what a study would do; p is the plan of one full configuration.
-func planned(read *studyfile.File, j spec.Job, p planning.Plan) group.StudyPlan {
+// planned returns what a study would do; p is the plan of one full configuration, and m what its trials need.
+func planned(read *studyfile.File, j spec.Job, p planning.Plan, m study.Means) group.StudyPlan {
 	st, budget := &read.Study, read.Budget.Float()
 	v := group.StudyPlan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
 		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, GPUHours: st.GPUHours,
@@ -294,6 +298,9 @@ func planned(read *studyfile.File, j spec.Job, p planning.Plan) group.StudyPlan 
 		Plateau: group.PlateauText((*api.StudyPlateau)(st.Plateau), st.Metric), Past: len(st.Past)}
 	if st.Wall > 0 {
 		v.Wall = draw.Span(st.Wall)
+	}
+	if st.GPUHours > 0 {
+		v.GPUKept = m.Saves()
 	}
 	if v.Trials = v.Configs; st.Trials > 0 {
 		v.Trials = min(v.Trials, st.Trials)
@@ -308,12 +315,8 @@ func planned(read *studyfile.File, j spec.Job, p planning.Plan) group.StudyPlan 
 		}
 	}
 	if p.RateUSD != nil {
-		grace := 20 * time.Second
-		if j.Grace > 0 {
-			grace = time.Duration(j.Grace)
-		}
-		worst := budget + float64(read.Parallel)**p.RateUSD*grace.Hours()*max(1, p.Speed)
-		v.WorstUSD = &worst
+		extra := float64(read.Parallel) * *p.RateUSD * m.Grace.Hours()
+		v.ExtraUSD, v.WorstUSD = &extra, new(budget+extra)
 	}
 	if p.CostUSD != nil && p.CostUSD[1] > 0 {
 		one := p.CostUSD[1]

@@ -13,12 +13,23 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/prediction"
+	"scrimp/internal/work/study"
 )
 
 // Predict requests the server's market and simulates the job on it.
 func Predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (planning.Plan, error) {
 	p, _, err := predict(ctx, a, c, j, v)
 	return p, err
+}
+
+// PredictTrial does that for the trial of a study, and returns what its trials need too.
+func PredictTrial(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server,
+	atOnce int) (planning.Plan, study.Means, error) {
+	p, q, err := predict(ctx, a, c, j, v)
+	if err != nil {
+		return p, study.Means{}, err
+	}
+	return p, q.Means(atOnce), nil
 }
 
 func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (planning.Plan,

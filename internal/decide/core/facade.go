@@ -104,6 +104,9 @@ func (m *Machine) Unused(since, until time.Time) (list []Unused) {
 // WorstOf is admission.Admission.WorstOf.
 func (m *Machine) WorstOf(t state.GroupTerms) money.Amount { return m.admission.WorstOf(t) }
 
+// LeastOfTrial is members.Members.LeastOfTrial.
+func (m *Machine) LeastOfTrial(t *state.Terms) money.Amount { return m.members.LeastOfTrial(t) }
+
 // Runs is members.Members.Runs.
 func (m *Machine) Runs(name string) []*state.Group { return m.members.Runs(name) }
 

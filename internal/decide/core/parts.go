@@ -46,6 +46,7 @@ const (
 	NeverApproved     = step.NeverApproved
 	NoDependency      = step.NoDependency
 	NoGroup           = step.NoGroup
+	ScheduleOpen      = step.ScheduleOpen
 	NoMoreRuns        = members.NoMoreRuns
 	PausedBySearch    = step.PausedBySearch
 	Plateau           = step.Plateau

@@ -63,8 +63,9 @@ func TestStudy_EndsAtItsGPUHoursWithoutReports(t *testing.T) {
 		}
 	}
 	// 3 trials with 2 GPUs each: 6 GPUs use 20 GPU-hours in 200 minutes, and the saves need 10 of them.
-	if g, took := b.group("s"), b.now.Sub(b.group("s").Opened); g.Why != core.HoursSpent || took < 188*time.Minute || took > 192*time.Minute {
-		t.Errorf("it ended as %s after %v", g.Why, took)
+	if g, took := b.group("s"), b.now.Sub(b.group("s").Opened); g.Why != core.HoursSpent || took < 188*time.Minute || took > 192*time.Minute ||
+		!strings.Contains(g.Detail, "of 20 GPU-hours are used, and ") || !strings.HasSuffix(g.Detail, "are kept for the saves of 3 trials") {
+		t.Errorf("it ended as %s (%s) after %v", g.Why, g.Detail, took)
 	}
 }
 

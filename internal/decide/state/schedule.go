@@ -26,6 +26,7 @@ type Schedule struct {
 
 // Run is a run of a schedule.
 type Run struct {
+	// Due is when it was due; a run that has waited for a price began later.
 	Due    time.Time `json:"due"`
 	Group  string    `json:"group,omitempty"`  // group of the run; empty: skipped
 	Why    string    `json:"why,omitempty"`    // reason for skipping it, a sentence
@@ -102,12 +103,16 @@ func (s *State) settlesRun(e *Event, f RunSettled) {
 		if v.Run == nil || !v.Run.Saw.Equal(y.Due) {
 			continue
 		}
+		since := y.Since
 		y.Due, y.Since, y.Waits = v.Run.Next, v.Run.Since, nil
 		if v.Run.Due.IsZero() {
 			y.Waits = v.Run.Checks
 			return
 		}
 		r := Run{Due: v.Run.Due, Group: f.Run, Missed: v.Run.Missed, Checks: v.Run.Checks}
+		if !since.IsZero() { // it waited for a price since then, and the move has only the last look
+			r.Due = since
+		}
 		if f.Run != "" {
 			y.Begun++
 			y.Last = e.At

@@ -41,6 +41,9 @@ func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
 	case core.NoGroup, core.GroupFull, core.MadeElsewhere, core.DeployedElsewhere:
 		return &reply.Refusal{Status: http.StatusConflict, Title: "its group does not let it in", Err: no.Err,
 			Fix: "run it by itself with scrimp rerun " + no.Job}
+	case core.ScheduleOpen:
+		return &reply.Refusal{Status: http.StatusConflict, Title: "a schedule of that name is open", Err: no.Err,
+			Fix: "end it with scrimp cancel, or give the new one another --name"}
 	case core.LimitReached:
 	}
 	return refusalOf(c, no.Limit)

@@ -61,7 +61,7 @@ func (r *Reader) look(ctx context.Context, user, path string, since retrain.Mark
 	return List(ctx, address, since)
 }
 
-// past returns the runs of a schedule that have computed its metric. The cost of one is nil until it is final.
+// past returns the runs of a schedule that have its metric. The cost of one is nil until it is final.
 func past(m *core.Machine, g *state.Group, p *retrain.Pays) (list []retrain.Past) {
 	for i := range g.Schedule.Runs {
 		x := &g.Schedule.Runs[i]
@@ -84,11 +84,11 @@ func past(m *core.Machine, g *state.Group, p *retrain.Pays) (list []retrain.Past
 	return list
 }
 
-// Metric returns the metric of a run for when_it_pays; false: the run has not computed it, because its stage failed,
-// was skipped, or took the outputs of an earlier run.
+// Metric returns the metric of a run for when_it_pays; false: it has none, because its stage failed or was skipped.
+// A run that took the outputs of an earlier run has their value: it changed nothing, a gain of 0.
 func Metric(run *state.Group, p *retrain.Pays) (value string, ok bool) {
 	n := run.Terms.Pipeline.Find(p.Stage)
-	if n < 0 || run.Stages[n].Phase != groups.Done {
+	if n < 0 || run.Stages[n].Phase != groups.Done && run.Stages[n].Phase != groups.Reused {
 		return "", false
 	}
 	value, ok = run.Stages[n].Metrics[p.Figure]

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/reply"
@@ -155,7 +156,7 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 			rec.Interrupted = rec.Interrupted.Add(l.Cost)
 		}
 		switch {
-		case l.State == string(core.Failed) || l.Why == "diverged":
+		case l.State == string(core.Failed) || l.Why == string(policy.Diverged):
 			rec.Failed = rec.Failed.Add(l.Cost)
 		case !full[l.ID] && (l.State == string(core.Stopped) || l.State == string(core.Paused)):
 			rec.Pruned = rec.Pruned.Add(l.Cost)
@@ -167,28 +168,31 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 	if rec.Full > 0 {
 		rec.PerFull = new(sum.Float() / float64(rec.Full))
 	}
-	rec.AllFull = allFull(trials, cost, sum, most)
+	rec.AllFull = allFull(trials, cost, most)
 	return rec
 }
 
-// allFull estimates what the trials would have cost, had each trained to the fidelity most: in proportion to what it
-// cost per unit of training, or at the mean of all trials where it cost something before its first unit. It is nil
-// where no trial has trained. Sum is the sum of cost, which is by trial.
-func allFull(trials []api.Trial, cost map[string]money.Amount, sum money.Amount, most float64) *float64 {
-	trained := 0.0
+// allFull estimates what the trials would have cost without pruning. One that trained in full, ended by itself, failed
+// or diverged has cost what it cost. One that the search left, or that still runs, counts its cost per unit of training
+// times most, the full length. It is nil where no trial has trained, or where one of the latter has no unit yet: its
+// cost per unit is unknown. Cost is by trial.
+func allFull(trials []api.Trial, cost map[string]money.Amount, most float64) *float64 {
+	trained, all := false, 0.0
 	for _, t := range trials {
-		trained += t.Unit
-	}
-	if trained <= 0 {
-		return nil
-	}
-	mean, all := sum.Float()/trained, 0.0
-	for _, t := range trials {
-		if t.Unit > 0 {
-			all += cost[t.ID].Float() / t.Unit * max(t.Unit, most)
-		} else if cost[t.ID].Sign() > 0 {
-			all += mean * most
+		own := cost[t.ID].Float()
+		trained = trained || t.Unit > 0
+		switch {
+		case t.Unit >= most || own <= 0 || t.Why == string(policy.Diverged) || t.State == string(core.Failed) ||
+			t.State == string(core.Succeeded):
+			all += own
+		case t.Unit > 0:
+			all += own / t.Unit * most
+		default:
+			return nil
 		}
+	}
+	if !trained {
+		return nil
 	}
 	return &all
 }

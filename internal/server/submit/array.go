@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
@@ -78,6 +79,13 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 	t.Grace, t.Rate = member.Grace, member.Need.MaxRate
 	if unfit := group.Fits(&t, j); unfit != nil {
 		return id, unfit
+	}
+	if t.Study != nil {
+		var least money.Amount
+		d.Control.Read(func(m *core.Machine) { least = m.LeastOfTrial(&member) })
+		if short := group.Short(&t, least); short != nil {
+			return id, short
+		}
 	}
 	run, specs, no := d.runOf(r, b, j, &t)
 	if no != nil {

@@ -147,12 +147,17 @@ func Decimal(text string) (*big.Rat, error) {
 }
 
 // Reported returns the stage that reports a metric, STAGE.NAME or NAME alone where one stage reports metrics, and the
-// metric's name there.
+// metric's name there. NAME alone has no dot: what stands before a dot must be a stage with metrics, or a misspelt
+// stage would pass as a metric that never comes.
 func (s *Spec) Reported(metric string) (stage int, name string, err error) {
 	if n := named(s.Stages, s.names(), &Gate{Metric: metric}); n >= 0 && len(metric) <= MaxText {
 		if name = metric[len(s.Stages[n].Name)+1:]; name != "" {
 			return n, name, nil
 		}
+	}
+	if at := strings.IndexByte(metric, '.'); at >= 0 && len(metric) <= MaxText {
+		return 0, "", fmt.Errorf("%.60q is a metric of no stage: %.60q is no stage with metrics; write the stage first, as "+
+			"evaluate.accuracy", metric, metric[:at])
 	}
 	stage = -1
 	for n := range s.Stages {

@@ -242,7 +242,7 @@ type Facts struct {
 	Data     *Seen       // nil without on_data
 	Price    *money.Rate // of an hour of Offer; nil: nothing for sale fits
 	Offer    string
-	Past     []Past         // earlier runs that have computed the metric, in the order of their start
+	Past     []Past         // earlier runs that have the metric, in the order of their start
 	Last     time.Time      // the start of the last run; zero: none
 	Currency money.Currency // of all amounts and prices; "": US dollars
 }
@@ -316,6 +316,9 @@ func (p *Price) decide(f Facts) Check {
 	switch {
 	case f.Price != nil && *f.Price <= p.Most:
 		x.Pass, x.Why = true, fmt.Sprintf("%s, at most %s", at, most)
+		if waited := f.Now.Sub(f.Since).Truncate(time.Minute); waited > 0 {
+			x.Why += ": the run has waited " + span(waited)
+		}
 	case !f.Now.Before(until):
 		x.Pass, x.Why = true, fmt.Sprintf("%s, and the limit is %s: the run has waited %s and begins at any price", at, most,
 			span(p.By))

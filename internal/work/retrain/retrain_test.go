@@ -244,6 +244,7 @@ func TestPrice_WaitsAndNeverForEver(t *testing.T) {
 	}{
 		{"at the limit", 0, rate(t, "1.20"), true, 0, "spot costs $1.20 an hour, at most $1.20"},
 		{"above", 0, rate(t, "1.21"), false, 10 * time.Minute, "the run waits until 2026-11-02 04:00 UTC at most"},
+		{"at the limit after a wait", 40 * time.Minute, rate(t, "1.20"), true, 0, "at most $1.20: the run has waited 40m"},
 		{"above, near the end", 55 * time.Minute, rate(t, "2"), false, time.Hour, "waits until"},
 		{"above, at the end", time.Hour, rate(t, "2"), true, 0, "the run has waited 1h and begins at any price"},
 		{"nothing fits", 0, nil, false, 10 * time.Minute, "nothing for sale fits"},
@@ -292,10 +293,15 @@ func TestCheck_NamesTheField(t *testing.T) {
 		{Conditions{Pays: &Pays{Value: good, Metric: "evaluate.a", Goal: "up"}}, "when_it_pays.goal"},
 		{Conditions{Pays: &Pays{Value: good}}, "when_it_pays.metric"},
 		{Conditions{Pays: &Pays{Value: good, Metric: "a", AtLeast: 101}}, "when_it_pays.runs"},
+		{Conditions{Pays: &Pays{Value: good, Metric: "nope.f1"}}, `when_it_pays.metric: "nope.f1" is a metric of no stage`},
+		{Conditions{Pays: &Pays{Value: good, Metric: "evaluate."}}, "when_it_pays.metric"},
 	} {
 		if err := c.when.Check(p); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.when, err, c.want)
 		}
+	}
+	if x := (&Pays{Value: good, Metric: "f1"}); (&Conditions{Pays: x}).Check(p) != nil || x.Stage != "evaluate" || x.Figure != "f1" {
+		t.Errorf("the name alone: %+v", x)
 	}
 	x := &Pays{Value: good, Metric: "evaluate.top.five"}
 	if err := (&Conditions{Pays: x}).Check(p); err != nil || x.Stage != "evaluate" || x.Figure != "top.five" || x.AtLeast != 3 {
@@ -313,7 +319,7 @@ func TestWeeks_AddUp(t *testing.T) {
 		{Due: start.AddDate(0, 0, 8), Cost: *dollars(7), Open: true},
 		{Due: start.AddDate(0, 0, 21), Skipped: 1},
 	}, false)
-	want := []string{"2026-11-02 2 5 $9.00 false $21.00 ", "2026-11-09 2 0 $13.00 true - -0.02", "2026-11-23 0 1 $0.00 false $0.00 "}
+	want := []string{"2026-11-02 2 5 $9.00 false $21.00 0.03", "2026-11-09 2 0 $13.00 true - -0.02", "2026-11-23 0 1 $0.00 false $0.00 "}
 	if len(weeks) != len(want) {
 		t.Fatalf("%+v", weeks)
 	}

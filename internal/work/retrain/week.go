@@ -14,7 +14,7 @@ type Run struct {
 	Cost     money.Amount
 	Open     bool          // Cost is not final
 	OnDemand *money.Amount // what its work would have cost on on-demand machines; nil: unknown
-	Value    string        // of the metric of when_it_pays; "": the run has not computed it
+	Value    string        // of the metric of when_it_pays; "": the run has none
 }
 
 // Week sums up the runs that were due in a week.
@@ -24,7 +24,9 @@ type Week struct {
 	Cost          money.Amount
 	Open          bool
 	OnDemand      *money.Amount // nil: unknown for some run
-	Gain          string        // of the last value of the week over the last value before it; "": unknown
+	// Gain is that of the last value of the week over the last value before it, or over the first value of all in the week
+	// that has it; "": unknown.
+	Gain string
 }
 
 // Weeks sums up runs, in the order of their due times, by week. It leaves out weeks without any.
@@ -49,7 +51,9 @@ func Weeks(list []Run, minimize bool) (weeks []Week) {
 			w.OnDemand = new(w.OnDemand.Add(*r.OnDemand))
 		}
 		if v := decimal(r.Value); v != nil {
-			if last = v; before != nil {
+			if last = v; before == nil { // there is nothing to compare the first value with
+				before = v
+			} else {
 				gain := new(big.Rat).Sub(v, before)
 				if minimize {
 					gain.Neg(gain)

@@ -62,10 +62,28 @@ func (s *Spec) checkOne(p Past) error {
 	if len(p.Points) == 0 {
 		return errors.New("it has no value of the metric")
 	}
+	at := map[float64]float64{}
 	for _, v := range p.Points {
-		if !tune.Finite(v.Value) || !(v.Unit >= 0 && v.Unit <= maxLength) {
-			return fmt.Errorf("the value %g at %g is not finite, or beyond what can be trained", v.Value, v.Unit)
+		if err := s.CheckPoint(v); err != nil {
+			return err
 		}
+		was, there := at[v.Unit]
+		if there && was != v.Value && s.Fidelity.Name != "" {
+			return fmt.Errorf("it has two values at %s %g, %g and %g: leave one out", s.Fidelity.Name, v.Unit, was, v.Value)
+		}
+		at[v.Unit] = v.Value
+	}
+	return nil
+}
+
+// CheckPoint returns an error for a value that no trial of this search can have.
+func (s *Spec) CheckPoint(v Point) error {
+	switch {
+	case !tune.Finite(v.Value) || !(v.Unit >= 0 && v.Unit <= maxLength):
+		return fmt.Errorf("the value %g at %g is not finite, or beyond what can be trained", v.Value, v.Unit)
+	case s.Fidelity.Name != "" && v.Unit > s.Fidelity.Max:
+		return fmt.Errorf("the value %g at %s %g is beyond the fidelity's max of %g: leave it out, or raise max", v.Value,
+			s.Fidelity.Name, v.Unit, s.Fidelity.Max)
 	}
 	return nil
 }

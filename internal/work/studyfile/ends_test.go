@@ -71,6 +71,8 @@ func TestObservations_NamesLineAndReasonOfWhatIsOutsideTheSpace(t *testing.T) {
 		"lr,opt,epoch\n0.1,adam,1\n":                         "old.csv: no column is named value or loss",
 		"lr,opt,loss\n0.1,adam,1\n":                          "old.csv: no column is named epoch",
 		"lr,opt,epoch,loss,momentum\n0.1,adam,1,2,0.9\n":     `old.csv: "momentum" is no parameter of the space`,
+		"lr,opt,epoch,loss\n0.1,adam,1,2\n0.1,adam,1,3\n":    "old.csv:3: the configuration has the value 2 at epoch 1 already, and 3 here",
+		"lr,opt,epoch,loss\n0.1,adam,5000,2\n":               "old.csv:2: the value 2 at epoch 5000 is beyond the fidelity's max",
 		"lr,opt,epoch,loss\n":                                "old.csv: it has no value of the metric",
 		"":                                                   "old.csv: read the line with the names",
 		"lr,opt,epoch,loss\n" + many(study.MaxPast+1) + "\n": "more than 2000 configurations",

@@ -61,11 +61,20 @@ func Observations(file string, text []byte, s *study.Spec) (list []study.Past, e
 		if len(p.Points) == 0 {
 			continue // an exported trial without a value
 		}
+		for _, v := range p.Points {
+			if err := s.CheckPoint(v); err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", file, line, err)
+			}
+		}
 		key := strings.Join(p.Params, "\x00")
 		at, known := places[key]
 		if !known {
 			at = len(list)
 			places[key], list = at, append(list, study.Past{Params: p.Params})
+		}
+		if was, now, twice := contradict(list[at].Points, p.Points); twice && s.Fidelity.Name != "" {
+			return nil, fmt.Errorf("%s:%d: the configuration has the value %g at %s %g already, and %g here: leave one out",
+				file, line, was.Value, s.Fidelity.Name, was.Unit, now.Value)
 		}
 		if list[at].Points = append(list[at].Points, p.Points...); len(list) > study.MaxPast {
 			return nil, fmt.Errorf("%s:%d: more than %d configurations: give fewer", file, line, study.MaxPast)
@@ -75,6 +84,18 @@ func Observations(file string, text []byte, s *study.Spec) (list []study.Past, e
 		return nil, fmt.Errorf("%s: it has no value of the metric: leave it out", file)
 	}
 	return list, nil
+}
+
+// contradict returns two different values for the same amount of training; false: there are none.
+func contradict(known, more []study.Point) (was, now study.Point, twice bool) {
+	for _, now := range more {
+		for _, was := range known {
+			if was.Unit == now.Unit && was.Value != now.Value {
+				return was, now, true
+			}
+		}
+	}
+	return was, now, false
 }
 
 // columns finds the columns of a table.

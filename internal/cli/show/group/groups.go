@@ -71,6 +71,9 @@ func Progress(g api.Group, p show.Place) string {
 	if g.Budget != nil {
 		spent += " of " + money.Short(*g.Budget, g.Currency)
 	}
+	if g.Finished != nil && !g.Closed && g.Schedule == nil { // a machine of it may still cost something, or less
+		spent += " (estimated)"
+	}
 	line := strings.Join(append(items, spent), ", ")
 	if p.Width > 0 {
 		line = draw.Cut(line, p.Width)
@@ -105,9 +108,7 @@ func Group(g api.Group, p show.Place) string {
 		}
 		p.Fact(&b, "deadline", "%s", text)
 	}
-	if g.Speed > 0 && g.Speed != 1 {
-		p.Fact(&b, "clock", "%s; times here are real time", draw.SimulatedClock(g.Speed))
-	}
+	clock(&b, g, "times here are real time", p)
 	p.Fact(&b, "submitted", "%s by %s", p.When(g.Submitted), g.User)
 	if g.Finished != nil {
 		p.Fact(&b, "finished", "%s", p.When(*g.Finished))
@@ -133,6 +134,13 @@ func Group(g api.Group, p show.Place) string {
 		fmt.Fprintf(&b, "  scrimp %-*s  %s\n", len("jobs --group ")+len(id), line[0]+id, line[1])
 	}
 	return b.String()
+}
+
+// clock adds the speed of a simulated clock to a page, and which time the page shows.
+func clock(b *strings.Builder, g api.Group, times string, p show.Place) {
+	if g.Speed > 0 && g.Speed != 1 {
+		p.Fact(b, "clock", "%s; %s", draw.SimulatedClock(g.Speed), times)
+	}
 }
 
 // Receipt formats a group's costs, with a line for each member, and their sum.

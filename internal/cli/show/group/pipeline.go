@@ -64,6 +64,7 @@ func stageCost(s api.StageState, c money.Currency) string {
 func Pipeline(g api.Group, p show.Place) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", Progress(g, p))
+	clock(&b, g, "times here are real time", p)
 	p.Fact(&b, "submitted", "%s by %s; at most %s at once", p.When(g.Submitted), g.User, draw.Count(g.AtOnce, "stage"))
 	if g.Finished != nil {
 		p.Fact(&b, "finished", "%s", p.When(*g.Finished))
@@ -246,7 +247,8 @@ func PipelinePlan(name string, list []GraphStage, atOnce int, budget money.Amoun
 	if n := len(list) - len(first); n > 0 {
 		p.Fact(&b, "not drawn", "%s: scrimp pipeline graph draws all", draw.Count(n, "stage"))
 	}
-	p.Fact(&b, "budget", "%s for all of them: nothing begins that could cost more", money.Short(budget, money.USD))
+	p.Fact(&b, "budget", "%s for all of them: at most that begins; their saves and minimum charges may add to it",
+		money.Short(budget, money.USD))
 	p.Fact(&b, "at once", "%s at most", draw.Count(atOnce, "stage"))
 	for _, n := range notes {
 		p.Fact(&b, "note", "%s", n)

@@ -27,8 +27,12 @@ func conditions(c api.ScheduleConditions, currency money.Currency) (list []strin
 		list = append(list, fmt.Sprintf("%s has %s at least", show.Clean(d.Path), draw.Count(d.AtLeast, "new object")))
 	}
 	if x := c.WhenItPays; x != nil {
-		list = append(list, fmt.Sprintf("the expected gain of %s is worth the cost of a run, %s a point",
-			show.Clean(x.Metric), money.Short(x.Value, currency)))
+		text := fmt.Sprintf("the expected gain of %s is worth the cost of a run, %s a point", show.Clean(x.Metric),
+			money.Short(x.Value, currency))
+		if x.Latest > 0 {
+			text += fmt.Sprintf(", or the last run is %s old", draw.Count(x.Latest, "day"))
+		}
+		list = append(list, text)
 	}
 	if x := c.NotBefore; x != nil {
 		list = append(list, fmt.Sprintf("an hour costs at most %s, or the run has waited %s",
@@ -80,6 +84,9 @@ func scheduleProgress(g api.Group) []string {
 	return list
 }
 
+// waiting reports whether a run is due that waits for a price.
+func waiting(y *api.ScheduleState) bool { return y.WaitsSince != nil && len(y.Waits) > 0 }
+
 // Schedule formats the page of a schedule.
 func Schedule(g api.Group, p show.Place) string {
 	var b strings.Builder
@@ -90,23 +97,28 @@ func Schedule(g api.Group, p show.Place) string {
 	for _, line := range conditions(y.ScheduleConditions, g.Currency) {
 		p.Fact(&b, "only if", "%s", line)
 	}
-	if y.WaitsSince != nil && len(y.Waits) > 0 {
-		p.Fact(&b, "waits", "%s", show.Clean(y.Waits[len(y.Waits)-1].Why))
+	if waiting(y) {
+		p.Fact(&b, "waits", "since %s: %s", p.MarketTime(*y.WaitsSince), show.Clean(y.Waits[len(y.Waits)-1].Why))
 	}
 	if y.Until != nil {
 		p.Fact(&b, "until", "%s", p.MarketTime(*y.Until))
 	}
+	next := "next run"
+	if waiting(y) {
+		next = "next look"
+	}
 	switch {
 	case y.Due != nil && p.Now.IsZero():
-		p.Fact(&b, "next run", "%s", p.MarketTime(*y.DueMarket))
+		p.Fact(&b, next, "%s", p.MarketTime(*y.DueMarket))
 	case y.Due != nil:
-		p.Fact(&b, "next run", "%s, at %s", p.Until(*y.Due), p.MarketTime(*y.DueMarket))
+		p.Fact(&b, next, "%s, at %s", p.Until(*y.Due), p.MarketTime(*y.DueMarket))
 	case g.Finished == nil && g.State == "open":
 		p.Fact(&b, "next run", "none is to come")
 	}
 	if n := len(y.Runs); n > 0 && y.Runs[n-1].Why != "" {
 		p.Fact(&b, "last run", "%s: %s", y.Runs[n-1].State, show.Clean(y.Runs[n-1].Why))
 	}
+	clock(&b, g, "due times are market time, others real time", p)
 	p.Fact(&b, "submitted", "%s by %s", p.When(g.Submitted), g.User)
 	if g.Finished != nil {
 		p.Fact(&b, "finished", "%s", p.When(*g.Finished))
@@ -121,7 +133,7 @@ func Schedule(g api.Group, p show.Place) string {
 		p.Fact(&b, "approval", "scrimp approve %s, until %s", g.ID, p.Until(v.Until))
 	}
 	b.WriteString("\n")
-	if len(y.Runs) == 0 {
+	if len(y.Runs) == 0 && !waiting(y) {
 		b.WriteString(draw.Wrap("  ", "No run was due yet.", p.Columns()))
 	} else {
 		b.WriteString(scheduleRuns(g, p))
@@ -160,6 +172,10 @@ func scheduleRuns(g api.Group, p show.Place) string {
 		}
 		rows = append(rows, []string{p.MarketTime(r.DueMarket), show.OrDash(show.Clean(r.Group)), state, stages, cost,
 			show.OrDash(why)})
+	}
+	if y := g.Schedule; waiting(y) {
+		rows = append(rows, []string{p.MarketTime(*y.WaitsSince), "-", "waiting", "-", "-",
+			show.Clean(y.Waits[len(y.Waits)-1].Why)})
 	}
 	return draw.Grid([]draw.Column{{Name: "DUE", Key: true}, {Name: "RUN"}, {Name: "STATE"},
 		{Name: "STAGES RUN", Right: true, Leaves: 2}, {Name: "COST", Right: true}, {Name: "WHY", Least: 8, Leaves: 1}},

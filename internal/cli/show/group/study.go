@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
@@ -53,19 +54,24 @@ func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
 	if s.Best != nil {
 		bestTrial(b, *s.Best, s, p)
 	}
-	limits(b, s, p)
+	limits(b, g, p)
 	if s.Ignored > 0 {
 		p.Fact(b, "ignored", "%d values: of no whole epoch, or that came twice, late or beyond what is kept", s.Ignored)
 	}
 }
 
 // limits adds the limits of a search that are no money, and when it ends by itself.
-func limits(b *strings.Builder, s *api.StudyState, p show.Place) {
+func limits(b *strings.Builder, g api.Group, p show.Place) {
+	s := g.Study
 	if s.GPULimit != nil {
 		p.Fact(b, "GPU-hours", "%s of %s", number(s.GPUHours), number(*s.GPULimit))
 	}
 	if s.WallClock != nil {
-		p.Fact(b, "wall clock", "%s", draw.Span(*s.WallClock))
+		text := draw.Span(*s.WallClock)
+		if used, ok := wallUsed(g, p); ok {
+			text = draw.Span(min(used, *s.WallClock)) + " of " + text
+		}
+		p.Fact(b, "wall clock", "%s", text)
 	}
 	if s.Plateau == nil {
 		return
@@ -74,6 +80,19 @@ func limits(b *strings.Builder, s *api.StudyState, p show.Place) {
 	if s.StoppedGain != nil {
 		p.Fact(b, "stopped at", "%s %s for another dollar", number(*s.StoppedGain), show.Clean(s.Metric))
 	}
+}
+
+// wallUsed returns how much time has passed on the market's clock since a search began; false: nobody knows.
+func wallUsed(g api.Group, p show.Place) (time.Duration, bool) {
+	until := p.Now
+	if g.Finished != nil {
+		until = *g.Finished
+	}
+	if until.IsZero() || until.Before(g.Submitted) {
+		return 0, false
+	}
+	used := float64(until.Sub(g.Submitted)) * max(1, g.Speed)
+	return time.Duration(min(used, 1e18)).Round(time.Second), true
 }
 
 // PlateauText says when a search ends by itself; empty: never.
@@ -196,7 +215,7 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	if s.Best != nil {
 		bestTrial(b, *s.Best, r.Group.Study, p)
 	}
-	limits(b, r.Group.Study, p)
+	limits(b, r.Group, p)
 	if g := r.Group; g.Study.StoppedGain != nil {
 		p.Fact(b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+show.Clean(g.Detail), ": "))
 	}
@@ -211,8 +230,11 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	p.Fact(b, "of the cost", "%s for trials that were left early, %s for failed ones; %s for those that were interrupted",
 		money.Format(s.Pruned, c, 4), money.Format(s.Failed, c, 4), money.Format(s.Interrupted, c, 4))
 	if s.AllFull != nil {
-		p.Fact(b, "in full", "%s to train every trial in full, at the cost of its epochs so far", show.USD(*s.AllFull))
-		if saved := *s.AllFull - r.Cost.Float(); saved > 0 {
+		p.Fact(b, "in full", "%s had each trial trained in full that was left early, at the cost of its epochs so far",
+			show.USD(*s.AllFull))
+		// Where nothing was left early, nothing is saved; a trial that runs has not saved anything yet.
+		saved := *s.AllFull - r.Cost.Float()
+		if saved > 0 && s.Pruned.Sign() > 0 && r.Group.State == "over" {
 			p.Fact(b, "saved", "%s against that", show.USD(saved))
 		}
 	}
@@ -229,16 +251,19 @@ type StudyPlan struct {
 	Rungs    []string `json:"rungs,omitempty"` // epochs after which trials are compared
 	BudgetS  string   `json:"budget"`
 	WorstUSD *float64 `json:"worst_usd"` // including the cost of trials while they save at the end
+	ExtraUSD *float64 `json:"saves_usd"` // that cost alone
 	FullUSD  *float64 `json:"full_usd"`  // median of one full configuration; null if unknown
 	FullRuns *float64 `json:"full_runs"` // number of full runs that the budget pays for
 	AllUSD   *float64 `json:"all_usd"`   // every full configuration
 	OneMore  *float64 `json:"more_runs"` // further full runs that another $20 would pay for
 	Final    bool     `json:"final"`
-	GPUHours float64  `json:"gpu_hours,omitempty"`  // limit of all trials together
-	Wall     string   `json:"wall_clock,omitempty"` // limit of the search
-	Plateau  string   `json:"plateau,omitempty"`    // when the search ends by itself
-	Past     int      `json:"past,omitempty"`       // configurations of earlier searches
-	Notes    []string `json:"notes,omitempty"`
+	GPUHours float64  `json:"gpu_hours,omitempty"` // limit of all trials together
+	// GPUKept is the part of GPUHours that is kept for the saves at the end.
+	GPUKept float64  `json:"gpu_hours_kept,omitempty"`
+	Wall    string   `json:"wall_clock,omitempty"` // limit of the search
+	Plateau string   `json:"plateau,omitempty"`    // when the search ends by itself
+	Past    int      `json:"past,omitempty"`       // configurations of earlier searches
+	Notes   []string `json:"notes,omitempty"`
 }
 
 // Text formats the plan for people.
@@ -250,9 +275,14 @@ func (v StudyPlan) Text(p show.Place) string {
 	if len(v.Rungs) > 0 {
 		p.Fact(&b, "rungs", "trials are compared after %s", strings.Join(v.Rungs, ", "))
 	}
-	p.Fact(&b, "budget", "%s: nothing begins that could cost more", v.BudgetS)
+	text := "at most " + v.BudgetS + " begins"
+	if v.ExtraUSD != nil {
+		text += "; ending it all may add " + show.USD(*v.ExtraUSD)
+	}
+	p.Fact(&b, "budget", "%s", text)
 	if v.GPUHours > 0 {
-		p.Fact(&b, "GPU-hours", "%s of all trials, with the saves at the end", number(v.GPUHours))
+		p.Fact(&b, "GPU-hours", "%s of all trials, of which %s are kept for the saves of %s", number(v.GPUHours),
+			number(v.GPUKept), draw.Count(v.Parallel, "trial"))
 	}
 	if v.Wall != "" {
 		p.Fact(&b, "wall clock", "%s: nothing begins that would end later", v.Wall)

@@ -181,7 +181,7 @@ func (w *Weighing) Opening(b *state.GroupOpened, user string) (v Verdict) {
 	if err := m.checkTerms(b.Group, &t); err != nil {
 		return refuse(step.NoGroup, err)
 	}
-	if no := m.noDependency(b.Group, t.After); no != nil {
+	if no := cmp.Or(step.OnlySchedule(m.State, b.Group, &t), m.noDependency(b.Group, t.After)); no != nil {
 		return Verdict{No: no}
 	}
 	rules := m.Rules()

@@ -110,9 +110,9 @@ func (ms *Members) tendGroup(g *state.Group) {
 		ms.endMembers(g)
 	case g.Phase != state.GroupOpen || len(g.Waits) > 0 || !g.Terms.Kind.Planned():
 	case ms.outOfTime(g):
-		ms.endGroup(g.Name, step.TimeSpent, "", state.StopMembers)
+		ms.endGroup(g.Name, step.TimeSpent, ms.used(g, step.TimeSpent), state.StopMembers)
 	case ms.outOfHours(g):
-		ms.endGroup(g.Name, step.HoursSpent, "", state.StopMembers)
+		ms.endGroup(g.Name, step.HoursSpent, ms.used(g, step.HoursSpent), state.StopMembers)
 	case p.awaits(g.Name):
 		p.asked[g.Name] = true
 	default:
@@ -232,7 +232,8 @@ func (ms *Members) finishes(g *state.Group, v groups.Move) bool {
 			ms.flattens(g, v.Gain)
 			return true
 		}
-		ms.endGroup(g.Name, finishedBy(v.Why), "", state.StopMembers)
+		why := finishedBy(v.Why)
+		ms.endGroup(g.Name, why, ms.used(g, why), state.StopMembers)
 		return true
 	}
 	if over {

@@ -45,6 +45,37 @@ func (ms *Members) outOfHours(g *state.Group) bool {
 	return false
 }
 
+// used says how much of a limit a study has used when it ends by it, and why it does not use the rest.
+func (ms *Members) used(g *state.Group, why string) string {
+	spec, trials := g.Terms.Study, step.Count(g.Study.Active(), "trial")
+	switch why {
+	case step.HoursSpent:
+		used, gpus := ms.GPUTime(g, ms.Now())
+		text := fmt.Sprintf("%.3g of %.3g GPU-hours are used", used.Hours(), spec.GPUHours)
+		if rest := spec.GPUHours - used.Hours(); gpus > 0 && rest > 0 {
+			return fmt.Sprintf("%s, and %.3g are kept for the saves of %s", text, rest, trials)
+		}
+		return text + ", and the rest is too little for another unit of training"
+	case step.TimeSpent:
+		passed := ms.Now().Sub(g.Opened)
+		text := fmt.Sprintf("%s of %s have passed", min(passed, spec.Wall).Round(time.Second), spec.Wall)
+		if passed < spec.Wall {
+			text += ", and the rest is too short for another unit of training"
+		}
+		return text
+	case step.BudgetSpent:
+		short := func(a money.Amount) string { return money.Short(a, g.Terms.Member.Currency) }
+		spent := ms.GroupSpent(g, ms.Now())
+		text := fmt.Sprintf("%s of %s is spent", short(spent), short(g.Terms.Budget))
+		least := ms.LeastOfTrial(g.Terms.Member)
+		if rest := g.Terms.Budget.Sub(spent); rest.Sign() > 0 && rest.Cmp(least) < 0 {
+			return text + fmt.Sprintf(", and a trial that begins or goes on needs %s for starts and saves", short(least))
+		}
+		return text + ", and the rest is too little for another unit of training"
+	}
+	return ""
+}
+
 // flattens ends a study because another dollar is not expected to gain enough.
 func (ms *Members) flattens(g *state.Group, gain float64) {
 	spec := g.Terms.Study
@@ -81,7 +112,7 @@ func (ms *Members) outOfMoney(g *state.Group) *step.Refusal {
 		if g.Study.Active() > 0 {
 			return &step.Refusal{Why: step.GroupFull}
 		}
-		ms.endGroup(g.Name, step.BudgetSpent, "", state.StopMembers)
+		ms.endGroup(g.Name, step.BudgetSpent, ms.used(g, step.BudgetSpent), state.StopMembers)
 		return nil
 	}
 	if g.Terms.Pipeline != nil && g.Open > 0 { // a stage that ends may leave something
@@ -92,11 +123,10 @@ func (ms *Members) outOfMoney(g *state.Group) *step.Refusal {
 	return nil
 }
 
-// shareOfTrial is the budget of a trial that starts: an equal share, among the trials that may train at once, of
-// what is left. If that does not start a machine, the trial gets the cost of two starts; if even that is not left,
-// nothing.
-func (ms *Members) shareOfTrial(g *state.Group, left money.Amount) money.Amount {
-	t, least, known := g.Terms.Member, money.Amount{}, false
+// LeastOfTrial is the smallest budget with which a trial begins: what it costs to start the cheapest machine for sale
+// and to save on it, a few times. Zero: nothing for sale has a price.
+func (ms *Members) LeastOfTrial(t *state.Terms) money.Amount {
+	least, known := money.Amount{}, false
 	for _, l := range ms.State.Sale() {
 		if q := l.Quote(); q.Priced {
 			cost := q.Rate.Until(max(t.Restart, l.Offer().Billing.Minimum) + t.Grace)
@@ -105,7 +135,14 @@ func (ms *Members) shareOfTrial(g *state.Group, left money.Amount) money.Amount 
 			}
 		}
 	}
-	least = least.Times(2)
+	return least.Times(study.LeastStarts)
+}
+
+// shareOfTrial is the budget of a trial that starts: an equal share, among the trials that may train at once, of
+// what is left. If that does not start a machine, the trial gets the cost of two starts; if even that is not left,
+// nothing.
+func (ms *Members) shareOfTrial(g *state.Group, left money.Amount) money.Amount {
+	least := ms.LeastOfTrial(g.Terms.Member)
 	share := left.Over(max(1, g.Terms.AtOnce-g.Study.Active()))
 	switch {
 	case share.Cmp(least) >= 0:

@@ -23,6 +23,7 @@ const (
 	LimitReached  RefusalReason = "limit"          // Limit names the limit
 	NeedsApproval RefusalReason = "approval"       // the amount needs an approval, and the job runs without one
 	NoDependency  RefusalReason = "after"          // a dependency does not exist or did not succeed
+	ScheduleOpen  RefusalReason = "schedule_open"  // a schedule of the same name, team and project is open
 	NoGroup       RefusalReason = "no_hold"        // the group does not exist, is not open, or is another's
 	GroupFull     RefusalReason = "hold"           // the group has no room for the member
 	NeverApproved RefusalReason = "never_approved" // nobody has approved the job

@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
@@ -85,9 +86,6 @@ func Fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 	case j.Budget.GPUHours > 0:
 		return no("budget.gpu_hours", "the GPU-hours of a study are a limit of the study, and not of its job",
 			"write budget.gpu_hours in the study file, which is study.gpu_hours in the API")
-	case t.Study.GPUHours > 0 && t.Study.GPUHours <= saves(t):
-		return no("study.gpu_hours", fmt.Sprintf("the saves of %d trials at once take %.3g GPU-hours of %g", t.AtOnce,
-			saves(t), t.Study.GPUHours), "give more GPU-hours, or let fewer trials train at once (parallel)")
 	case j.MostNodes() > 1:
 		return no("nodes", "trials on several machines are not supported yet", "leave nodes out")
 	case j.Deadline != spec.Deadline{}:
@@ -99,7 +97,18 @@ func Fits(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 	return nil
 }
 
-// saves returns the GPU-hours that the trials which train at once take to save at the end.
-func saves(t *core.GroupTerms) float64 {
-	return float64(t.AtOnce*max(1, t.Member.Need.LeastGPUs())) * t.Grace.Hours()
+// Short refuses a study with a limit that no trial fits in. Least is what a trial needs to begin.
+func Short(t *core.GroupTerms, least money.Amount) *reply.Refusal {
+	if t.Study == nil {
+		return nil
+	}
+	field, cause, fix := t.Study.Short(study.Means{AtOnce: t.AtOnce, GPUs: t.Member.Need.LeastGPUs(), Grace: t.Grace,
+		Start: t.Member.Restart, Budget: t.Budget, Least: least, Currency: t.Member.Currency})
+	if field == "" {
+		return nil
+	}
+	if field = "study." + field; field == "study.usd" {
+		field = "budget"
+	}
+	return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: cause, Fix: fix}
 }
