@@ -235,7 +235,7 @@ func (p *submitPage) send(v *visit, f url.Values) (id string, err error) {
 	b := client.Submission{Key: f.Get("key"), Spec: text, Rerun: p.Rerun, From: p.From,
 		AcceptUnproven: f.Get("unproven") != "", AcceptWait: f.Get("wait") != ""}
 	for name, values := range f {
-		if secret, ok := strings.CutPrefix(name, "secret-"); ok && len(values) == 1 {
+		if secret, ok := strings.CutPrefix(name, "secret-"); ok && len(values) == 1 && values[0] != "" {
 			if b.Secrets == nil {
 				b.Secrets = map[string]string{}
 			}
