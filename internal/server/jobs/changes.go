@@ -45,7 +45,7 @@ func changesOf(c api.Changes, now time.Time) (v core.Changes, no *reply.Refusal)
 // fixOf returns the syntax of a term, for error messages.
 func fixOf(field string) string {
 	return map[string]string{
-		"deadline":  "write in 6h, a time with its zone such as 2026-12-01T18:00:00Z, or none",
+		"deadline":  "write in 6h, a time with its zone such as 2026-12-01T18:00Z or 2026-12-01 18:00 +01:00, or none",
 		"budget":    "write $25.00, or none",
 		"gpu_hours": "write a number of hours such as 40, or none", "wall_clock": "write a span such as 12h, or none",
 		"priority": "write critical, normal or low",

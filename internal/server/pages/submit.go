@@ -211,7 +211,7 @@ func (p *submitPage) plan(v *visit) error {
 func (p *submitPage) confirm(v *visit, key string) {
 	p.Confirm = &confirm{Text: p.Text, Key: key, Rerun: p.Rerun, From: p.From, Command: p.command(),
 		May: atLeast(v.me.Best, client.Submitter)}
-	if j, _, err := spec.Parse(spec.Run, "job.yaml", []byte(p.Text), "", v.now); err == nil {
+	if j, _, err := spec.Parse(spec.Run, "job.yaml", []byte(p.Text), "", v.now.UTC()); err == nil {
 		p.Confirm.Secrets = j.Secrets
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"scrimp/client"
 )
@@ -145,5 +146,35 @@ func TestSubmit_ViewerPlansOnly(t *testing.T) {
 	has(t, rec.Body.String(), "$1.25 to $2.75", "may plan jobs and not submit them")
 	if strings.Contains(rec.Body.String(), `value="submit"`) {
 		t.Error("a viewer gets the button")
+	}
+}
+
+// The form, a pasted file and the form's own hint agree about times: each needs a zone, whatever the server's is.
+func TestSubmit_DeadlineNeedsAZone(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	s.Now = func() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.FixedZone("here", 3600)) }
+	f.answers["POST /v1/plan"] = planned()
+	page := asks(s, "GET", "/submit", "").Body.String()
+	_, hint, _ := strings.Cut(page, `placeholder="in 6h, or `)
+	hint, _, _ = strings.Cut(hint, `"`)
+	for text, want := range map[string]string{hint: hint[:16] + ":00Z", "2026-12-01T18:00+01:00": "2026-12-01T17:00:00Z",
+		"2026-12-01 18:00": "names no time zone", "2026-12-01T18:00": "names no time zone", "soon": "a time with its zone"} {
+		form := url.Values{"as": {"form"}, "act": {"plan"}, "command": {"true"}, "deadline": {text}}
+		has(t, html.UnescapeString(asks(s, "POST", "/submit", form.Encode()).Body.String()), want)
+	}
+}
+
+// An empty value of a secret is not sent, so that the server refuses the job instead of running it without.
+func TestSubmit_SendsNoEmptySecret(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	f.answers["POST /v1/jobs"] = client.Job{ID: "lm"}
+	for value, sent := range map[string]bool{"": false, "hunter2": true} {
+		asks(s, "POST", "/submit", url.Values{"as": {"file"}, "act": {"submit"}, "key": {"k"}, "secret-HF_TOKEN": {value},
+			"text": {"command: x\nsecrets: [HF_TOKEN]\n"}}.Encode())
+		if strings.Contains(f.body, `"HF_TOKEN":`) != sent {
+			t.Errorf("%q: %s", value, f.body)
+		}
 	}
 }
