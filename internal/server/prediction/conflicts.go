@@ -41,7 +41,7 @@ func conflicts(q sim.Scenario, f sim.Forecast) []string {
 // ends and its cost, which of the two gives way, and the nearest deadline and budget that would do.
 func apart(q sim.Scenario, f sim.Forecast) []string {
 	t := q.Terms
-	q.Runs = alternatives
+	q.Runs, q.Events = alternatives, events*alternatives/Runs
 	timely, thrifty := q, q
 	timely.Terms.HasBudget = false
 	thrifty.Terms.Deadline, thrifty.Terms.DeadlineFirst = time.Time{}, false
