@@ -178,3 +178,51 @@ func TestSubmit_SendsNoEmptySecret(t *testing.T) {
 		}
 	}
 }
+
+// The plan of a job whose work is unknown states its deadline and its own limits.
+func TestSubmit_ShowsLimitsOfUnknownWork(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	plan := client.Plan{Name: "lm", Feasible: true, Speed: 1, Why: "window_closed", DeadlineS: new(21600.0), WallClockS: new(131400.0),
+		Window: "22:00-06:00", BeginS: new(7200.0)}
+	f.answers["POST /v1/plan"] = plan
+	form := url.Values{"as": {"file"}, "act": {"plan"}, "text": {"command: x\n"}}
+	page := asks(s, "POST", "/submit", form.Encode()).Body.String()
+	has(t, page, "the deadline is in 6h 00m", "36h 30m", "it begins in 2h 00m, when its window 22:00-06:00 opens")
+	for _, wrong := range []string{"no deadline", "no limit"} {
+		if strings.Contains(page, wrong) {
+			t.Errorf("the page says %q", wrong)
+		}
+	}
+	plan.Session = "shell"
+	f.answers["POST /v1/plan"] = plan
+	has(t, asks(s, "POST", "/submit", form.Encode()).Body.String(), "for as long as the session is open")
+}
+
+// A plan is refused whose work folder or checkpoint does not exist, beside the name of the field.
+func TestSubmit_PlanNeedsItsSources(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	f.answers["POST /v1/plan"] = planned()
+	f.answers["/v1/jobs/lm"] = client.Job{ID: "lm"}
+	f.answers["/v1/jobs/lm/checkpoints"] = []client.Checkpoint{{Name: "000002-7"}, {Name: "bad", Damaged: "x"}}
+	for _, c := range []struct{ rerun, from, field string }{{"nosuch", "", "rerun"}, {"lm", "nosuch", "from"}, {"", "lm@bad", "from"},
+		{"", "lm@000009-1", "from"}, {"lm", "lm", ""}, {"", "lm@000002-7", ""}, {"", "lm@latest", ""}} {
+		page := asks(s, "POST", "/submit", url.Values{"as": {"file"}, "act": {"plan"}, "text": {"command: x\n"},
+			"rerun": {c.rerun}, "from": {c.from}}.Encode()).Body.String()
+		if refused := strings.Contains(page, "<code>"+c.field+"</code>"); c.field != "" && !refused ||
+			strings.Contains(page, "$1.25 to $2.75") != (c.field == "") {
+			t.Errorf("%+v: %v", c, refused)
+		}
+	}
+}
+
+// The page answers an empty file and an empty change with what the reader of a page can do.
+func TestPages_EmptyFormsNameNoCommands(t *testing.T) {
+	t.Parallel()
+	_, s := newFake(t)
+	page := asks(s, "POST", "/submit", url.Values{"as": {"file"}, "act": {"plan"}, "text": {" "}}.Encode()).Body.String()
+	has(t, page, "The job file is empty", "command: exec")
+	page = asks(s, "POST", "/do", url.Values{"act": {"change"}, "job": {"lm"}}.Encode()).Body.String()
+	has(t, page, "the form changes nothing", "fill in a new deadline")
+}

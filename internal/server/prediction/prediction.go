@@ -94,6 +94,7 @@ func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Out
 		worst := b.Float()
 		p.WorstUSD = &worst
 	}
+	q.limits(&p, j)
 	if q.Terms.Steps == 0 {
 		q.Terms.Steps = 1000
 	}
@@ -108,6 +109,9 @@ func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Out
 	f, waits, at := q.ask()
 	q.waiting(&p, waits, at)
 	p.Take, p.Why, p.Nodes = string(f.First.Take), string(f.First.Why), max(1, f.First.Nodes)
+	if f.First.Take == "" && f.First.Why == plan.Closed {
+		p.BeginS = new(q.Terms.Window.Opens(q.Now).Sub(q.Now).Seconds())
+	}
 	q.priced(&p, m)
 	for _, r := range f.First.Rejected {
 		p.Rejected = append(p.Rejected, api.PlanRefusal{Offer: string(r.Offer), Why: string(r.Why)})
@@ -135,6 +139,20 @@ func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Out
 			draw.Span(open)))
 	}
 	return p, q
+}
+
+// limits adds when the job must be done, what stops it besides dollars, and when it may run.
+func (q *Outlook) limits(p *api.Plan, j spec.Job) {
+	p.Window, p.Session = j.Window, j.Session
+	if t := q.Terms.Deadline; !t.IsZero() {
+		p.DeadlineS = new(t.Sub(q.Now).Seconds())
+	}
+	if limit := time.Duration(j.Budget.WallClock); limit > 0 {
+		p.WallClockS = new(limit.Seconds())
+	}
+	if j.Budget.GPUHours > 0 {
+		p.GPUHours = new(j.Budget.GPUHours)
+	}
 }
 
 // noneOf says that no offer of the market will do, and that none has the accelerator where it is unsold.
