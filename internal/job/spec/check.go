@@ -238,7 +238,8 @@ func (c *checker) window(now time.Time) {
 // deadline checks when the job must be done.
 func (c *checker) deadline(d Deadline, now time.Time) {
 	if d.Zoneless {
-		c.wrong(true, "deadline", "names no time zone", "end it with Z for UTC, or with the zone as +01:00, such as 2026-12-01T18:00Z")
+		c.wrong(true, "deadline", "names no time zone",
+			"end it with Z for UTC, or with the zone as +01:00, such as 2026-12-01T18:00Z")
 		return
 	}
 	at := d.Resolve(now).UTC()

@@ -77,7 +77,8 @@ func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Out
 	}
 	q := &Outlook{Scenario: sim.Scenario{Config: forecast.Rules(clock.Speed, v.Engines),
 		Terms: terms.Of(j, clock.Now, stretch, starts), Now: clock.Now,
-		Starts: map[string]time.Duration{}, Save: stretch(500 * time.Millisecond), Runs: by.Runs, Events: events, Hazards: hazards(m),
+		Starts: map[string]time.Duration{}, Save: stretch(500 * time.Millisecond), Runs: by.Runs, Events: events,
+		Hazards: hazards(m),
 		Speed: clock.Speed, Halt: by.Halt, Told: by.Told}}
 	for name, start := range starts {
 		q.Starts[name] = stretch(start)
