@@ -79,7 +79,7 @@ func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Out
 		Terms: terms.Of(j, clock.Now, stretch, starts), Now: clock.Now,
 		Starts: map[string]time.Duration{}, Save: stretch(500 * time.Millisecond), Runs: by.Runs, Events: events,
 		Hazards: hazards(m),
-		Speed: clock.Speed, Halt: by.Halt, Told: by.Told}}
+		Speed:   clock.Speed, Halt: by.Halt, Told: by.Told}}
 	for name, start := range starts {
 		q.Starts[name] = stretch(start)
 	}
