@@ -87,6 +87,8 @@ type Changes struct {
 	GPUHours  *string `json:"gpu_hours,omitempty"`  // such as 40, in total
 	WallClock *string `json:"wall_clock,omitempty"` // such as 12h in total, without time paused or ended
 	Priority  *string `json:"priority,omitempty"`   // critical, normal or low
+	// AcceptLate accepts a deadline that the job misses at its pace, and that moves it to on-demand machines.
+	AcceptLate bool `json:"accept_late,omitempty"`
 }
 
 // Resume is a request to continue a job that is paused, or that has ended without success.

@@ -32,11 +32,18 @@ type Plan struct {
 	// OnDemandOffer is the offer for OnDemandUSD; empty if no suitable one is for sale.
 	OnDemandOffer string   `json:"on_demand_offer"`
 	WorstUSD      *float64 `json:"worst_usd"` // highest cost within the budget
-	Reasons       []string `json:"reasons"`
-	Unsold        bool     `json:"unsold,omitempty"` // no offer has the accelerator
-	RateUSD       *float64 `json:"rate_usd"`         // hourly price of one machine of the chosen offer
+	// DeadlineS is the span until the deadline in market seconds; null without one.
+	DeadlineS *float64 `json:"deadline_s,omitempty"`
+	// WallClockS and GPUHours are limits of the job's own besides its dollars; null without one.
+	WallClockS *float64 `json:"wall_clock_s,omitempty"` // from the first machine on
+	GPUHours   *float64 `json:"gpu_hours,omitempty"`
+	Window     string   `json:"window,omitempty"`  // hours of the day in which the job may run
+	Session    string   `json:"session,omitempty"` // shell or notebook; empty for other jobs
+	Reasons    []string `json:"reasons"`
+	Unsold     bool     `json:"unsold,omitempty"` // no offer has the accelerator
+	RateUSD    *float64 `json:"rate_usd"`         // hourly price of one machine of the chosen offer
 	// WaitsFor is the reserved offer that the job waits for. InUse of its machines are in use, and BeginS is the
-	// expected wait in market seconds; null if unknown.
+	// expected wait in market seconds, also until the window opens; null if unknown.
 	WaitsFor string   `json:"waits_for,omitempty"`
 	InUse    int      `json:"in_use,omitempty"`
 	BeginS   *float64 `json:"begin_s,omitempty"`

@@ -181,3 +181,21 @@ func TestResume_NeedsSecretsAgain(t *testing.T) {
 		}
 	}
 }
+
+// A new deadline that a job with known work misses at its pace needs the caller's acceptance; a later one does not.
+func TestChange_DeadlineThatIsMissedNeedsAcceptance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must("POST", "/v1/jobs", `{"accept_unproven":true,"spec":{"name":"lng","command":"true","checkpoint":{"dir":"c"},"work":{"time":"10h"}}}`, nil)
+	for _, c := range []struct {
+		body string
+		code int
+	}{{`{"deadline":"in 5m"}`, 422}, {`{"deadline":"in 9h"}`, 422}, {`{"deadline":"in 5m","accept_late":true}`, 200},
+		{`{"deadline":"in 20h"}`, 200}, {`{"deadline":"none"}`, 200}, {`{"accept_late":true}`, 422}} {
+		rec, p := w.ask("PATCH", "/v1/jobs/lng", "owner", c.body)
+		late := c.code == 422 && strings.Contains(c.body, "in ")
+		if rec.Code != c.code || (p.Field == "accept_late") != late {
+			t.Errorf("%s: %d %+v", c.body, rec.Code, p)
+		}
+	}
+}

@@ -76,3 +76,25 @@ func TestShell_MatchesTheJobFile(t *testing.T) {
 		t.Errorf("taken up again with %v, %v", v.Shell, err)
 	}
 }
+
+// A job never runs without a secret that it names: alone, as an array, in a batch, and from the page's form.
+func TestSecrets_WithoutTheirValuesAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	named := `"spec":{"name":"s","command":"true","secrets":["HF_TOKEN"]}`
+	for _, c := range []struct {
+		what, path, body, field string
+		code                    int
+	}{
+		{"none comes", "/v1/jobs", "{" + named + "}", "secrets", 422},
+		{"another comes", "/v1/jobs", "{" + named + `,"secrets":{"WANDB":"x"}}`, "secrets", 422},
+		{"as an array", "/v1/groups", "{" + named + `,"array":"1-2"}`, "secrets", 422},
+		{"in a batch", "/v1/jobs/batch", "[{" + named + "}]", "[0].spec.secrets", 422},
+		{"it comes", "/v1/jobs", "{" + named + `,"secrets":{"HF_TOKEN":"x"}}`, "", 200},
+	} {
+		rec, p := w.ask("POST", c.path, auth.OwnerName, c.body)
+		if rec.Code != c.code || p.Field != c.field || c.code != http.StatusOK && p.Fix == "" {
+			t.Errorf("%s: %d %+v", c.what, rec.Code, p)
+		}
+	}
+}

@@ -31,19 +31,25 @@ type Scenario struct {
 	Quotes     []market.Quote
 	Hazards    map[market.OfferID]policy.Hazard
 	// Opens holds when the current holders release a reserved offer. Ask leaves out taken offers without an entry.
-	Opens   map[market.OfferID]time.Time
-	Spent   money.Amount
-	Runs    int
+	Opens map[market.OfferID]time.Time
+	Spent money.Amount
+	Runs  int
+	// Events bounds the simulated events of all runs together, which are what a forecast takes time for: once they are
+	// used, Ask ends after the current run, but not before fewestRuns. 0 is no bound.
+	Events  int
 	Config  core.Config   // of the core that will decide; zero means the default
 	Planner *plan.Planner // shared between questions; nil makes a new one
-	// Halt is called now and then; true stops the simulation without an answer. nil never stops it.
+	// Halt is called now and then; true ends the simulation, with the answer of the runs that are complete. nil never
+	// ends it.
 	Halt func() bool
+	// Told is called after each run with the number of complete ones; nil is not called.
+	Told func(runs int)
 }
 
 // Forecast is the result over all runs. Durations count market time from Scenario.Now.
 type Forecast struct {
-	Halted        bool // by Scenario.Halt; all other fields are then meaningless
-	Runs          int
+	Halted        bool       // by Scenario.Halt: fewer runs than asked; without any, all other fields are meaningless
+	Runs          int        // complete runs
 	InTime        float64    // share of the runs that met the deadline; 1 without a deadline
 	Done          float64    // share of the runs that completed within the budget
 	Endless       float64    // share of the runs that did not end within the simulated time
@@ -59,23 +65,30 @@ type Forecast struct {
 
 // Ask runs the scenario. It is deterministic.
 func Ask(q Scenario) Forecast {
-	f := Forecast{Runs: q.Runs}
+	f := Forecast{}
 	if q.Planner == nil {
 		q.Planner = plan.NewPlanner()
 	}
 	var all outcomes
-	for n := range q.Runs {
+	for n, events := 0, 0; n < q.Runs && (q.Events == 0 || events < q.Events || n < fewestRuns); n++ {
 		w, j := play(q, uint64(n)+1)
 		if q.Halt != nil && q.Halt() {
-			return Forecast{Halted: true}
+			if f.Halted = true; n == 0 {
+				return f
+			}
+			break
 		}
 		if n == 0 {
 			f.First = w.first
 		}
 		f.count(q, j)
 		all.add(q.Now, w.now, j)
+		f.Runs, events = n+1, events+w.events
+		if q.Told != nil {
+			q.Told(f.Runs)
+		}
 	}
-	runs := float64(q.Runs)
+	runs := float64(f.Runs)
 	f.Done, f.InTime, f.Endless, f.Interruptions = f.Done/runs, f.InTime/runs, f.Endless/runs, f.Interruptions/runs
 	f.Cost, f.Marginal = shares(all.costs), shares(all.marginal)
 	f.Finish, f.Begin = shares(all.finishes), shares(all.begins)
@@ -185,6 +198,9 @@ const mostTries = 1000
 // or less reports as often as a live job.
 const mostLooks = 1000
 
+// fewestRuns is the number of runs that Scenario.Events leaves in any case.
+const fewestRuns = 10
+
 // left returns the remaining work as time on a machine of speed 1.
 func (q *Scenario) left() time.Duration {
 	return time.Duration(float64(q.Terms.Steps-q.Done) / q.Pace * float64(time.Hour))
@@ -240,7 +256,8 @@ func play(q Scenario, seed uint64) (*World, *core.Job) {
 	end, looks := horizon, time.Duration(0)
 	if q.Pace > 0 {
 		t.Work = q.left()
-		end, looks = max(end, quantity.Times(t.Work, 3)), t.Work/mostLooks
+		days := int((24*time.Hour-1)/t.Window.Length()) + 1 // for the open hours of a day, rounded up
+		end, looks = max(end, quantity.Times(t.Work, 3*days)), t.Work/mostLooks
 	}
 	id := "job"
 	w.jobs = []simJob{{id: id, terms: t, steps: t.Steps, pace: q.Pace, boot: q.Restart, boots: q.Starts, save: q.Save}}
@@ -274,6 +291,7 @@ func (w *World) runsOut(q Scenario, id string, longest time.Duration) {
 			return
 		}
 		w.next()
+		w.events = n
 		j, ok := w.m.Job(id)
 		if ok && w.first.Why == plan.NextRound {
 			w.first = j.Last()

@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/hours"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
@@ -46,6 +47,39 @@ func TestAsk_ReturnsNoAnswerWhenHalted(t *testing.T) {
 	q.Runs, q.Halt = 1000, func() bool { return true }
 	if f := Ask(q); !f.Halted || f.Runs != 0 {
 		t.Errorf("%+v", f)
+	}
+}
+
+// A halted forecast answers with the runs that were complete: the same as one of so many runs.
+func TestAsk_AnswersWithCompleteRunsWhenHalted(t *testing.T) {
+	q := longJob(30 * time.Hour)
+	q.Runs = 7
+	want := Ask(q)
+	told := 0
+	q.Runs, q.Told, q.Halt = 200, func(runs int) { told = runs }, func() bool { return told >= 7 }
+	f := Ask(q)
+	if !f.Halted || f.Runs != 7 || f.Cost != want.Cost || f.Finish != want.Finish || f.Done != want.Done {
+		t.Errorf("%+v, want %+v", f, want)
+	}
+}
+
+// Work of months gets as many runs as the bound of events allows, and at least ten; work of hours gets all.
+func TestAsk_BoundsEventsOfAllRuns(t *testing.T) {
+	for work, runs := range map[time.Duration]int{time.Hour: 40, 300 * 24 * time.Hour: fewestRuns} {
+		q := longJob(work)
+		q.Runs, q.Events = 40, 20_000
+		if f := Ask(q); f.Runs != runs || f.Done != 1 || f.Halted {
+			t.Errorf("work of %v: %d runs, done %v, want %d", work, f.Runs, f.Done, runs)
+		}
+	}
+}
+
+// A window of some hours a day stretches work over more days than a run of usual length has: it is done nevertheless.
+func TestAsk_PlaysWorkInItsWindowToTheEnd(t *testing.T) {
+	q := longJob(40 * 24 * time.Hour)
+	q.Terms.Window = hours.Window{From: 22 * time.Hour, Until: 23 * time.Hour}
+	if f := Ask(q); f.Done != 1 || f.Endless > 0 || f.Finish[1] < 960*24*time.Hour {
+		t.Errorf("done %v, endless %v, after %v", f.Done, f.Endless, f.Finish[1])
 	}
 }
 

@@ -31,6 +31,7 @@ type World struct {
 	now    time.Time
 	heap   agenda
 	count  uint64
+	events int // of a forecast's run
 
 	m       *core.Machine
 	mind    *plan.Planner // survives a restart: its tables are slow to build and affect no result

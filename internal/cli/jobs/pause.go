@@ -85,19 +85,28 @@ func (f *termFlags) changes() (c api.Changes) {
 
 func (a *app) updateCmd() *cobra.Command {
 	var f termFlags
+	var force bool
 	cmd := &cobra.Command{Use: "update JOB", Short: "Change the deadline, budget or priority of a job",
 		Args: command.Takes("JOB"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJob(command.Live),
 		Long: "Changes the terms of a job that waits, runs or is paused; it is decided anew with them at once. A larger " +
 			"budget must fit into the budgets of its team, and where so much has to be approved it is refused: stop the " +
-			"job, and resume it with the new budget. The job file stays as it was submitted." + command.PlainExit,
+			"job, and resume it with the new budget. The job file stays as it was submitted. A deadline that " +
+			"the job misses at its pace is refused, unless --force: it would move to on-demand machines.\n\n" +
+			"Exit status: 0 done, 1 error, 2 the job would miss the deadline.",
 		Example: "  scrimp update train-lm --deadline \"in 6h\" --budget $40\n  scrimp update train-lm --budget none",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			b := f.changes()
-			if b == (api.Changes{}) {
+			b.AcceptLate = force
+			if b == (api.Changes{AcceptLate: force}) {
 				return errors.New("nothing to change: give --deadline, --budget, --gpu-hours, --wall-clock or --priority")
 			}
 			var j api.Job
-			if err := c.Do(ctx, http.MethodPatch, command.OfJob(args[0], ""), b, &j); err != nil {
+			err := c.Do(ctx, http.MethodPatch, command.OfJob(args[0], ""), b, &j)
+			if p, ok := errors.AsType[*api.Problem](err); ok && p.Field == "accept_late" {
+				a.Notef("not changed: %s; with --force it is\n", p.Title)
+				return command.Infeasible
+			}
+			if err != nil {
 				return err
 			}
 			if a.JSON {
@@ -107,6 +116,7 @@ func (a *app) updateCmd() *cobra.Command {
 			return nil
 		})}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&force, "force", false, "accept a deadline that the job misses at its pace")
 	return cmd
 }
 

@@ -99,11 +99,11 @@ func (a *app) plan(ctx context.Context, args []string, dash int, f jobfile.Flags
 	if array != nil {
 		p = p.OfArray(array.Members, array.AtOnce, array.Budget)
 	}
-	if p.Known {
+	if p.Known && ctx.Err() == nil {
 		p.Engines = q.Compare(j)
 	}
 	if p.WorkFrom = from; dash >= 0 {
 		p = p.OfCommand(j.Checkpoint.Dir)
 	}
-	return a.shows(ctx, p)
+	return a.shows(p)
 }

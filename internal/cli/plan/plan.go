@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/prediction"
 	"scrimp/internal/work/study"
@@ -19,6 +20,9 @@ import (
 // Predict requests the server's market and simulates the job on it.
 func Predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (planning.Plan, error) {
 	p, _, err := predict(ctx, a, c, j, v)
+	if err == nil {
+		err = ctx.Err() // the simulation is incomplete
+	}
 	return p, err
 }
 
@@ -32,6 +36,7 @@ func PredictTrial(ctx context.Context, a *command.App, c *command.Client, j spec
 	return p, q.Means(atOnce), nil
 }
 
+// predict returns the plan of the runs that were complete when ctx ended, if any was.
 func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job, v api.Server) (planning.Plan,
 	*prediction.Outlook, error) {
 	var m api.Market
@@ -52,18 +57,31 @@ func predict(ctx context.Context, a *command.App, c *command.Client, j spec.Job,
 	if err := prediction.Unknown(j, m, v); err != nil {
 		return planning.Plan{}, nil, err
 	}
-	p, q := prediction.Of(j, m, v, prediction.Runs, func() bool { return ctx.Err() != nil })
-	return planning.Plan{Plan: p, Spot: q.Spot}, q, ctx.Err()
+	begun, said := a.Now(), a.Now().Add(quiet-every)
+	p, q := prediction.With(j, m, v, prediction.Simulation{Runs: prediction.Runs,
+		Halt: func() bool { return ctx.Err() != nil },
+		Told: func(runs int) {
+			if now := a.Now(); runs < prediction.Runs && now.Sub(said) >= every {
+				said = now
+				a.Notef("simulated %d runs in %s; Ctrl-C prints the plan of these\n", runs, draw.Span(now.Sub(begun)))
+			}
+		}})
+	if ctx.Err() != nil && p.Runs == 0 {
+		return planning.Plan{}, nil, ctx.Err()
+	}
+	return planning.Plan{Plan: p, Spot: q.Spot}, q, nil
 }
 
 // firstPolls bounds how long a plan waits for engines that a new server has not polled yet.
 const firstPolls = 5 * time.Second
 
+const (
+	quiet = 1500 * time.Millisecond // how long a simulation takes before it shows progress
+	every = 2 * time.Second         // between two lines of progress
+)
+
 // shows prints a plan. It returns an error if the plan is infeasible.
-func (a *app) shows(ctx context.Context, p planning.Plan) (err error) {
-	if err := ctx.Err(); err != nil { // the simulation is incomplete
-		return err
-	}
+func (a *app) shows(p planning.Plan) (err error) {
 	if a.JSON {
 		err = a.Print(p)
 	} else {

@@ -218,7 +218,8 @@ func (c *checker) window(now time.Time) {
 	}
 	w, err := hours.Parse(j.Window)
 	if err != nil {
-		c.wrong(errors.Is(err, hours.ErrForm), "window", fmt.Sprintf("is %q", j.Window), hours.ErrForm.Error())
+		part := strings.TrimSuffix(err.Error(), ": "+hours.ErrForm.Error())
+		c.wrong(errors.Is(err, hours.ErrForm), "window", fmt.Sprintf("is %q: %s", j.Window, part), hours.ErrForm.Error())
 		c.wrong(errors.Is(err, hours.ErrEmpty), "window", "ends when it begins", "leave it out to run at any hour")
 		return
 	}
@@ -237,7 +238,8 @@ func (c *checker) window(now time.Time) {
 // deadline checks when the job must be done.
 func (c *checker) deadline(d Deadline, now time.Time) {
 	if d.Zoneless {
-		c.wrong(true, "deadline", "names no time zone", "write 2026-12-01T18:00:00Z, with Z for UTC or the zone as +01:00")
+		c.wrong(true, "deadline", "names no time zone",
+			"end it with Z for UTC, or with the zone as +01:00, such as 2026-12-01T18:00Z")
 		return
 	}
 	at := d.Resolve(now).UTC()

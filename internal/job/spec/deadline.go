@@ -14,8 +14,29 @@ type Deadline struct {
 	Zoneless bool
 }
 
-// wallForms lists the forms of a time without a zone.
-var wallForms = []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"}
+// wallForm is the form in which a time without a zone is written.
+const wallForm = "2006-01-02T15:04:05"
+
+// timeForms lists the forms of a time, without its zone. Seconds may be missing.
+var timeForms = []string{wallForm, "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"}
+
+// ParseTime parses a time such as 2026-12-01T18:00Z or 2026-12-01 18:00:30 +01:00. zoneless reports that it names no
+// zone: at then holds the clock's figures as UTC.
+func ParseTime(text string) (at time.Time, zoneless, ok bool) {
+	text = strings.TrimSpace(text)
+	if bare, utc := strings.CutSuffix(text, " UTC"); utc {
+		text = bare + "Z"
+	}
+	for _, form := range timeForms {
+		for _, zone := range []string{"Z07:00", " Z07:00", ""} {
+			t, err := time.Parse(form+zone, text)
+			if t = t.UTC(); err == nil && !t.IsZero() && t.Year() >= 1 && t.Year() <= 9999 {
+				return t, zone == "", true
+			}
+		}
+	}
+	return at, false, false
+}
 
 // IsZero reports whether there is no deadline.
 func (d Deadline) IsZero() bool { return d.At.IsZero() && d.In == 0 }
@@ -50,16 +71,10 @@ func (d *Deadline) UnmarshalText(b []byte) error {
 		*d = Deadline{In: v}
 		return err
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	zoneless := false
-	for _, form := range wallForms {
-		if err != nil {
-			t, err = time.Parse(form, text)
-			zoneless = err == nil
-		}
-	}
-	if t = t.UTC(); err != nil || t.IsZero() || t.Year() < 1 || t.Year() > 9999 {
-		return fmt.Errorf("%q is neither a time such as 2026-12-01 18:00 or 2026-12-01T18:00:00Z nor a span such as in 6h", b)
+	t, zoneless, ok := ParseTime(text)
+	if !ok {
+		return fmt.Errorf("%q is neither a time with its zone such as 2026-12-01T18:00Z or 2026-12-01 18:00 +01:00 nor "+
+			"a span such as in 6h", b)
 	}
 	*d = Deadline{At: t, Zoneless: zoneless}
 	return nil
@@ -71,7 +86,7 @@ func (d Deadline) MarshalText() ([]byte, error) {
 	case d.In > 0:
 		return fmt.Appendf(nil, "in %v", d.In), nil
 	case d.Zoneless:
-		return []byte(d.At.Format(wallForms[2])), nil
+		return []byte(d.At.Format(wallForm)), nil
 	}
 	return []byte(d.At.Format(time.RFC3339Nano)), nil
 }

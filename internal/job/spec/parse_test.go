@@ -122,8 +122,8 @@ func TestProblems(t *testing.T) {
 			[]string{"job.yaml:2: `deadline` has passed already (2026-03-01T11:59:59Z): give a later one, or a span " +
 				"such as in 6h"}},
 		"deadline without zone": {"command: a\ndeadline: 2026-03-01 18:00",
-			[]string{"job.yaml:2: `deadline` names no time zone: write 2026-12-01T18:00:00Z, with Z for UTC or the " +
-				"zone as +01:00"}},
+			[]string{"job.yaml:2: `deadline` names no time zone: end it with Z for UTC, or with the " +
+				"zone as +01:00, such as 2026-12-01T18:00Z"}},
 		"a grace without end": {"command: a\ngrace: 720h",
 			[]string{"job.yaml:2: `grace` is above 1h: give 1h or less, and save at intervals what takes longer"}},
 		"no budget": {"command: a\nbudget: 0",
@@ -159,7 +159,7 @@ func TestProblems(t *testing.T) {
 		"pattern of no group": {"command: a\nprogress: step",
 			[]string{"job.yaml:2: `progress.pattern` has no named group: name what is found, such as step (?P<step>\\d+)"}},
 		"window": {"command: a\nwindow: 22:00-25:00",
-			[]string{"job.yaml:2: `window` is \"22:00-25:00\": write hours such as 22:00-06:00, with an offset such " +
+			[]string{"job.yaml:2: `window` is \"22:00-25:00\": \"25:00\" is not a time of the day: write hours such as 22:00-06:00, with an offset such " +
 				"as +02:00 where they are not UTC"}},
 		"window of a job that saves nothing": {"command: a\nwindow: 22:00-06:00",
 			[]string{"job.yaml:2: `window` ends the job each day, and the job saves nothing: add checkpoint.dir, or work.time so " +

@@ -3,13 +3,18 @@ package hours
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
+	"strconv"
+	"strings"
 	"time"
 )
 
-const clockForm = `((?:[01][0-9]|2[0-3]):[0-5][0-9])`
-
-var form = regexp.MustCompile(`^` + clockForm + `-` + clockForm + `(?: (?:UTC|([+-](?:0[0-9]|1[0-4]):[0-5][0-9])))?$`)
+var (
+	form       = regexp.MustCompile(`^([^-–\s]+)\s*[-–]\s*([^-–+Zz\s]+)\s*(\S*)$`)
+	clockForm  = regexp.MustCompile(`^([01]?[0-9]|2[0-4]):([0-5][0-9])$`)
+	offsetForm = regexp.MustCompile(`^[+-](0?[0-9]|1[0-4])(?::?([0-5][0-9]))?$`)
+)
 
 // Errors of Parse.
 var (
@@ -17,27 +22,54 @@ var (
 	ErrEmpty = errors.New("it ends when it begins")
 )
 
-// Parse parses a window such as 22:00-06:00 +02:00.
+// Parse parses a window such as 22:00-06:00 +02:00. 24:00 is the end of a day, and Z and UTC are an offset of zero. Of
+// a text that is no window, the error names the wrong part.
 func Parse(text string) (Window, error) {
-	parts := form.FindStringSubmatch(text)
+	parts := form.FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {
-		return Window{}, ErrForm
+		return Window{}, wrong(text, "not two times of the day with a dash between them")
 	}
-	clock := func(s string) time.Duration {
-		d, _ := time.Parse("15:04", s) // the form guarantees it
-		return time.Duration(d.Hour())*time.Hour + time.Duration(d.Minute())*time.Minute
-	}
-	w := Window{From: clock(parts[1]), Until: clock(parts[2])}
-	if offset := parts[3]; offset != "" {
-		if w.Offset = clock(offset[1:]); offset[0] == '-' {
-			w.Offset = -w.Offset
+	var w Window
+	for i, at := range []*time.Duration{&w.From, &w.Until} {
+		d, ok := span(clockForm, parts[1+i])
+		if *at = d % day; !ok || d > day {
+			return Window{}, wrong(parts[1+i], "not a time of the day")
 		}
+		if i == 0 && d == day {
+			return Window{}, wrong(parts[1], "the end of a day, and a window begins at 00:00")
+		}
+	}
+	if zone := parts[3]; zone != "" && zone != "UTC" && zone != "Z" && zone != "z" {
+		d, ok := span(offsetForm, zone)
+		if !ok {
+			return Window{}, wrong(zone, "not an offset from UTC")
+		}
+		if w.Offset = d; zone[0] == '-' {
+			w.Offset = -d
+		}
+	}
+	if parts[2] == "24:00" && w.Always() {
+		return Window{}, nil // the whole day
 	}
 	if w.Always() {
 		return Window{}, ErrEmpty
 	}
 	return w, nil
 }
+
+// span returns the hours and minutes of a text that has the form.
+func span(form *regexp.Regexp, text string) (time.Duration, bool) {
+	parts := form.FindStringSubmatch(text)
+	if parts == nil {
+		return 0, false
+	}
+	hour, _ := strconv.Atoi(parts[1])   // the form guarantees it
+	minute, _ := strconv.Atoi(parts[2]) // "" is zero
+	return time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute, true
+}
+
+// wrong returns an error about a part of a window.
+func wrong(part, why string) error { return fmt.Errorf("%.40q is %s: %w", part, why, ErrForm) }
 
 // Window is hours of the day. The zero window is always open.
 type Window struct {

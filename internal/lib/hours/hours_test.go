@@ -1,7 +1,9 @@
 package hours
 
 import (
+	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,17 +65,35 @@ func TestParse_ReadsHoursAndOffset(t *testing.T) {
 		"00:30-23:59 UTC":    {From: 30 * time.Minute, Until: 23*time.Hour + 59*time.Minute},
 		"09:00-17:30 +02:00": {From: 9 * time.Hour, Until: 17*time.Hour + 30*time.Minute, Offset: 2 * time.Hour},
 		"09:00-17:30 -03:30": {From: 9 * time.Hour, Until: 17*time.Hour + 30*time.Minute, Offset: -210 * time.Minute},
+		"9:00-17:00":         {From: 9 * time.Hour, Until: 17 * time.Hour},
+		" 22:00 - 06:00 ":    {From: 22 * time.Hour, Until: 6 * time.Hour},
+		"22:00–06:00 Z":      {From: 22 * time.Hour, Until: 6 * time.Hour},
+		"22:00-06:00Z":       {From: 22 * time.Hour, Until: 6 * time.Hour},
+		"18:00-24:00 +2":     {From: 18 * time.Hour, Offset: 2 * time.Hour},
+		"18:00-19:00-0530":   {From: 18 * time.Hour, Until: 19 * time.Hour, Offset: -330 * time.Minute},
+		"00:00-24:00":        {},
 	} {
 		if got, err := Parse(text); got != want || err != nil {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
 	for text, want := range map[string]error{
-		"": ErrForm, "22-6": ErrForm, "24:00-06:00": ErrForm, "22:00-06:60": ErrForm, "22:00-06:00 CET": ErrForm,
+		"": ErrForm, "22-6": ErrForm, "24:00-06:00": ErrForm, "22:00-06:60": ErrForm, "22:00-06:00 CET": ErrForm, "22:00-24:30": ErrForm,
+		"10pm-6am": ErrForm, "22:00": ErrForm, "22:00-06:00 +02:60": ErrForm,
 		"22:00-06:00 +15:00": ErrForm, "22:00-22:00": ErrEmpty,
 	} {
-		if got, err := Parse(text); err != want || got != (Window{}) {
+		if got, err := Parse(text); !errors.Is(err, want) || got != (Window{}) {
 			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+}
+
+// The error of a text that is no window names the wrong part.
+func TestParse_NamesTheWrongPart(t *testing.T) {
+	t.Parallel()
+	for text, part := range map[string]string{"10pm-06:00": "10pm", "22:00-25:00": "25:00", "22:00-06:00 CET": "CET"} {
+		if _, err := Parse(text); err == nil || !strings.HasPrefix(err.Error(), `"`+part+`" is `) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

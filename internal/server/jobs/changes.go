@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/server/reply"
@@ -45,7 +46,7 @@ func changesOf(c api.Changes, now time.Time) (v core.Changes, no *reply.Refusal)
 // fixOf returns the syntax of a term, for error messages.
 func fixOf(field string) string {
 	return map[string]string{
-		"deadline":  "write in 6h, a time with its zone such as 2026-12-01T18:00:00Z, or none",
+		"deadline":  "write in 6h, a time with its zone such as 2026-12-01T18:00Z or 2026-12-01 18:00 +01:00, or none",
 		"budget":    "write $25.00, or none",
 		"gpu_hours": "write a number of hours such as 40, or none", "wall_clock": "write a span such as 12h, or none",
 		"priority": "write critical, normal or low",
@@ -125,6 +126,34 @@ func readPriority(v *core.Changes, text string) error {
 		return fmt.Errorf("%q is none of critical, normal, low", text)
 	}
 	v.Priority = &p
+	return nil
+}
+
+// tooSoon returns that a job with known work misses the new deadline at its pace, unless the caller accepts that. It
+// would move to on-demand machines at once, at a higher price, and be late nevertheless.
+func tooSoon(m *core.Machine, j *core.Job, c core.Changes, accepted bool) *reply.Refusal {
+	if accepted || c.Deadline == nil || c.Deadline.IsZero() {
+		return nil
+	}
+	speed := 1.0
+	if a := j.Live(); a != nil {
+		speed = a.Speed()
+	}
+	left, _, known := j.Left(speed)
+	restart := j.Restart()
+	if a := j.Live(); a != nil && !a.Started().IsZero() {
+		restart = 0
+		if since := m.Now().Sub(a.Started()); j.SavedStep() == 0 {
+			left -= min(left, since) // the work since its start is not in a checkpoint yet
+		}
+	}
+	until := j.Terms().Window.Deadline(m.Now(), *c.Deadline, j.Restart())
+	if needs := left + restart; known && m.Now().Add(needs).After(until) {
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "accept_late",
+			Title: fmt.Sprintf("at its pace job %s needs about %s, and its deadline would be in %s: it would be late, and move "+
+				"to on-demand machines", j.ID(), draw.Span(needs), draw.Span(c.Deadline.Sub(m.Now()))),
+			Fix: "give a later deadline, or accept that with accept_late (scrimp update --force)"}
+	}
 	return nil
 }
 

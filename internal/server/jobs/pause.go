@@ -99,7 +99,7 @@ func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 	if !ok || !allowed(w, r, d.termsPace, oneChange) {
 		return
 	}
-	if b == (api.Changes{}) {
+	if b == (api.Changes{AcceptLate: b.AcceptLate}) {
 		reply.Problem(w, http.StatusUnprocessableEntity, "the change is empty",
 			"send deadline, budget, gpu_hours, wall_clock or priority", nil)
 		return
@@ -124,7 +124,10 @@ func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 			"scrimp resume takes it up again, with other terms", nil)
 		return
 	}
-	if no := d.usedUp(was, c); no != nil {
+	if no = d.usedUp(was, c); no == nil {
+		d.Control.ReadUncommitted(func(m *core.Machine) { no = tooSoon(m, was, c, b.AcceptLate) })
+	}
+	if no != nil {
 		no.Answer(w)
 		return
 	}

@@ -32,3 +32,16 @@ func Shell(bySocket bool, sent map[string]string, inherit []string) *reply.Refus
 	}
 	return nil
 }
+
+// Secrets refuses a job that would lack the value of a secret that it names: the program would fail, or succeed
+// without it, once a machine costs money.
+func Secrets(sent map[string]string, named []string) *reply.Refusal {
+	for _, name := range named {
+		if _, ok := sent[name]; !ok {
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "secrets",
+				Title: "the job's secret " + name + " has no value",
+				Fix:   "send its value in secrets beside spec, or take " + name + " out of secrets of the job file"}
+		}
+	}
+	return nil
+}

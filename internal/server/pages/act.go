@@ -52,7 +52,11 @@ var actions = []action{
 		body: func(f url.Values) any { return client.Resume{Changes: changes(f)} }},
 	{Name: "change", Text: "Change", Says: "changes the deadline or the budget", Command: "scrimp update {id}",
 		method: "PATCH", path: "/v1/jobs/{id}", states: notOver, least: client.Submitter, own: true,
-		body: func(f url.Values) any { return changes(f) }},
+		body: func(f url.Values) any {
+			c := changes(f)
+			c.AcceptLate = f.Get("late") != ""
+			return c
+		}},
 	{Name: "approve", Text: "Approve", Says: "lets the job run", Command: "scrimp approve {id}", method: "POST",
 		path: "/v1/jobs/{id}/approve", bulk: true, states: []string{"held"}, least: client.Operator,
 		body: func(f url.Values) any { return client.Review{Reason: f.Get("reason")} }},
@@ -157,6 +161,9 @@ func (s *Site) do(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !known:
 		err = &client.Problem{Status: http.StatusBadRequest, Title: "the form asks for nothing that a page does"}
+	case a.Name == "change" && changes(r.PostForm) == client.Changes{}:
+		err = &client.Problem{Status: http.StatusUnprocessableEntity, Title: "the form changes nothing",
+			Fix: "go back and fill in a new deadline or budget"}
 	case len(jobs) == 0:
 		err = &client.Problem{Status: http.StatusUnprocessableEntity, Title: "no job is chosen",
 			Fix: "go back and mark the jobs first"}

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,10 +20,13 @@ type fake struct {
 	t       testing.TB
 	answers map[string]any // by path, with or without the query
 	asked   []string
+	body    string // of the last request
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.asked = append(f.asked, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("Authorization"))
+	body, _ := io.ReadAll(r.Body)
+	f.body = string(body)
 	if !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer good") {
 		w.WriteHeader(http.StatusUnauthorized)
 		_ = json.NewEncoder(w).Encode(client.Problem{Status: 401, Title: "no valid token"})

@@ -175,6 +175,10 @@ func (p *submitPage) draft(v *visit) (err error) {
 			return err
 		}
 	}
+	if strings.TrimSpace(p.Text) == "" {
+		return &client.Problem{Status: http.StatusUnprocessableEntity, Title: "the job file is empty",
+			Fix: "write a line such as command: exec python3 train.py, or choose Form"}
+	}
 	if len(p.Text) > mostText {
 		return &client.Problem{Status: http.StatusUnprocessableEntity, Title: "the job file is longer than 1 MiB",
 			Fix: "put what it contains into files of the work folder, and submit it with scrimp run"}
@@ -196,8 +200,43 @@ func (p *submitPage) draft(v *visit) (err error) {
 	return nil
 }
 
+// sources returns what is wrong with the jobs from which the new one gets its work folder and its checkpoint.
+func (p *submitPage) sources(v *visit) error {
+	if p.Rerun != "" {
+		var j client.Job
+		if err := v.get("/v1/jobs/"+url.PathEscape(p.Rerun), &j); err != nil {
+			return at("rerun", err)
+		}
+	}
+	if p.From == "" {
+		return nil
+	}
+	job, name, _ := strings.Cut(p.From, "@")
+	var saved []client.Checkpoint
+	if err := v.get("/v1/jobs/"+url.PathEscape(job)+"/checkpoints", &saved); err != nil {
+		return at("from", err)
+	}
+	if !slices.ContainsFunc(saved, func(c client.Checkpoint) bool {
+		return c.Damaged == "" && (name == "" || name == "latest" || c.Name == name)
+	}) {
+		return &client.Problem{Status: http.StatusNotFound, Field: "from", Title: "there is no checkpoint " + p.From,
+			Fix: "leave it out, or name one of those that the page of " + job + " lists"}
+	}
+	return nil
+}
+
+// at returns the problem of a field.
+func at(field string, err error) error {
+	p := *asProblem(err)
+	p.Field = field
+	return &p
+}
+
 // plan asks the API for the plan, and makes the form that confirms it.
 func (p *submitPage) plan(v *visit) error {
+	if err := p.sources(v); err != nil {
+		return err
+	}
 	var plan client.Plan
 	if _, err := v.send(http.MethodPost, "/v1/plan", "application/yaml", []byte(p.Text), &plan); err != nil {
 		return err
@@ -211,7 +250,7 @@ func (p *submitPage) plan(v *visit) error {
 func (p *submitPage) confirm(v *visit, key string) {
 	p.Confirm = &confirm{Text: p.Text, Key: key, Rerun: p.Rerun, From: p.From, Command: p.command(),
 		May: atLeast(v.me.Best, client.Submitter)}
-	if j, _, err := spec.Parse(spec.Run, "job.yaml", []byte(p.Text), "", v.now); err == nil {
+	if j, _, err := spec.Parse(spec.Run, "job.yaml", []byte(p.Text), "", v.now.UTC()); err == nil {
 		p.Confirm.Secrets = j.Secrets
 	}
 }
@@ -235,7 +274,7 @@ func (p *submitPage) send(v *visit, f url.Values) (id string, err error) {
 	b := client.Submission{Key: f.Get("key"), Spec: text, Rerun: p.Rerun, From: p.From,
 		AcceptUnproven: f.Get("unproven") != "", AcceptWait: f.Get("wait") != ""}
 	for name, values := range f {
-		if secret, ok := strings.CutPrefix(name, "secret-"); ok && len(values) == 1 {
+		if secret, ok := strings.CutPrefix(name, "secret-"); ok && len(values) == 1 && values[0] != "" {
 			if b.Secrets == nil {
 				b.Secrets = map[string]string{}
 			}
@@ -304,5 +343,6 @@ type planView struct {
 	client.Plan
 	Cost, Finish template.HTML // drawings of the ranges
 	Because      string        // why it begins where it does
+	Opens        bool          // it begins when its window opens
 	Never        bool          // the job ends as soon as it starts
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"scrimp/client"
 )
@@ -146,4 +147,82 @@ func TestSubmit_ViewerPlansOnly(t *testing.T) {
 	if strings.Contains(rec.Body.String(), `value="submit"`) {
 		t.Error("a viewer gets the button")
 	}
+}
+
+// The form, a pasted file and the form's own hint agree about times: each needs a zone, whatever the server's is.
+func TestSubmit_DeadlineNeedsAZone(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	s.Now = func() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.FixedZone("here", 3600)) }
+	f.answers["POST /v1/plan"] = planned()
+	page := asks(s, "GET", "/submit", "").Body.String()
+	_, hint, _ := strings.Cut(page, `placeholder="in 6h, or `)
+	hint, _, _ = strings.Cut(hint, `"`)
+	for text, want := range map[string]string{hint: hint[:16] + ":00Z", "2026-12-01T18:00+01:00": "2026-12-01T17:00:00Z",
+		"2026-12-01 18:00": "names no time zone", "2026-12-01T18:00": "names no time zone", "soon": "a time with its zone"} {
+		form := url.Values{"as": {"form"}, "act": {"plan"}, "command": {"true"}, "deadline": {text}}
+		has(t, html.UnescapeString(asks(s, "POST", "/submit", form.Encode()).Body.String()), want)
+	}
+}
+
+// An empty value of a secret is not sent, so that the server refuses the job instead of running it without.
+func TestSubmit_SendsNoEmptySecret(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	f.answers["POST /v1/jobs"] = client.Job{ID: "lm"}
+	for value, sent := range map[string]bool{"": false, "hunter2": true} {
+		asks(s, "POST", "/submit", url.Values{"as": {"file"}, "act": {"submit"}, "key": {"k"}, "secret-HF_TOKEN": {value},
+			"text": {"command: x\nsecrets: [HF_TOKEN]\n"}}.Encode())
+		if strings.Contains(f.body, `"HF_TOKEN":`) != sent {
+			t.Errorf("%q: %s", value, f.body)
+		}
+	}
+}
+
+// The plan of a job whose work is unknown states its deadline and its own limits.
+func TestSubmit_ShowsLimitsOfUnknownWork(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	plan := client.Plan{Name: "lm", Feasible: true, Speed: 1, Why: "window_closed", DeadlineS: new(21600.0), WallClockS: new(131400.0),
+		Window: "22:00-06:00", BeginS: new(7200.0)}
+	f.answers["POST /v1/plan"] = plan
+	form := url.Values{"as": {"file"}, "act": {"plan"}, "text": {"command: x\n"}}
+	page := asks(s, "POST", "/submit", form.Encode()).Body.String()
+	has(t, page, "the deadline is in 6h 00m", "36h 30m", "it begins in 2h 00m, when its window 22:00-06:00 opens")
+	for _, wrong := range []string{"no deadline", "no limit"} {
+		if strings.Contains(page, wrong) {
+			t.Errorf("the page says %q", wrong)
+		}
+	}
+	plan.Session = "shell"
+	f.answers["POST /v1/plan"] = plan
+	has(t, asks(s, "POST", "/submit", form.Encode()).Body.String(), "for as long as the session is open")
+}
+
+// A plan is refused whose work folder or checkpoint does not exist, beside the name of the field.
+func TestSubmit_PlanNeedsItsSources(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	f.answers["POST /v1/plan"] = planned()
+	f.answers["/v1/jobs/lm"] = client.Job{ID: "lm"}
+	f.answers["/v1/jobs/lm/checkpoints"] = []client.Checkpoint{{Name: "000002-7"}, {Name: "bad", Damaged: "x"}}
+	for _, c := range []struct{ rerun, from, field string }{{"nosuch", "", "rerun"}, {"lm", "nosuch", "from"}, {"", "lm@bad", "from"},
+		{"", "lm@000009-1", "from"}, {"lm", "lm", ""}, {"", "lm@000002-7", ""}, {"", "lm@latest", ""}} {
+		page := asks(s, "POST", "/submit", url.Values{"as": {"file"}, "act": {"plan"}, "text": {"command: x\n"},
+			"rerun": {c.rerun}, "from": {c.from}}.Encode()).Body.String()
+		if refused := strings.Contains(page, "<code>"+c.field+"</code>"); c.field != "" && !refused ||
+			strings.Contains(page, "$1.25 to $2.75") != (c.field == "") {
+			t.Errorf("%+v: %v", c, refused)
+		}
+	}
+}
+
+// The page answers an empty file and an empty change with what the reader of a page can do.
+func TestPages_EmptyFormsNameNoCommands(t *testing.T) {
+	t.Parallel()
+	_, s := newFake(t)
+	page := asks(s, "POST", "/submit", url.Values{"as": {"file"}, "act": {"plan"}, "text": {" "}}.Encode()).Body.String()
+	has(t, page, "The job file is empty", "command: exec")
+	page = asks(s, "POST", "/do", url.Values{"act": {"change"}, "job": {"lm"}}.Encode()).Body.String()
+	has(t, page, "the form changes nothing", "fill in a new deadline")
 }

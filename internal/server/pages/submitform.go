@@ -43,7 +43,8 @@ func formFields(f url.Values, teams []string) []formField {
 			fields: []string{"work.time", "work"}},
 		{Name: "checkpoint", Label: "Checkpoint folder", Hint: "checkpoints", Most: 300,
 			Note: "Where the program saves. Without one, an interruption repeats everything.", fields: []string{"checkpoint"}},
-		{Name: "deadline", Label: "Deadline", Hint: "in 6h, or 2026-12-01T18:00Z", Most: 60, fields: []string{"deadline"}},
+		{Name: "deadline", Label: "Deadline", Hint: "in 6h, or 2026-12-01T18:00Z", Most: 60, fields: []string{"deadline"},
+			Note: "A span, or a time with its zone: Z is UTC, +01:00 an offset from it."},
 		{Name: "budget", Label: "Budget", Hint: "$25.00", Most: 40, fields: []string{"budget"}},
 	}
 	if len(teams) > 0 {
@@ -93,7 +94,7 @@ func written(f []formField, now time.Time) (string, error) {
 		return "", err
 	}
 	text := append([]byte("command: "), quoted...)
-	j, _, err := spec.Parse(spec.Run, "the form", text, "", now, settings(f)...)
+	j, _, err := spec.Parse(spec.Run, "the form", text, "", now.UTC(), settings(f)...) // the server knows no reader's zone
 	if err != nil {
 		return "", err
 	}

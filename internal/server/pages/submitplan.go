@@ -16,7 +16,7 @@ import (
 // viewOf prepares a plan for the page.
 func viewOf(p client.Plan) *planView {
 	v := &planView{Plan: p, Because: cmp.Or(plan.Reason(p.Why).Text(), readable(p.Why)),
-		Never: p.FinishS != nil && p.FinishS[2] <= 0}
+		Opens: p.BeginS != nil && p.Why == string(plan.Closed), Never: p.FinishS != nil && p.FinishS[2] <= 0}
 	if p.CostUSD != nil && !v.Never {
 		v.Cost = rangeBar("cost", *p.CostUSD, dollars, tick{"budget", "limit", p.WorstUSD},
 			tick{"on-demand", "two", p.OnDemandUSD})

@@ -41,7 +41,7 @@ func conflicts(q sim.Scenario, f sim.Forecast) []string {
 // ends and its cost, which of the two gives way, and the nearest deadline and budget that would do.
 func apart(q sim.Scenario, f sim.Forecast) []string {
 	t := q.Terms
-	q.Runs = alternatives
+	q.Runs, q.Events = alternatives, events*alternatives/Runs
 	timely, thrifty := q, q
 	timely.Terms.HasBudget = false
 	thrifty.Terms.Deadline, thrifty.Terms.DeadlineFirst = time.Time{}, false
@@ -62,29 +62,37 @@ func apart(q sim.Scenario, f sim.Forecast) []string {
 	allowed := t.Deadline.Sub(q.Now)
 	switch {
 	case a.InTime >= 0.9 && t.Budget.Float() >= a.Cost[2]*1.02:
-		list = append(list, fmt.Sprintf("in time it costs %s to %s in four of five runs, within the budget of %s: a larger "+
-			"budget is for the dearest runs only", roundedUp(a.Cost[0]), roundedUp(a.Cost[2]), money.Short(t.Budget, money.USD)))
+		list = append(list, fmt.Sprintf("in time it costs %s in four of five runs, within the budget of %s: a larger "+
+			"budget is for the dearest runs only", between(roundedUp, a.Cost), money.Short(t.Budget, money.USD)))
 	case a.InTime >= 0.9:
-		list = append(list, fmt.Sprintf("in time it costs %s to %s: a budget of %s would do", roundedUp(a.Cost[0]),
-			roundedUp(a.Cost[2]), roundedUp(a.Cost[2]*1.02)))
+		list = append(list, fmt.Sprintf("in time it costs %s: a budget of %s would do", between(roundedUp, a.Cost),
+			roundedUp(a.Cost[2]*1.02)))
 	default:
-		list = append(list, fmt.Sprintf("no budget meets the deadline in more than %.0f %% of the runs: the job takes "+
-			"%s to %s", a.InTime*100, draw.Span(a.Finish[0]), draw.Span(a.Finish[2])))
+		list = append(list, fmt.Sprintf("no budget meets the deadline in more than %.0f %% of the runs: the job takes %s",
+			a.InTime*100, between(draw.Span, a.Finish)))
 	}
 	switch {
 	case b.Done >= 0.9 && b.Finish[2] > allowed:
-		list = append(list, fmt.Sprintf("within the budget it is done in %s to %s: a deadline in %s would do",
-			draw.Span(b.Finish[0]), draw.Span(b.Finish[2]), draw.Span(b.Finish[2]+b.Finish[2]/50)))
+		list = append(list, fmt.Sprintf("within the budget it is done in %s: a deadline in %s would do",
+			between(draw.Span, b.Finish), draw.Span(b.Finish[2]+b.Finish[2]/50)))
 	case b.Done >= 0.9:
-		list = append(list, fmt.Sprintf("within the budget it is done in %s to %s", draw.Span(b.Finish[0]),
-			draw.Span(b.Finish[2])))
+		list = append(list, fmt.Sprintf("within the budget it is done in %s", between(draw.Span, b.Finish)))
 	default:
 		thrifty.Terms.HasBudget = false
 		c := sim.Ask(thrifty)
 		list = append(list, fmt.Sprintf("the budget is too small in %.0f %% of the runs, however late: the cheapest way "+
-			"costs %s to %s", 100*(1-b.Done), roundedUp(c.Cost[0]), roundedUp(c.Cost[2])))
+			"costs %s", 100*(1-b.Done), between(roundedUp, c.Cost)))
 	}
 	return list
+}
+
+// between formats the range of the runs, or one value if both ends look the same.
+func between[T any](text func(T) string, q [3]T) string {
+	low, high := text(q[0]), text(q[2])
+	if low == high {
+		return low
+	}
+	return low + " to " + high
 }
 
 // roundedUp formats dollars rounded up, so that the printed budget suffices.

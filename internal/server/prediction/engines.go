@@ -77,6 +77,7 @@ func (q *Outlook) ask() (f sim.Forecast, waits market.OfferID, at *time.Duration
 		return f, "", nil
 	}
 	again := q.Scenario
+	again.Told = nil
 	for _, s := range q.closed {
 		s.quote.Available = true
 		again.Offers, again.Quotes = append(again.Offers, s.offer), append(again.Quotes, s.quote)
@@ -116,7 +117,7 @@ func (q *Outlook) Compare(j spec.Job) (list []api.EnginePlan) {
 	}
 	for _, place := range places {
 		one := *q
-		one.Runs, one.Offers, one.Quotes = alternatives, nil, nil
+		one.Runs, one.Events, one.Offers, one.Quotes = alternatives, events*alternatives/Runs, nil, nil
 		for i, o := range q.Offers {
 			if plan.Sells(place, &o) {
 				one.Offers, one.Quotes = append(one.Offers, o), append(one.Quotes, q.Quotes[i])

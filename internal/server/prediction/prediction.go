@@ -24,6 +24,17 @@ import (
 // Runs is the number of simulated runs of a plan; it gives the odds to about 3 %.
 const Runs = 200
 
+// events bounds the simulated events of all runs of a plan, which take a processor about a second. Work of months gets
+// fewer runs.
+const events = 300_000
+
+// Simulation says how often a job is simulated, and who hears of it.
+type Simulation struct {
+	Runs int
+	Halt func() bool    // true ends the simulation, with the runs that are complete; nil never does
+	Told func(runs int) // called after each run with the number of complete ones; may be nil
+}
+
 // Polled reports whether each engine has sent its offers or failed to answer.
 func Polled(m api.Market, v api.Server) bool {
 	return len(m.Offers)+len(m.Away) > 0 &&
@@ -48,8 +59,14 @@ func Unknown(j spec.Job, m api.Market, v api.Server) error {
 	return nil
 }
 
-// Of simulates the job on the market the given number of times. Its result is meaningless once halt reports true.
+// Of simulates the job on the market the given number of times, or until halt reports true.
 func Of(j spec.Job, m api.Market, v api.Server, runs int, halt func() bool) (api.Plan, *Outlook) {
+	return With(j, m, v, Simulation{Runs: runs, Halt: halt})
+}
+
+// With simulates the job on the market. The plan of a simulation that was halted has the runs that were complete; its
+// Runs is 0 if none was.
+func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Outlook) {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
 	starts := map[string]time.Duration{}
@@ -60,8 +77,9 @@ func Of(j spec.Job, m api.Market, v api.Server, runs int, halt func() bool) (api
 	}
 	q := &Outlook{Scenario: sim.Scenario{Config: forecast.Rules(clock.Speed, v.Engines),
 		Terms: terms.Of(j, clock.Now, stretch, starts), Now: clock.Now,
-		Starts: map[string]time.Duration{}, Save: stretch(500 * time.Millisecond), Runs: runs, Hazards: hazards(m),
-		Speed: clock.Speed, Halt: halt}}
+		Starts: map[string]time.Duration{}, Save: stretch(500 * time.Millisecond), Runs: by.Runs, Events: events,
+		Hazards: hazards(m),
+		Speed:   clock.Speed, Halt: by.Halt, Told: by.Told}}
 	for name, start := range starts {
 		q.Starts[name] = stretch(start)
 	}
@@ -77,12 +95,12 @@ func Of(j spec.Job, m api.Market, v api.Server, runs int, halt func() bool) (api
 		worst := b.Float()
 		p.WorstUSD = &worst
 	}
+	q.limits(&p, j)
 	if q.Terms.Steps == 0 {
 		q.Terms.Steps = 1000
 	}
 	if p.Known {
 		q.Pace = float64(q.Terms.Steps) / q.Terms.Work.Hours()
-		q.Runs = runsOf(q.Terms.Work, runs)
 	} else {
 		q.decidesOnce()
 	}
@@ -92,6 +110,9 @@ func Of(j spec.Job, m api.Market, v api.Server, runs int, halt func() bool) (api
 	f, waits, at := q.ask()
 	q.waiting(&p, waits, at)
 	p.Take, p.Why, p.Nodes = string(f.First.Take), string(f.First.Why), max(1, f.First.Nodes)
+	if f.First.Take == "" && f.First.Why == plan.Closed {
+		p.BeginS = new(q.Terms.Window.Opens(q.Now).Sub(q.Now).Seconds())
+	}
 	q.priced(&p, m)
 	for _, r := range f.First.Rejected {
 		p.Rejected = append(p.Rejected, api.PlanRefusal{Offer: string(r.Offer), Why: string(r.Why)})
@@ -109,7 +130,8 @@ func Of(j spec.Job, m api.Market, v api.Server, runs int, halt func() bool) (api
 			"folder that it saves to under checkpoint.dir")
 	}
 	if p.Known {
-		p.Runs = q.Runs
+		p.Runs = f.Runs
+		q.Told = nil // what follows is short
 		expect(&p, q.Scenario, f)
 	}
 	if t := &q.Terms; !t.Window.Always() && !t.Deadline.IsZero() {
@@ -118,6 +140,20 @@ func Of(j spec.Job, m api.Market, v api.Server, runs int, halt func() bool) (api
 			draw.Span(open)))
 	}
 	return p, q
+}
+
+// limits adds when the job must be done, what stops it besides dollars, and when it may run.
+func (q *Outlook) limits(p *api.Plan, j spec.Job) {
+	p.Window, p.Session = j.Window, j.Session
+	if t := q.Terms.Deadline; !t.IsZero() {
+		p.DeadlineS = new(t.Sub(q.Now).Seconds())
+	}
+	if limit := time.Duration(j.Budget.WallClock); limit > 0 {
+		p.WallClockS = new(limit.Seconds())
+	}
+	if j.Budget.GPUHours > 0 {
+		p.GPUHours = new(j.Budget.GPUHours)
+	}
 }
 
 // noneOf says that no offer of the market will do, and that none has the accelerator where it is unsold.
@@ -139,12 +175,6 @@ func (q *Outlook) decidesOnce() {
 	}
 }
 
-// runsOf returns how many runs to simulate: fewer for work of more than three months, which takes long, but at least
-// 20.
-func runsOf(work time.Duration, runs int) int {
-	return min(runs, max(20, int(float64(runs)*(2000/work.Hours()))))
-}
-
 // priced adds the hourly price of the chosen offer, and whether spot is for sale.
 func (q *Outlook) priced(p *api.Plan, m api.Market) {
 	for _, l := range m.Offers {
@@ -158,6 +188,9 @@ func (q *Outlook) priced(p *api.Plan, m api.Market) {
 
 // expect adds the results of the runs, if the amount of work is known.
 func expect(p *api.Plan, q sim.Scenario, f sim.Forecast) {
+	if f.Runs == 0 {
+		return
+	}
 	if f.Endless < 0.1 { // otherwise their cost until the cut-off is not the cost of the work
 		p.CostUSD, p.MarginalUSD, p.Interrupts = &f.Cost, &f.Marginal, &f.Interruptions
 		p.FinishS = inSeconds(f.Finish)
@@ -174,6 +207,10 @@ func expect(p *api.Plan, q sim.Scenario, f sim.Forecast) {
 	if f.Done < 0.5 || p.InTime != nil && *p.InTime < 0.5 {
 		p.Feasible = false
 		p.Reasons = append(p.Reasons, tooLate(q, f))
+	}
+	if f.Halted {
+		p.Reasons = append(p.Reasons, fmt.Sprintf("interrupted: these are the first %d of %d runs", f.Runs, q.Runs))
+		return
 	}
 	p.Reasons = append(p.Reasons, conflicts(q, f)...)
 }

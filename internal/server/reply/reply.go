@@ -116,7 +116,7 @@ func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 	if errors.As(err, &kind) {
 		field = kind.Field
 	}
-	FieldProblem(w, http.StatusBadRequest, field, "the request is not the JSON that is wanted here", fix, err)
+	FieldProblem(w, http.StatusBadRequest, field, "the request does not have the form that this address takes", fix, err)
 	return v, false
 }
 

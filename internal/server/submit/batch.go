@@ -320,8 +320,11 @@ func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Subm
 		case hasExtras(*b):
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec",
 				Title: "a job with a work folder or secrets is in the batch", Fix: "submit it alone, with POST /v1/jobs"}
+		case len(j.Secrets) > 0:
+			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec.secrets",
+				Title: "a job with secrets is in the batch", Fix: "submit it alone, with POST /v1/jobs"}
 		case len(j.Inherit) > 0:
-			no = checkShell(r, *b, j)
+			no = checkValues(r, *b, j)
 		case d.checkStore(c, j) != nil:
 			no = d.checkStore(c, j)
 		case wrongKey(b.Key) != "":

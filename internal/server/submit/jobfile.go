@@ -22,9 +22,12 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// checkShell refuses a submission with missing or unexpected shell variables.
-func checkShell(r *http.Request, b api.Submission, j spec.Job) *reply.Refusal {
-	return jobs.Shell(auth.BySocket(r), b.Shell, j.Inherit)
+// checkValues refuses a submission with missing or unexpected shell variables, or without the value of a secret.
+func checkValues(r *http.Request, b api.Submission, j spec.Job) *reply.Refusal {
+	if no := jobs.Shell(auth.BySocket(r), b.Shell, j.Inherit); no != nil {
+		return no
+	}
+	return jobs.Secrets(b.Secrets, j.Secrets)
 }
 
 // checkOffers refuses a job that is restricted to unknown engines. Unless the caller accepts a wait, it also refuses a

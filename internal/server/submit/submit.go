@@ -59,7 +59,7 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
 	in func(*http.Request, api.Submission, spec.Job) (string, *reply.Refusal)) (id string, ok bool) {
 	j, no := d.Reader.Job(&b)
 	if no == nil {
-		no = checkShell(r, b, j)
+		no = checkValues(r, b, j)
 	}
 	if no != nil {
 		no.Answer(w)

@@ -65,6 +65,8 @@ func (v Plan) Text(p show.Place) string {
 		v.waits(&b, p)
 	case v.never():
 		p.Fact(&b, "begins", "not: %s", why(plan.Reason(v.Why)))
+	case v.opens():
+		p.Fact(&b, "begins", "in %s, when its window %s opens", show.Seconds(*v.BeginS), v.Window)
 	default:
 		p.Fact(&b, "begins", "when it can: %s", why(plan.Reason(v.Why)))
 	}
@@ -106,6 +108,9 @@ func (v Plan) OfCommand(folder string) Plan {
 // never reports whether the job ends as soon as it starts.
 func (v Plan) never() bool { return v.FinishS != nil && v.FinishS[2] <= 0 }
 
+// opens reports whether the job waits for the next opening of its window.
+func (v Plan) opens() bool { return v.BeginS != nil && plan.Reason(v.Why) == plan.Closed }
+
 // costs writes the job's expected and maximum cost.
 func (v Plan) costs(b *strings.Builder, p show.Place) {
 	known := v.Known && !v.never()
@@ -124,6 +129,8 @@ func (v Plan) costs(b *strings.Builder, p show.Place) {
 		}
 	case v.Known:
 		p.Fact(b, "cost", "unknown: the simulated runs come to no end")
+	case v.Session != "":
+		p.Fact(b, "cost", "what its machine costs an hour, for as long as the session is open")
 	default:
 		p.Fact(b, "cost", "unknown until the first steps: set work.time, or measure it with scrimp profile")
 	}
@@ -135,6 +142,13 @@ func (v Plan) costs(b *strings.Builder, p show.Place) {
 	}
 	if v.WorstUSD != nil {
 		p.Fact(b, "at most", "%s: the budget stops it, after a checkpoint", show.USD(*v.WorstUSD))
+	}
+	if v.WallClockS != nil {
+		p.Fact(b, "at most", "%s from its first machine on: wall_clock stops it, after a checkpoint",
+			show.Seconds(*v.WallClockS))
+	}
+	if v.GPUHours != nil {
+		p.Fact(b, "at most", "%.4g GPU-hours: gpu_hours stops it, after a checkpoint", *v.GPUHours)
 	}
 }
 
@@ -181,7 +195,10 @@ func (v Plan) odds(b *strings.Builder, p show.Place) {
 	if v.FinishS != nil {
 		p.Fact(b, "finish", "in %s", span(show.Seconds(v.FinishS[0]), show.Seconds(v.FinishS[2])))
 	}
-	if v.InTime != nil {
+	switch {
+	case v.InTime == nil && v.DeadlineS != nil:
+		p.Fact(b, "deadline", "in %s; the chance to meet it is unknown as long as the work is", show.Seconds(*v.DeadlineS))
+	case v.InTime != nil:
 		p.Fact(b, "deadline", "met in %.0f %% of %d simulated runs", *v.InTime*100, v.Runs)
 	}
 	if v.Interrupts != nil {
