@@ -177,6 +177,7 @@ scrimp wait is over.`,
 		root.AddCommand(family...)
 	}
 	command.Help(root)
+	a.CompleteHints(root)
 	return root
 }
 

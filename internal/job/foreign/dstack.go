@@ -34,6 +34,9 @@ func (d *draft) dstack(root *yaml.Node) error {
 	if t.commands != "" && t.cd != "" {
 		t.commands = "set -e\n" + t.cd + strings.TrimPrefix(t.commands, "set -e\n")
 	}
+	if !t.anyCapacity {
+		d.otherwiseOnDemand("dstack takes on-demand where spot_policy is not set")
+	}
 	d.run(t.commands)
 	if t.bash && d.command != "" {
 		d.command, d.script = "", d.command
@@ -46,6 +49,7 @@ func (d *draft) dstack(root *yaml.Node) error {
 type dstackTask struct {
 	cd, commands string
 	bash         bool
+	anyCapacity  bool // spot_policy: auto
 }
 
 // dstackFields converts the fields that scrimp has an equivalent of.
@@ -70,7 +74,8 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	"working_dir": func(_ *draft, t *dstackTask, _, v *yaml.Node) { t.cd = "cd " + quote(v.Value) + "\n" },
 	"nodes":       func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.onNodes(v.Value) },
 	"resources":   func(d *draft, _ *dstackTask, _, v *yaml.Node) { node.Each(v, d.dstackResource) },
-	"spot_policy": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
+	"spot_policy": func(d *draft, t *dstackTask, _, v *yaml.Node) {
+		t.anyCapacity = v.Value == "auto"
 		if v.Value == string(market.Spot) || v.Value == string(market.OnDemand) {
 			node.Set(d.resources, "capacity", node.Flow(node.List(node.Text(v.Value))))
 		}

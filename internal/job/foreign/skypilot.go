@@ -49,6 +49,7 @@ func (d *draft) skypilot(root *yaml.Node) error {
 			d.lose(key, k, reason.SkyPilot.Of(k))
 		}
 	})
+	d.otherwiseOnDemand("SkyPilot takes on-demand where use_spot is not set")
 	d.provide(root, variable.SkyPilot)
 	return nil
 }
@@ -136,10 +137,6 @@ func (d *draft) skyResources(v *yaml.Node) {
 			d.skyResource(d.resources, &d.kinds, key, value, "resources.")
 		}
 	})
-	if node.Find(v, "use_spot") == nil && d.remarks["resources"] == "" {
-		d.remarks["resources"] = "SkyPilot takes on-demand where use_spot is not set; without capacity scrimp takes " +
-			"what is cheapest and in time."
-	}
 	d.ordered = d.ordered || ordered != nil
 	for _, item := range append(node.Items(alternatives), node.Items(ordered)...) {
 		c := choice{resources: node.Object()}

@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -106,11 +105,16 @@ func (d *draft) machine(s *sbatch) {
 	if gpus == 0 {
 		return
 	}
-	switch count, kind := strconv.FormatInt(gpus, 10), cmp.Or(s.gpuKind, gpu.Named(s.hint)); kind {
-	case "":
+	count := strconv.FormatInt(gpus, 10)
+	switch len(s.kinds) {
+	case 0:
 		d.anyGPU(count)
+	case 1:
+		node.Set(d.resources, "accelerator", node.Text(gpu.Counted(s.kinds[0], count)))
 	default:
-		node.Set(d.resources, "accelerator", node.Text(gpu.Counted(kind, count)))
+		for _, kind := range s.kinds {
+			d.kinds = append(d.kinds, gpu.Counted(kind, count))
+		}
 	}
 }
 
