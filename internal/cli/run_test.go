@@ -91,9 +91,10 @@ func (h *home) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// try runs the program and returns what it prints, without the flag of the data folder in recommended commands.
 func (h *home) try(args ...string) (string, error) {
 	out, err := h.command(args...).CombinedOutput()
-	return string(out), err
+	return strings.ReplaceAll(string(out), " --data "+h.data, ""), err
 }
 
 func (h *home) do(args ...string) string {

@@ -135,13 +135,13 @@ func TestConvert_FileSaysWhichCapacityIsTaken(t *testing.T) {
 	const remark = "without resources.capacity scrimp takes"
 	for text, want := range map[string]bool{
 		"run: a\n": true, "run: a\nresources: {cpus: 4}\n": true, "run: a\nresources: {cloud: aws}\n": true,
-		"run: a\nresources: {instance_type: p5.48xlarge}\n":           true,
-		"run: a\nresources: {use_spot: true}\n":                       false,
-		"run: a\nresources: {any_of: [{use_spot: true, cpus: 4}]}\n":  false,
-		"type: task\ncommands: [a]\n":                                 true,
-		"type: task\ncommands: [a]\nresources: {gpu: H100}\n":         true,
-		"type: task\ncommands: [a]\nspot_policy: auto\n":              false,
-		"type: task\ncommands: [a]\nspot_policy: spot\n":              false,
+		"run: a\nresources: {instance_type: p5.48xlarge}\n":            true,
+		"run: a\nresources: {use_spot: true}\n":                        false,
+		"run: a\nresources: {any_of: [{use_spot: true, cpus: 4}]}\n":   false,
+		"type: task\ncommands: [a]\n":                                  true,
+		"type: task\ncommands: [a]\nresources: {gpu: H100}\n":          true,
+		"type: task\ncommands: [a]\nspot_policy: auto\n":               false,
+		"type: task\ncommands: [a]\nspot_policy: spot\n":               false,
 		"type: task\ncommands: [a]\nspot_policy: on-demand\nname: x\n": false,
 	} {
 		r, err := foreign.Convert("f.yaml", []byte(text))
