@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"scrimp/internal/cli"
 	"scrimp/internal/job/spec"
 )
 
@@ -27,6 +29,31 @@ var (
 	// ofOthers lists the fields of other files that advice names.
 	ofOthers = map[string]bool{"timing": true}
 )
+
+var (
+	// recommended matches a command of scrimp in a text.
+	recommended = regexp.MustCompile(`\bscrimp ([a-z][a-z-]+)`)
+	// prose lists the words that follow the name of the program in sentences about it. Verbs in the present end in s.
+	prose = []string{"and", "can", "cannot", "did", "for", "have", "itself", "job", "no", "rented", "terminated", "that", "then",
+		"wrote"}
+)
+
+// Each command that a text of the program recommends exists.
+func TestAdvice_NamesCommands(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, c := range cli.Root().Commands() {
+		known[c.Name()] = true
+	}
+	known["help"] = true
+	for _, text := range texts(t, filepath.Join("..", "..", "..", "internal")) {
+		for _, m := range recommended.FindAllStringSubmatch(text, -1) {
+			if word := m[1]; !known[word] && !strings.HasSuffix(word, "s") && !slices.Contains(prose, word) {
+				t.Errorf("scrimp %s is no command: %.200q", word, text)
+			}
+		}
+	}
+}
 
 // schemaNode is a part of the schema of the job file.
 type schemaNode struct {

@@ -53,7 +53,7 @@ var Dstack = Reasons{
 	"idle_duration":       "machines are given back when the job is over",
 	"startup_order":       "all machines of a job start together",
 	"stop_criteria":       "the job ends when its program has ended on each machine",
-	"schedule":            "when a job runs is no field of its file: scrimp schedule submits it at the times of a cron expression",
+	"schedule":            "when a job runs is no field of its file: scrimp pipeline schedule runs it by the clock",
 	"single_branch":       "a repository is not cloned",
 	"inactivity_duration": "it is for development environments",
 }
