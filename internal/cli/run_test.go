@@ -83,18 +83,18 @@ func commandLines(folder string) (list []string) {
 	return list
 }
 
-// command returns the program with the given arguments, not started yet.
+// command returns the program with the given arguments, not started yet. The data folder comes from the environment, so
+// that recommended commands are as those of a user with one folder.
 func (h *home) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(h.bin, append([]string{"--data", h.data}, args...)...)
+	cmd := exec.Command(h.bin, args...)
 	cmd.Dir = h.dir
-	cmd.Env = append(append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(h.dir, "cache")), h.env...)
+	cmd.Env = append(append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(h.dir, "cache"), "SCRIMP_DATA="+h.data), h.env...)
 	return cmd
 }
 
-// try runs the program and returns what it prints, without the flag of the data folder in recommended commands.
 func (h *home) try(args ...string) (string, error) {
 	out, err := h.command(args...).CombinedOutput()
-	return strings.ReplaceAll(string(out), " --data "+h.data, ""), err
+	return string(out), err
 }
 
 func (h *home) do(args ...string) string {

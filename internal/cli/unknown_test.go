@@ -15,7 +15,7 @@ func TestMain_SuggestsNearCommandsAtAnyDepth(t *testing.T) {
 		"ab no.yaml --set a=b": "no.yaml: no such file", "--json catalog shwo": "did you mean show?",
 		"kill p1": "did you mean cancel, stop, gc?", "ps": "did you mean jobs, status, queue?",
 		"ls": "did you mean jobs, status, queue?", "submit x": "did you mean run?", "delete p1": "did you mean cancel, stop",
-		"list": "did you mean jobs, status",
+		"list":          "did you mean jobs, status",
 		"--json squeue": "did you mean jobs", "qz": `unknown command "qz" for "scrimp": scrimp --help lists them`,
 		"help ssh": "did you mean shell, exec?", "help zzzzz": "scrimp --help lists them", "help catalog shwo": "did you mean show?",
 		"catalog zzz": "scrimp catalog --help lists them", "engine --josn": "unknown flag",

@@ -13,10 +13,15 @@ import (
 type hints struct{ root *cobra.Command }
 
 // hintForm matches the beginning of a recommended command, also where a line ends within it.
-var hintForm = regexp.MustCompile(`\bscrimp(\s+)([a-z][a-z-]*)\b`)
+// The words up to --help belong to it, because help needs no flags.
+var hintForm = regexp.MustCompile(`\bscrimp(\s+)([a-z][a-z-]*)\b((?:\s+[a-z-]+)*\s+--help\b)?`)
 
-// elsewhere lists the commands that do not ask the server that --server names.
-var elsewhere = []string{"login", "serve", "init", "import", "schema", "completion", "agent", "help"}
+var (
+	// anyServer lists the commands that use the data folder and not the server that --server names.
+	anyServer = []string{"login", "serve"}
+	// apart lists the commands that use neither.
+	apart = []string{"init", "import", "schema", "completion", "agent", "help"}
+)
 
 // CompleteHints makes the recommended commands of all output repeat the flags of root that the user gave.
 func (a *App) CompleteHints(root *cobra.Command) { a.hints.root = root }
@@ -34,11 +39,11 @@ func (h hints) complete(text string) string {
 	return hintForm.ReplaceAllStringFunc(text, func(hint string) string {
 		m := hintForm.FindStringSubmatch(hint)
 		is := func(c *cobra.Command) bool { return c.Name() == m[2] }
-		if !slices.ContainsFunc(h.root.Commands(), is) {
-			return hint // a sentence about scrimp
+		if m[3] != "" || slices.Contains(apart, m[2]) || !slices.ContainsFunc(h.root.Commands(), is) {
+			return hint // help, or a sentence about scrimp
 		}
 		flags := data + server
-		if slices.Contains(elsewhere, m[2]) {
+		if slices.Contains(anyServer, m[2]) {
 			flags = data
 		}
 		return "scrimp" + flags + m[1] + m[2]

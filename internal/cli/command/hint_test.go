@@ -18,7 +18,7 @@ func said(t *testing.T, text string, flags ...string) (out, notes, fault string)
 	root.PersistentFlags().StringVar(&a.Data, "data", "/home/ann/scrimp", "")
 	root.PersistentFlags().StringVar(&a.Server, "server", "", "")
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "")
-	for _, name := range []string{"attach", "stop", "login", "serve"} {
+	for _, name := range []string{"attach", "stop", "login", "init"} {
 		root.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {
 			a.Printf("%s", text)
 			out = o.String()
@@ -39,7 +39,7 @@ func said(t *testing.T, text string, flags ...string) (out, notes, fault string)
 
 // A recommended command goes to the server and data folder of the command that recommends it, wherever it is printed.
 func TestHint_RepeatsTheFlagsThatWereGiven(t *testing.T) {
-	const text = "p1 goes on. scrimp attach p1 comes back to it,\nscrimp\nstop p1 ends it; scrimp login URL; scrimp keeps files."
+	const text = "p1 goes on. scrimp attach p1 comes back to it,\nscrimp\nstop p1 ends it; scrimp login URL; scrimp keeps files; scrimp stop --help lists; scrimp init writes."
 	for flags, want := range map[string][3]string{
 		"":                           {"scrimp attach p1", "scrimp\nstop p1", "scrimp login URL"},
 		"--json=false":               {"scrimp attach p1", "scrimp\nstop p1", "scrimp login URL"},
@@ -50,7 +50,7 @@ func TestHint_RepeatsTheFlagsThatWereGiven(t *testing.T) {
 	} {
 		out, notes, fault := said(t, text, strings.Fields(flags)...)
 		for n, got := range []string{out, notes, fault} {
-			for _, w := range append(want[:], "scrimp keeps files") {
+			for _, w := range append(want[:], "scrimp keeps files", "scrimp stop --help", "scrimp init") {
 				if !strings.Contains(got, w) {
 					t.Errorf("%s: output %d is %q, want %q", flags, n, got, w)
 				}
