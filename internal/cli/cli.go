@@ -77,6 +77,33 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	return int(command.Status(err))
 }
 
+// unknownCommand returns an error for a word that is none of the commands below the one before it, also after help.
+// Cobra checks only the first word, and shows help instead of an error for others.
+func unknownCommand(root *cobra.Command, args []string) error {
+	root.InitDefaultHelpCmd()
+	cmd, rest, err := root.Find(args)
+	if cmd.Name() == "help" && cmd.Parent() == root {
+		return unknownCommand(root, withoutGlobal(root, rest))
+	}
+	if err != nil || cmd == root {
+		cmd, rest = root, args
+	}
+	rest = withoutGlobal(root, rest)
+	if !cmd.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], "__") ||
+		rest[0] == "help" || err == nil && cmd == root ||
+		cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, rest[:1]) == nil) {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", rest[0], cmd.CommandPath())
+	if near := command.Suggestions(cmd, rest[0]); len(near) > 0 {
+		return fmt.Errorf("%s: did you mean %s? %s --help lists all", text, strings.Join(near, ", "), cmd.CommandPath())
+	}
+	if cmd.Runnable() {
+		return nil // it says itself which arguments it takes
+	}
+	return fmt.Errorf("%s: %s --help lists them", text, cmd.CommandPath())
+}
+
 // withoutGlobal removes the flags of all commands that stand first.
 func withoutGlobal(root *cobra.Command, args []string) []string {
 	for len(args) > 0 && strings.HasPrefix(args[0], "--") {

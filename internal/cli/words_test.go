@@ -3,6 +3,8 @@ package cli
 import (
 	"testing"
 
+	"scrimp/internal/cli/command"
+
 	"github.com/spf13/cobra"
 )
 
@@ -10,7 +12,7 @@ import (
 func TestMain_AnswersWordsOfOtherToolsWithCommands(t *testing.T) {
 	names := map[string]bool{}
 	commands(t, func(c *cobra.Command) { names[c.Name()] = true })
-	for word, list := range meanings {
+	for word, list := range command.Meanings {
 		for _, name := range list {
 			if !names[name] {
 				t.Errorf("%s is answered with %s, which is no command", word, name)

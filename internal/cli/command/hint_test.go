@@ -15,7 +15,7 @@ func said(t *testing.T, text string, flags ...string) (out, notes, fault string)
 	var o, e bytes.Buffer
 	a := &App{Out: &o, Err: &e}
 	root := &cobra.Command{Use: "scrimp"}
-	root.PersistentFlags().StringVar(&a.Data, "data", "/home/ann/scrimp", "")
+	root.PersistentFlags().StringVar(&a.Data, "data", "folder", "")
 	root.PersistentFlags().StringVar(&a.Server, "server", "", "")
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "")
 	for _, name := range []string{"attach", "stop", "login", "init"} {

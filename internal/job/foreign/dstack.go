@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"scrimp/internal/job/foreign/gpu"
 	"scrimp/internal/job/foreign/node"
 	"scrimp/internal/job/foreign/reason"
 	"scrimp/internal/job/foreign/variable"
@@ -83,7 +84,7 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	"instance_types": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
 		for _, name := range node.Values(v) {
 			c := choice{resources: node.Object()}
-			if !machineType(c.resources, name) {
+			if !gpu.MachineType(c.resources, name) {
 				d.lose(key, key.Value, "the catalogue does not know "+name+": give cpu, memory and gpu")
 				continue
 			}
@@ -173,7 +174,7 @@ func (d *draft) dstackResource(key, v *yaml.Node) {
 		}
 		d.ranged("cpus", count, "1", func(s string) string { return s })
 	case "memory":
-		d.ranged("memory", v.Value, "1MiB", binary)
+		d.ranged("memory", v.Value, "1MiB", node.Binary)
 	case "disk":
 		d.lose(key, field, reason.Disk)
 	case "gpu":
@@ -181,16 +182,6 @@ func (d *draft) dstackResource(key, v *yaml.Node) {
 	default:
 		d.lose(key, field, reason.DstackResources.Of(key.Value))
 	}
-}
-
-// binary writes dstack's GB, which is 1024³, as GiB.
-func binary(s string) string {
-	if bareNumber.MatchString(s) {
-		return s + "GiB"
-	}
-	return regexp.MustCompile(`(?i)\s*([kmgt])i?b?$`).ReplaceAllStringFunc(s, func(u string) string {
-		return strings.ToUpper(strings.TrimSpace(u)[:1]) + "iB"
-	})
 }
 
 // ranged converts a range; least replaces a missing lower end.

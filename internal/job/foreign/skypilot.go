@@ -165,9 +165,9 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 			d.lose(key, prefix+k, "memory is not given by processor: give it in GiB, such as 32GiB+")
 			return
 		}
-		node.Set(r, "memory", node.Text(gib(v.Value)))
+		node.Set(r, "memory", node.Text(node.GiB(v.Value)))
 	case "instance_type":
-		if !machineType(r, v.Value) {
+		if !gpu.MachineType(r, v.Value) {
 			d.lose(key, prefix+k, reason.SkyPilotResources.Of(k))
 			return
 		}
@@ -266,19 +266,4 @@ func (d *draft) skyRecovery(key, v *yaml.Node) {
 			}
 		}
 	}
-}
-
-var bareNumber = regexp.MustCompile(`^([0-9.]+)(\+?)$`)
-
-// gib adds SkyPilot's unit to a number without one, and writes 32GB as the binary unit that SkyPilot means.
-func gib(s string) string {
-	if m := bareNumber.FindStringSubmatch(s); m != nil {
-		return m[1] + "GiB" + m[2]
-	}
-	m := regexp.MustCompile(`(?i)^([0-9.]+)\s*([kmgt])b?(\+?)$`).FindStringSubmatch(s)
-	if m == nil {
-		return s
-	}
-	unit := map[string]string{"k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}[strings.ToLower(m[2])]
-	return m[1] + unit + m[3]
 }

@@ -3,6 +3,7 @@ package slurm
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -31,4 +32,20 @@ func Arrays(value string) (list []string, ok bool) {
 		list = append(list, part)
 	}
 	return list, true
+}
+
+// nodesForm matches the number of machines: 4, 2-4.
+var nodesForm = regexp.MustCompile(`^([0-9]{1,7})(?:-([0-9]{1,7}))?$`)
+
+// Nodes parses the number of machines, or its range. It returns false for other forms, such as lists.
+func Nodes(value string) (least, most int, ok bool) {
+	m := nodesForm.FindStringSubmatch(value)
+	if m == nil {
+		return 0, 0, false
+	}
+	least, _ = strconv.Atoi(m[1]) // at most seven digits
+	if most = least; m[2] != "" {
+		most, _ = strconv.Atoi(m[2])
+	}
+	return least, most, least >= 1 && most >= least && most <= 1<<20
 }

@@ -147,3 +147,26 @@ func Signal(value string) (name string, seconds int, ok bool) {
 	}
 	return name, seconds, err == nil && seconds >= 1 && seconds <= 65535
 }
+
+var sizeForm = regexp.MustCompile(`(?i)^([0-9]{1,12})([kmgt]?)b?$`)
+
+// Mebibytes parses a size: 16G, 4000M, or MiB without a unit. It returns false for what is no size.
+func Mebibytes(value string) (int64, bool) {
+	m := sizeForm.FindStringSubmatch(value)
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil || n > 1<<33 {
+		return 0, false
+	}
+	switch strings.ToLower(m[2]) {
+	case "k":
+		return min(n, max(1, n/1024)), true
+	case "g":
+		return n * 1024, true
+	case "t":
+		return n * 1024 * 1024, true
+	}
+	return n, true
+}

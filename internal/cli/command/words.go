@@ -1,15 +1,14 @@
-package cli
+package command
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// meanings lists the commands that a word of another tool stands for, as far as they exist at its place.
-var meanings = meaningsOf(map[string]string{
+// Meanings lists the commands that a word of another tool stands for, as far as they exist at its place.
+var Meanings = meaningsOf(map[string]string{
 	"submit sbatch srun salloc launch start create apply train up": "run",
 	"squeue ps ls list sinfo get-jobs":                             "list jobs status queue",
 	"show describe info inspect sacct":                             "show status receipt",
@@ -37,7 +36,7 @@ var meanings = meaningsOf(map[string]string{
 	"add new":                          "add set init",
 })
 
-// meaningsOf splits the words of a table.
+// MeaningsOf splits the words of a table.
 func meaningsOf(table map[string]string) map[string][]string {
 	all := map[string][]string{}
 	for words, commands := range table {
@@ -48,37 +47,10 @@ func meaningsOf(table map[string]string) map[string][]string {
 	return all
 }
 
-// unknownCommand returns an error for a word that is none of the commands below the one before it, also after help.
-// Cobra checks only the first word, and shows help instead of an error for others.
-func unknownCommand(root *cobra.Command, args []string) error {
-	root.InitDefaultHelpCmd()
-	cmd, rest, err := root.Find(args)
-	if cmd.Name() == "help" && cmd.Parent() == root {
-		return unknownCommand(root, withoutGlobal(root, rest))
-	}
-	if err != nil || cmd == root {
-		cmd, rest = root, args
-	}
-	rest = withoutGlobal(root, rest)
-	if !cmd.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], "__") ||
-		rest[0] == "help" || err == nil && cmd == root ||
-		cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, rest[:1]) == nil) {
-		return nil
-	}
-	text := fmt.Sprintf("unknown command %q for %q", rest[0], cmd.CommandPath())
-	if near := suggestions(cmd, rest[0]); len(near) > 0 {
-		return fmt.Errorf("%s: did you mean %s? %s --help lists all", text, strings.Join(near, ", "), cmd.CommandPath())
-	}
-	if cmd.Runnable() {
-		return nil // it says itself which arguments it takes
-	}
-	return fmt.Errorf("%s: %s --help lists them", text, cmd.CommandPath())
-}
-
-// suggestions returns the commands below cmd that a word may stand for: those that another tool calls so, or else those
+// Suggestions returns the commands below cmd that a word may stand for: those that another tool calls so, or else those
 // of a similar name. Of a word with two letters all others are similar but for one letter.
-func suggestions(cmd *cobra.Command, word string) (near []string) {
-	for _, name := range meanings[strings.ToLower(word)] {
+func Suggestions(cmd *cobra.Command, word string) (near []string) {
+	for _, name := range Meanings[strings.ToLower(word)] {
 		if slices.ContainsFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == name }) {
 			near = append(near, name)
 		}
