@@ -77,22 +77,26 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	return int(command.Status(err))
 }
 
-// unknownCommand returns an error for a word that is none of the commands below the one before it. Cobra checks only
-// the first word, and shows help instead of an error for others.
+// unknownCommand returns an error for a word that is none of the commands below the one before it, also after help.
+// Cobra checks only the first word, and shows help instead of an error for others.
 func unknownCommand(root *cobra.Command, args []string) error {
+	root.InitDefaultHelpCmd()
 	cmd, rest, err := root.Find(args)
-	if err != nil || cmd == root || !cmd.HasSubCommands() {
-		return nil
+	if cmd.Name() == "help" && cmd.Parent() == root {
+		return unknownCommand(root, withoutGlobal(root, rest))
+	}
+	if err != nil || cmd == root {
+		cmd, rest = root, args
 	}
 	rest = withoutGlobal(root, rest)
-	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") || rest[0] == "help" ||
+	if !cmd.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], "__") ||
+		rest[0] == "help" || err == nil && cmd == root ||
 		cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, rest[:1]) == nil) {
 		return nil
 	}
-	cmd.SuggestionsMinimumDistance = 2
 	text := fmt.Sprintf("unknown command %q for %q", rest[0], cmd.CommandPath())
-	if near := cmd.SuggestionsFor(rest[0]); len(near) > 0 {
-		return fmt.Errorf("%s: did you mean %s?", text, strings.Join(near, ", "))
+	if near := command.Suggestions(cmd, rest[0]); len(near) > 0 {
+		return fmt.Errorf("%s: did you mean %s? %s --help lists all", text, strings.Join(near, ", "), cmd.CommandPath())
 	}
 	if cmd.Runnable() {
 		return nil // it says itself which arguments it takes
@@ -177,6 +181,7 @@ scrimp wait is over.`,
 		root.AddCommand(family...)
 	}
 	command.Help(root)
+	a.CompleteHints(root)
 	return root
 }
 

@@ -22,7 +22,7 @@ func (a *app) completionCmd() *cobra.Command {
 			root := cmd.Root()
 			switch args[0] {
 			case "bash":
-				a.Printf("%s", bashWords)
+				a.Content(bashWords)
 				return root.GenBashCompletionV2(a.Out, true)
 			case "zsh":
 				return root.GenZshCompletion(a.Out)

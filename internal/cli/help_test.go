@@ -96,7 +96,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestTakes_NamesMissingArgument(t *testing.T) {
-	t.Parallel()
+	t.Setenv("SCRIMP_DATA", t.TempDir())
 	for line, want := range map[string]string{
 		"logs":              "JOB is missing",
 		"logs a b":          `"b" is one argument too many`,
@@ -110,7 +110,7 @@ func TestTakes_NamesMissingArgument(t *testing.T) {
 		"plan nothing.yaml": "scrimp init writes one",
 	} {
 		var out, err bytes.Buffer
-		if code := Main(append([]string{"--data", t.TempDir()}, strings.Fields(line)...), os.Stdin, &out, &err); code != 1 {
+		if code := Main(strings.Fields(line), os.Stdin, &out, &err); code != 1 {
 			t.Errorf("scrimp %s ends with %d, want 1", line, code)
 		}
 		if !strings.Contains(err.String(), want) || out.Len() > 0 {

@@ -21,7 +21,7 @@ func (a *app) importCmd() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("read %s: %w", args[0], err)
 			}
-			r, err := foreign.Convert(args[0], text)
+			r, err := foreign.ConvertTo(args[0], file, text)
 			if err != nil {
 				return err
 			}

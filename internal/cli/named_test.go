@@ -32,6 +32,10 @@ func TestLogin_NamedServers(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(u.dir, "login.json")); err == nil {
 		t.Error("a named login is used by all commands")
 	}
+	out, err := u.try("scrimp_"+strings.Repeat("0", 64)+"\n", "login", address, "--as", "other", "--token-stdin")
+	if err == nil || !strings.Contains(out, "does not accept this token") || strings.Contains(out, "scrimp login") {
+		t.Errorf("a wrong token: %v, %s", err, out)
+	}
 	for _, c := range []struct {
 		args, want string
 		fails      bool

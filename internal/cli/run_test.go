@@ -83,11 +83,12 @@ func commandLines(folder string) (list []string) {
 	return list
 }
 
-// command returns the program with the given arguments, not started yet.
+// command returns the program with the given arguments, not started yet. The data folder comes from the environment, so
+// that recommended commands are as those of a user with one folder.
 func (h *home) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(h.bin, append([]string{"--data", h.data}, args...)...)
+	cmd := exec.Command(h.bin, args...)
 	cmd.Dir = h.dir
-	cmd.Env = append(append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(h.dir, "cache")), h.env...)
+	cmd.Env = append(append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(h.dir, "cache"), "SCRIMP_DATA="+h.data), h.env...)
 	return cmd
 }
 

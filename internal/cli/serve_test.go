@@ -38,8 +38,7 @@ type user struct {
 
 func (u user) try(input string, args ...string) (string, error) {
 	cmd := u.h.command(args...)
-	cmd.Args[2] = u.dir // its --data
-	cmd.Stdin, cmd.Env = strings.NewReader(input), append(cmd.Env, "SCRIMP_TOKEN=")
+	cmd.Stdin, cmd.Env = strings.NewReader(input), append(cmd.Env, "SCRIMP_TOKEN=", "SCRIMP_DATA="+u.dir)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -55,7 +55,7 @@ func (a *app) joinUnit(address string, f *joinFlags) error {
 	}
 	running := hasSystemd()
 	if !f.install {
-		a.Printf("%s", text)
+		a.Content(text)
 		if running == nil {
 			a.Notef("%s", nextSteps(file, f.tokenFile == "", "scrimp-join"))
 			return nil

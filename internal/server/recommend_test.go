@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,19 @@ func TestRecommend_ComputesFromTheTeamsOwnCosts(t *testing.T) {
 	for _, l := range p.Recommendations {
 		if l.Name == "idle stop" {
 			t.Errorf("%+v", l)
+		}
+	}
+	for query, want := range map[string]string{
+		"?team=nosuch":     `there is no team "nosuch" that you may see`,
+		"?target=abc":      `"abc" is not from 1% to 99%`,
+		"?target=abc%25":   `"abc%" is not from 1% to 99%`,
+		"?target=1e999%25": `"1e999%" is not from 1% to 99%`,
+	} {
+		rec, _ := w.ask("GET", "/v1/recommend"+query, auth.OwnerName, nil)
+		var text struct{ Title, Detail string }
+		if err := json.Unmarshal(rec.Body.Bytes(), &text); err != nil || !strings.Contains(text.Title+text.Detail, want) ||
+			strings.Contains(rec.Body.String(), "strconv") {
+			t.Errorf("%s: %s, want %s", query, rec.Body, want)
 		}
 	}
 	bob := w.user("bob", identity.Grant{Team: "team-1", Role: identity.Operator})

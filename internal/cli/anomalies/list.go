@@ -2,7 +2,6 @@ package anomalies
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -34,8 +33,8 @@ func (a *app) listCmd() *cobra.Command {
 				}
 				return nil
 			}
-			_, err = fmt.Fprint(a.Out, spending.Anomalies(v, a.Place()))
-			return err
+			a.Printf("%s", spending.Anomalies(v, a.Place()))
+			return nil
 		})}
 	cmd.Flags().StringVar(&team, "team", "", "incidents of this `team` (default: of all that you may see)")
 	cmd.Flags().StringVar(&since, "since", "7d", "`span` until now, as in 24h or 30d")

@@ -108,8 +108,8 @@ func (a *app) show(ctx context.Context, file string) (whole bool, err error) {
 	if a.JSON {
 		return s.Problems == 0, list.end(&s)
 	}
-	_, err = io.WriteString(a.Out, show.Bill(&s, first, a.Place()))
-	return s.Problems == 0, err
+	a.Printf("%s", show.Bill(&s, first, a.Place()))
+	return s.Problems == 0, nil
 }
 
 // open opens a bill in the file's format.

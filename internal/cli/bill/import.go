@@ -46,8 +46,8 @@ func (a *app) importCmd() *cobra.Command {
 						return err
 					}
 				}
-			} else if _, err := io.WriteString(a.Out, show.ImportedBills(list, a.Place())); err != nil {
-				return err
+			} else {
+				a.Printf("%s", show.ImportedBills(list, a.Place()))
 			}
 			return a.whole(nil, unread)
 		}),
@@ -198,8 +198,8 @@ func (a *app) listCmd() *cobra.Command {
 			if a.JSON {
 				return a.Print(v)
 			}
-			_, err = io.WriteString(a.Out, show.Bills(v, a.Place()))
-			return err
+			a.Printf("%s", show.Bills(v, a.Place()))
+			return nil
 		})}
 }
 

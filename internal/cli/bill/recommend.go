@@ -2,7 +2,6 @@ package bill
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/url"
 
@@ -33,8 +32,8 @@ func (a *app) recommendCmd() *cobra.Command {
 				return c.Said(ctx, err)
 			}
 			if !a.JSON {
-				_, err := io.WriteString(a.Out, spending.Recommend(list, a.Place()))
-				return err
+				a.Printf("%s", spending.Recommend(list, a.Place()))
+				return nil
 			}
 			for _, p := range list {
 				if err := a.Print(p); err != nil {

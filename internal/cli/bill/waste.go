@@ -173,8 +173,8 @@ func (a *app) historyCmd() *cobra.Command {
 				return c.Said(ctx, err)
 			}
 			if !a.JSON {
-				_, err = io.WriteString(a.Out, spending.WasteHistory(list, a.Place()))
-				return err
+				a.Printf("%s", spending.WasteHistory(list, a.Place()))
+				return nil
 			}
 			for _, d := range list {
 				if err := a.Print(d); err != nil {

@@ -58,6 +58,7 @@ type App struct {
 	Version  string
 	Counting bool // a progress line is on the terminal
 	Ends     bool // a newly started server terminates all machines
+	hints    hints
 	// Unwritten is the error of a failed write to Out; nil if all output was written.
 	Unwritten error
 }
@@ -71,7 +72,7 @@ func (a *App) Print(v any) error {
 
 // Fault writes an error to stderr. With --json it includes the job that it is about; job may be empty.
 func (a *App) Fault(job string, err error) {
-	text := strings.TrimSpace(err.Error())
+	text := a.hints.complete(strings.TrimSpace(err.Error()))
 	if !a.JSON {
 		fmt.Fprintln(a.Err, "scrimp: "+show.Lines(text)) // parts of it come from a server
 		return
@@ -107,15 +108,23 @@ func (a *App) Each(ctx context.Context, jobs []string, do func(job string) error
 	return nil
 }
 
-// Printf writes to the command's output. A failed write, for example to a full disk, sets Unwritten.
+// Printf writes to the command's output, with the user's flags in the commands that it recommends.
 func (a *App) Printf(format string, args ...any) {
-	if _, err := fmt.Fprintf(a.Out, format, harmless(args)...); err != nil && a.Unwritten == nil {
+	a.Content(a.hints.complete(fmt.Sprintf(format, harmless(args)...)))
+}
+
+// Content writes text to the command's output as it is, such as a file's. A failed write, for example to a full disk,
+// sets Unwritten.
+func (a *App) Content(text string) {
+	if _, err := io.WriteString(a.Out, text); err != nil && a.Unwritten == nil {
 		a.Unwritten = err
 	}
 }
 
-// Notef writes progress and notes to stderr.
-func (a *App) Notef(format string, args ...any) { fmt.Fprintf(a.Err, format, harmless(args)...) }
+// Notef writes progress and notes to stderr, with the user's flags in the commands that they recommend.
+func (a *App) Notef(format string, args ...any) {
+	_, _ = io.WriteString(a.Err, a.hints.complete(fmt.Sprintf(format, harmless(args)...))) // as far as stderr goes
+}
 
 // harmless removes terminal control sequences from the printed values, because servers, other users' programs and files
 // may provide them. Formats are our own.

@@ -52,8 +52,8 @@ func (a *app) chargebackCmd() *cobra.Command {
 			case asCSV:
 				return writeCSV(a, v)
 			}
-			_, err = fmt.Fprint(a.Out, show.Chargeback(v, a.Place()))
-			return err
+			a.Printf("%s", show.Chargeback(v, a.Place()))
+			return nil
 		})}
 	cmd.Flags().StringVar(&month, "month", "", "`month` in UTC, such as 2026-10 (default: this month)")
 	cmd.Flags().StringVar(&rule, "rule", "proportional", "`how` shared cost is divided: proportional, even or fixed:FILE")

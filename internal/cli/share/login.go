@@ -33,12 +33,12 @@ func (a *app) loginCmd() *cobra.Command {
 		Example: "  scrimp login https://scrimp.example.com\n  scrimp login http://127.0.0.1:7077 --token-stdin < token\n" +
 			"  scrimp login https://scrimp.example.com --as prod",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			u, err := url.Parse(strings.TrimRight(args[0], "/"))
-			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-				return fmt.Errorf("address %q: write https://HOST[:PORT]", args[0])
+			u, err := addressOf(args[0])
+			if err != nil {
+				return err
 			}
-			if host := u.Hostname(); u.Scheme == "http" && host != "localhost" && !net.ParseIP(host).IsLoopback() {
-				a.Notef("Warning: the token passes in the clear to %s. Take https where you can.\n", host)
+			if u.Scheme == "http" && !isLoopback(u) {
+				a.Notef("Warning: the token passes in the clear to %s. Take https where you can.\n", u.Hostname())
 			}
 			l := command.Login{Server: u.String(), Token: os.Getenv("SCRIMP_TOKEN")}
 			if fromInput || l.Token == "" {
@@ -67,6 +67,28 @@ func (a *app) loginCmd() *cobra.Command {
 	return cmd
 }
 
+// addressOf parses the address of a server. The error for one without http or https says which to write: a server on
+// this machine usually speaks http.
+func addressOf(text string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimRight(text, "/"))
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return u, nil
+	}
+	bare, err := url.Parse("//" + strings.TrimRight(text, "/"))
+	switch {
+	case err != nil || bare.Hostname() == "" || strings.Contains(text, "://"):
+		return nil, fmt.Errorf("address %q: write https://HOST[:PORT], or http://HOST[:PORT] for a server without TLS", text)
+	case isLoopback(bare):
+		return nil, fmt.Errorf("address %q: write http://%s, or https:// if the server speaks TLS", text, bare.Host)
+	}
+	return nil, fmt.Errorf("address %q: write https://%s, or http:// if the server has no TLS", text, bare.Host)
+}
+
+// isLoopback reports whether an address is of this machine.
+func isLoopback(u *url.URL) bool {
+	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+}
+
 // login stores a login under a name, or without one, after the server has accepted it.
 func (a *app) login(ctx context.Context, l command.Login, name string) error {
 	dir, err := filepath.Abs(a.Data)
@@ -83,6 +105,10 @@ func (a *app) login(ctx context.Context, l command.Login, name string) error {
 	}
 	var me api.Me
 	if err := c.Do(ctx, http.MethodGet, "/v1/me", nil, &me); err != nil {
+		if p, ok := errors.AsType[*api.Problem](err); ok && p.Status == http.StatusUnauthorized {
+			return fmt.Errorf("log in to %s: the server does not accept this token: it was mistyped, revoked or is of another "+
+				"server; an admin there makes a new one with scrimp tokens new USER", l.Server)
+		}
 		return fmt.Errorf("log in to %s: %w", l.Server, err)
 	}
 	text, err := json.Marshal(l)

@@ -2,7 +2,6 @@ package share
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -33,8 +32,8 @@ func (a *app) whyCmd() *cobra.Command {
 			if a.JSON {
 				return a.Print(v)
 			}
-			_, err = fmt.Fprint(a.Out, spending.Why(v, args[0], args[1], a.Place()))
-			return err
+			a.Printf("%s", spending.Why(v, args[0], args[1], a.Place()))
+			return nil
 		})}
 	cmd.Flags().StringVar(&by, "by", "team", "one line each `what`, as in scrimp costs: team, project, user, …")
 	return cmd

@@ -17,8 +17,8 @@ type Written struct {
 // Text lists the guesses and their sources.
 func (w Written) Text(p Place) string {
 	var b strings.Builder
-	b.WriteString(draw.Wrap("", fmt.Sprintf("Wrote %s. scrimp plan %s says what it would cost.", w.File, w.File),
-		p.Columns()))
+	b.WriteString(draw.Wrap("", fmt.Sprintf("Wrote %s. Its cost is unknown until it gives work.time: scrimp profile %s "+
+		"measures it, then scrimp plan %s says what it would cost.", w.File, w.File, w.File), p.Columns()))
 	widest := 0
 	for _, g := range w.Guesses {
 		widest = max(widest, len(g.Field))

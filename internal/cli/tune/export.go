@@ -124,7 +124,7 @@ func (a *app) export(ctx context.Context, c *command.Client, study string, f exp
 // writes writes an exported file, or prints it.
 func (a *app) writes(f exportFlags, text []byte, trials int) error {
 	if f.to == "-" {
-		a.Printf("%s", text)
+		a.Content(string(text))
 		return nil
 	}
 	if err := create(f.to, text); err != nil {

@@ -15,6 +15,7 @@ import (
 
 // draft collects the fields of the job file.
 type draft struct {
+	to        string // the job file as commands name it
 	name      string
 	command   string // for sh -c
 	script    string // for bash -c, if sh would not understand it
@@ -41,6 +42,7 @@ type draft struct {
 	tags      map[string]string
 	data      []*yaml.Node
 	remarks   map[string]string // comments on fields
+	capacity  string            // comment on a capacity that the job does not name
 	lost      []Lost
 }
 
@@ -110,6 +112,15 @@ func (d *draft) onNodes(n string) {
 	}
 }
 
+// otherwiseOnDemand adds a remark to a job without a capacity: what the other system takes then, and what scrimp does.
+func (d *draft) otherwiseOnDemand(said string) {
+	lacks := func(c choice) bool { return node.Find(c.resources, "capacity") == nil }
+	if !lacks(choice{resources: d.resources}) || len(d.choices) > 0 && !slices.ContainsFunc(d.choices, lacks) {
+		return
+	}
+	d.capacity = said + "; without resources.capacity scrimp takes what is cheapest and in time, spot too."
+}
+
 // inImage sets the container image of the program, if the text is one.
 func (d *draft) inImage(image string) bool {
 	if !spec.IsImage(image) {
@@ -175,6 +186,12 @@ func (d *draft) write(system System, base string) ([]byte, error) {
 // fields returns the non-empty fields of the job file, in the order of the reference.
 func (d *draft) fields() *yaml.Node {
 	root := node.Object()
+	resources, others, rungs := d.alternatives()
+	at := "resources"
+	if len(resources.Content) == 0 {
+		at = "command"
+	}
+	d.remarks[at] = strings.TrimSpace(d.remarks[at] + " " + d.capacity)
 	put := func(key string, v *yaml.Node) {
 		if v == nil || (v.Kind == yaml.MappingNode || v.Kind == yaml.SequenceNode) && len(v.Content) == 0 {
 			return
@@ -206,7 +223,6 @@ func (d *draft) fields() *yaml.Node {
 	slices.Sort(d.secrets)
 	put("secrets", node.Flow(node.List(node.Texts(slices.Compact(d.secrets))...)))
 	put("data", node.List(d.data...))
-	resources, others, rungs := d.alternatives()
 	put("resources", resources)
 	put("any_of", node.List(others...))
 	put("ladder", node.List(rungs...))

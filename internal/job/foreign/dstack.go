@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"scrimp/internal/job/foreign/gpu"
 	"scrimp/internal/job/foreign/node"
 	"scrimp/internal/job/foreign/reason"
 	"scrimp/internal/job/foreign/variable"
@@ -34,6 +35,9 @@ func (d *draft) dstack(root *yaml.Node) error {
 	if t.commands != "" && t.cd != "" {
 		t.commands = "set -e\n" + t.cd + strings.TrimPrefix(t.commands, "set -e\n")
 	}
+	if !t.anyCapacity {
+		d.otherwiseOnDemand("dstack takes on-demand where spot_policy is not set")
+	}
 	d.run(t.commands)
 	if t.bash && d.command != "" {
 		d.command, d.script = "", d.command
@@ -46,6 +50,7 @@ func (d *draft) dstack(root *yaml.Node) error {
 type dstackTask struct {
 	cd, commands string
 	bash         bool
+	anyCapacity  bool // spot_policy: auto
 }
 
 // dstackFields converts the fields that scrimp has an equivalent of.
@@ -70,7 +75,8 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	"working_dir": func(_ *draft, t *dstackTask, _, v *yaml.Node) { t.cd = "cd " + quote(v.Value) + "\n" },
 	"nodes":       func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.onNodes(v.Value) },
 	"resources":   func(d *draft, _ *dstackTask, _, v *yaml.Node) { node.Each(v, d.dstackResource) },
-	"spot_policy": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
+	"spot_policy": func(d *draft, t *dstackTask, _, v *yaml.Node) {
+		t.anyCapacity = v.Value == "auto"
 		if v.Value == string(market.Spot) || v.Value == string(market.OnDemand) {
 			node.Set(d.resources, "capacity", node.Flow(node.List(node.Text(v.Value))))
 		}
@@ -78,7 +84,7 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	"instance_types": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
 		for _, name := range node.Values(v) {
 			c := choice{resources: node.Object()}
-			if !machineType(c.resources, name) {
+			if !gpu.MachineType(c.resources, name) {
 				d.lose(key, key.Value, "the catalogue does not know "+name+": give cpu, memory and gpu")
 				continue
 			}
@@ -168,7 +174,7 @@ func (d *draft) dstackResource(key, v *yaml.Node) {
 		}
 		d.ranged("cpus", count, "1", func(s string) string { return s })
 	case "memory":
-		d.ranged("memory", v.Value, "1MiB", binary)
+		d.ranged("memory", v.Value, "1MiB", node.Binary)
 	case "disk":
 		d.lose(key, field, reason.Disk)
 	case "gpu":
@@ -176,16 +182,6 @@ func (d *draft) dstackResource(key, v *yaml.Node) {
 	default:
 		d.lose(key, field, reason.DstackResources.Of(key.Value))
 	}
-}
-
-// binary writes dstack's GB, which is 1024³, as GiB.
-func binary(s string) string {
-	if bareNumber.MatchString(s) {
-		return s + "GiB"
-	}
-	return regexp.MustCompile(`(?i)\s*([kmgt])i?b?$`).ReplaceAllStringFunc(s, func(u string) string {
-		return strings.ToUpper(strings.TrimSpace(u)[:1]) + "iB"
-	})
 }
 
 // ranged converts a range; least replaces a missing lower end.

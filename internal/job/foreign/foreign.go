@@ -47,13 +47,17 @@ func (l Lost) String() string { return fmt.Sprintf("line %d: `%s`: %s", l.Line, 
 
 // Convert converts a job file of another system, which it detects. A file that it cannot identify, or that does not
 // hold exactly one job, is an error.
-func Convert(file string, text []byte) (Result, error) {
+func Convert(file string, text []byte) (Result, error) { return ConvertTo(file, "job.yaml", text) }
+
+// ConvertTo converts as Convert does; advice names the job file as to.
+func ConvertTo(file, to string, text []byte) (Result, error) {
 	base := path.Base(file)
 	stem := strings.TrimSuffix(strings.TrimSuffix(base, path.Ext(base)), ".dstack")
 	if stem == "" || stem == "task" || stem == "job" {
 		stem = path.Base(path.Dir(file))
 	}
 	d := newDraft(stem)
+	d.to = to
 	system, err := d.read(base, string(text))
 	if err != nil {
 		return Result{}, fmt.Errorf("convert %s: %w", base, err)

@@ -49,6 +49,7 @@ func (d *draft) skypilot(root *yaml.Node) error {
 			d.lose(key, k, reason.SkyPilot.Of(k))
 		}
 	})
+	d.otherwiseOnDemand("SkyPilot takes on-demand where use_spot is not set")
 	d.provide(root, variable.SkyPilot)
 	return nil
 }
@@ -136,10 +137,6 @@ func (d *draft) skyResources(v *yaml.Node) {
 			d.skyResource(d.resources, &d.kinds, key, value, "resources.")
 		}
 	})
-	if node.Find(v, "use_spot") == nil && d.remarks["resources"] == "" {
-		d.remarks["resources"] = "SkyPilot takes on-demand where use_spot is not set; without capacity scrimp takes " +
-			"what is cheapest and in time."
-	}
 	d.ordered = d.ordered || ordered != nil
 	for _, item := range append(node.Items(alternatives), node.Items(ordered)...) {
 		c := choice{resources: node.Object()}
@@ -168,9 +165,9 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 			d.lose(key, prefix+k, "memory is not given by processor: give it in GiB, such as 32GiB+")
 			return
 		}
-		node.Set(r, "memory", node.Text(gib(v.Value)))
+		node.Set(r, "memory", node.Text(node.GiB(v.Value)))
 	case "instance_type":
-		if !machineType(r, v.Value) {
+		if !gpu.MachineType(r, v.Value) {
 			d.lose(key, prefix+k, reason.SkyPilotResources.Of(k))
 			return
 		}
@@ -269,19 +266,4 @@ func (d *draft) skyRecovery(key, v *yaml.Node) {
 			}
 		}
 	}
-}
-
-var bareNumber = regexp.MustCompile(`^([0-9.]+)(\+?)$`)
-
-// gib adds SkyPilot's unit to a number without one, and writes 32GB as the binary unit that SkyPilot means.
-func gib(s string) string {
-	if m := bareNumber.FindStringSubmatch(s); m != nil {
-		return m[1] + "GiB" + m[2]
-	}
-	m := regexp.MustCompile(`(?i)^([0-9.]+)\s*([kmgt])b?(\+?)$`).FindStringSubmatch(s)
-	if m == nil {
-		return s
-	}
-	unit := map[string]string{"k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}[strings.ToLower(m[2])]
-	return m[1] + unit + m[3]
 }

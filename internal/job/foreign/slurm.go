@@ -9,7 +9,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"scrimp/internal/job/foreign/gpu"
 	"scrimp/internal/job/foreign/reason"
 	"scrimp/internal/job/foreign/slurm"
 	"scrimp/internal/job/foreign/variable"
@@ -22,11 +21,13 @@ var directive = regexp.MustCompile(`^#SBATCH\s+(.*)$`)
 type sbatch struct {
 	nodes, tasks, perNode, cpus int
 	memory, perCPU              int64 // MiB per node, and per processor
+	mostNodes                   int   // of a range; nodes is its lower end
 	gpu, gpuKind                string
+	kinds                       []string // accelerators; the job needs one of them
 	gpusInAll, gpusByTask       bool
 	perGPU                      int64 // MiB per accelerator
 	cpusPerGPU                  int
-	hint                        string // words of the partition and of features, which may name an accelerator
+	partition, constraint       given // both may name an accelerator
 	array                       string
 	nodesAt                     *yaml.Node
 	launched                    bool // the script starts its program with srun
@@ -56,6 +57,7 @@ func (d *draft) slurm(base, whole string) error {
 		}
 	}
 	d.onMachines(&s)
+	d.chooseKinds(&s)
 	d.machine(&s)
 	d.shell(shell, base, strings.Trim(strings.Join(body, "\n"), "\n"))
 	have := variable.SlurmSet
@@ -130,7 +132,7 @@ var (
 // launch takes what the options of srun say: the image, and how many tasks a machine has.
 func (d *draft) launch(at *yaml.Node, options string, s *sbatch) {
 	if m := imageOfRun.FindStringSubmatch(options); m != nil {
-		d.container(given{at, "--container-image", m[1]})
+		d.container(given{at: at, field: "--container-image", value: m[1]})
 	}
 	perNode := max(1, s.perNode, (s.tasks+s.nodes-1)/s.nodes)
 	if perNode > 1 && !oneTask.MatchString(options) {
@@ -157,6 +159,9 @@ func (d *draft) onMachines(s *sbatch) {
 	case s.nodesAt == nil:
 	case s.launched:
 		d.onNodes(strconv.Itoa(s.nodes))
+		if s.mostNodes > s.nodes {
+			d.onNodes(fmt.Sprintf("%d..%d", s.nodes, s.mostNodes))
+		}
 		d.remarks["nodes"] = "The whole script runs on each machine, not only what srun starts."
 	default:
 		d.lose(s.nodesAt, "--nodes", reason.Nodes)
@@ -170,7 +175,7 @@ func (d *draft) options(at *yaml.Node, text string, s *sbatch) {
 			d.lose(at, o.Value, "scrimp does not know this option")
 			continue
 		}
-		d.option(at, o.Name, o.Value, s)
+		d.option(given{at, "--" + o.Name, o.Value, o.Raw}, o.Name, s)
 	}
 }
 
@@ -178,24 +183,21 @@ func (d *draft) options(at *yaml.Node, text string, s *sbatch) {
 type given struct {
 	at           *yaml.Node
 	field, value string
+	raw          string // value with its quotes
 }
 
-func (d *draft) option(at *yaml.Node, name, value string, s *sbatch) {
+func (d *draft) option(o given, name string, s *sbatch) {
 	if read := slurmOptions[name]; read != nil {
-		read(d, s, given{at, "--" + name, value})
+		read(d, s, o)
 		return
 	}
-	d.lose(at, "--"+name, reason.Slurm.Of(name))
+	d.lose(o.at, o.field, reason.Slurm.Of(name))
 }
 
 // slurmOptions converts the options that scrimp has an equivalent of.
 var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
-	"job-name": func(d *draft, _ *sbatch, o given) { d.name = spec.Label(o.value) },
-	"nodes": func(d *draft, s *sbatch, o given) {
-		if d.number(o, &s.nodes); s.nodes > 1 {
-			s.nodesAt = o.at
-		}
-	},
+	"job-name":        func(d *draft, _ *sbatch, o given) { d.name = spec.Label(o.value) },
+	"nodes":           (*draft).machineCount,
 	"ntasks":          func(d *draft, s *sbatch, o given) { d.number(o, &s.tasks) },
 	"ntasks-per-node": func(d *draft, s *sbatch, o given) { d.number(o, &s.perNode) },
 	"cpus-per-task":   func(d *draft, s *sbatch, o given) { d.number(o, &s.cpus) },
@@ -211,12 +213,10 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 	"gpus-per-task": func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },
 	"mem-per-gpu":   func(d *draft, s *sbatch, o given) { s.perGPU = d.mebibytes(o.at, o.field, o.value) },
 	"cpus-per-gpu":  func(d *draft, s *sbatch, o given) { d.number(o, &s.cpusPerGPU) },
-	"partition":     hinted,
-	"constraint":    hinted,
-	"array": func(d *draft, s *sbatch, o given) {
-		s.array = o.value
-		d.lose(o.at, o.field, "an array is a flag of the run: scrimp run job.yaml --array "+o.value)
-	},
+	"partition":     func(_ *draft, s *sbatch, o given) { s.partition = o },
+	"constraint":    func(_ *draft, s *sbatch, o given) { s.constraint = o },
+	"array":         (*draft).arrayOf,
+	"dependency":    func(d *draft, _ *sbatch, o given) { d.dependsOn(o) },
 	"time": func(d *draft, _ *sbatch, o given) {
 		if span, ok := slurm.TimeLimit(o.value); !ok {
 			d.lose(o.at, o.field, fmt.Sprintf("%q is not a time limit", o.value))
@@ -235,17 +235,9 @@ var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
 	"requeue": func(*draft, *sbatch, given) {}, // always
 }
 
-// hinted keeps the words of a partition or of features, which name an accelerator at many sites.
-func hinted(d *draft, s *sbatch, o given) {
-	if s.hint += " " + o.value; gpu.Named(o.value) == "" {
-		d.lose(o.at, o.field, "offers are chosen by what they have, by price and by deadline; zones and capacity narrow them")
-	}
-}
-
-// number parses a count into to; --nodes=2-4 gives 2.
+// number parses a count into to.
 func (d *draft) number(o given, to *int) {
-	low, _, _ := strings.Cut(o.value, "-")
-	n, err := strconv.Atoi(low)
+	n, err := strconv.Atoi(o.value)
 	if err != nil || n < 1 || n > 1<<20 {
 		d.lose(o.at, o.field, fmt.Sprintf("%q is not a count", o.value))
 		return
@@ -254,9 +246,9 @@ func (d *draft) number(o given, to *int) {
 }
 
 func (d *draft) export(o given) {
-	for item := range strings.SplitSeq(o.value, ",") {
+	for _, item := range slurm.Items(o.raw) {
 		if k, v, ok := strings.Cut(item, "="); ok {
-			d.env[k] = v
+			d.env[k] = slurm.Unquoted(v)
 		} else if item != "NONE" && item != "NIL" {
 			d.lose(o.at, o.field+"="+item, "the submitting shell's environment is not taken: name variables under env "+
 				"or secrets")

@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -14,28 +13,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mebibytes parses a Slurm size: 16G, 4000M, or MiB without a unit.
+// mebibytes parses a Slurm size. It reports one that is none, and 0.
 func (d *draft) mebibytes(at *yaml.Node, field, value string) int64 {
-	m := regexp.MustCompile(`(?i)^([0-9]{1,12})([kmgt]?)b?$`).FindStringSubmatch(value)
-	if m == nil {
+	n, ok := slurm.Mebibytes(value)
+	switch {
+	case !ok:
 		d.lose(at, field, fmt.Sprintf("%q is not a size", value))
-		return 0
-	}
-	n, err := strconv.ParseInt(m[1], 10, 64)
-	if err != nil || n > 1<<33 {
-		d.lose(at, field, fmt.Sprintf("%q is not a size", value))
-		return 0
-	}
-	if n == 0 {
+	case n == 0:
 		d.lose(at, field, "0 means all memory of the machine: give memory")
-	}
-	switch strings.ToLower(m[2]) {
-	case "k":
-		return max(1, n/1024)
-	case "g":
-		return n * 1024
-	case "t":
-		return n * 1024 * 1024
 	}
 	return n
 }
@@ -106,11 +91,16 @@ func (d *draft) machine(s *sbatch) {
 	if gpus == 0 {
 		return
 	}
-	switch count, kind := strconv.FormatInt(gpus, 10), cmp.Or(s.gpuKind, gpu.Named(s.hint)); kind {
-	case "":
+	count := strconv.FormatInt(gpus, 10)
+	switch len(s.kinds) {
+	case 0:
 		d.anyGPU(count)
+	case 1:
+		node.Set(d.resources, "accelerator", node.Text(gpu.Counted(s.kinds[0], count)))
 	default:
-		node.Set(d.resources, "accelerator", node.Text(gpu.Counted(kind, count)))
+		for _, kind := range s.kinds {
+			d.kinds = append(d.kinds, gpu.Counted(kind, count))
+		}
 	}
 }
 

@@ -40,13 +40,16 @@ func (d *Desk) Recommend(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if team != "" && c.Role(team) < identity.Viewer {
-		reply.FieldProblem(w, http.StatusNotFound, "team", fmt.Sprintf("there is no team %.60q that you may see", team),
-			"scrimp teams lists the teams, and scrimp costs --by team those with costs", nil)
+		unknownTeam(w, team)
 		return
 	}
 	list, err := d.recommend(r.Context(), c, team, target)
 	if err != nil {
 		books.Unread(w, "the ledger was not read", err)
+		return
+	}
+	if len(list) == 0 && team != "" && !d.HasTeam(team) {
+		unknownTeam(w, team)
 		return
 	}
 	if len(list) == 0 {
@@ -63,10 +66,10 @@ func targetOf(text string) (float64, error) {
 		return standardTarget, nil
 	}
 	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
-	if err == nil && (!strings.HasSuffix(text, "%") || !(n >= 1 && n <= 99)) {
-		err = fmt.Errorf("%.20q is not from 1%% to 99%%", text)
+	if err != nil || !strings.HasSuffix(text, "%") || !(n >= 1 && n <= 99) {
+		return 0, fmt.Errorf("%.20q is not from 1%% to 99%%", text)
 	}
-	return n / 100, err
+	return n / 100, nil
 }
 
 func (d *Desk) recommend(ctx context.Context, c identity.Caller, team string, target float64) ([]recommend.Plan,

@@ -63,12 +63,8 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	if team == client.NoTeam {
 		of = identity.Everywhere // only a role in all teams shows what belongs to none
 	}
-	unknown := func() {
-		reply.FieldProblem(w, http.StatusNotFound, "team", fmt.Sprintf("there is no team %.60q that you may see", team),
-			"scrimp teams lists the teams, and scrimp costs --by team those with costs", nil)
-	}
 	if team != "" && c.Role(of) < identity.Viewer {
-		unknown()
+		unknownTeam(w, team)
 		return
 	}
 	f, err := d.read(r.Context(), c, back)
@@ -77,7 +73,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if team != "" && team != client.NoTeam && !d.HasTeam(team) && !f.teams[team] {
-		unknown()
+		unknownTeam(w, team)
 		return
 	}
 	if team != client.NoTeam {
@@ -89,6 +85,12 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	rep.Findings = slices.DeleteFunc(rep.Findings, func(x waste.Finding) bool { return x.Team != "" })
 	rep.Totals = waste.Sum(rep.Findings)
 	reply.JSON(w, f.answer(rep))
+}
+
+// unknownTeam answers that the caller sees no team of the name.
+func unknownTeam(w http.ResponseWriter, team string) {
+	reply.FieldProblem(w, http.StatusNotFound, "team", fmt.Sprintf("there is no team %.60q that you may see", team),
+		"scrimp teams lists the teams, and scrimp costs --by team those with costs", nil)
 }
 
 // answer converts a report for the API.

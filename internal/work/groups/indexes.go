@@ -25,11 +25,19 @@ func (x Indexes) Index(n int) int { return x.From + n*x.Step }
 // arrayForm matches FROM-TO, FROM-TO:STEP, or either followed by %N.
 var arrayForm = regexp.MustCompile(`^([0-9]{1,10})-([0-9]{1,10})(?::([0-9]{1,10}))?(?:%([0-9]{1,10}))?$`)
 
+// listForm matches a single index and lists of indexes and ranges, which other systems accept.
+var listForm = regexp.MustCompile(`^[0-9]+(-[0-9]+(:[0-9]+)?)?(,[0-9]+(-[0-9]+(:[0-9]+)?)?)*(%[0-9]+)?$`)
+
 // ParseIndexes parses the indices of an array, and how many members may be open at once: by default all, but at most
 // 1,000.
 func ParseIndexes(text string) (a Indexes, atOnce int, err error) {
 	m := arrayForm.FindStringSubmatch(text)
-	if m == nil {
+	switch {
+	case m != nil:
+	case listForm.MatchString(text):
+		return a, 0, fmt.Errorf("%q is a list, and the indexes of an array are one range: submit an array for each part, "+
+			"such as 5-5 for the index 5", text)
+	default:
 		return a, 0, fmt.Errorf("%q names no indexes: write them as 0-99, every second as 0-98:2, and 0-99%%8 for at most "+
 			"8 members at once", text)
 	}

@@ -101,7 +101,7 @@ func spotShare(in *Input) *Recommendation {
 		return nil
 	}
 	l := &Recommendation{Name: "spot share", Effort: Little, Risk: Some,
-		Command: "set capacity: spot in the job file; scrimp plan job.yaml says what it costs"}
+		Command: "set resources.capacity: [spot] in the job file; scrimp plan job.yaml says what it costs"}
 	ratio, long := in.perUseful(Spot)
 	base, _ := in.perUseful(OnDemand)
 	if long < leastSpot || ratio == nil || base == nil || base.Sign() <= 0 {

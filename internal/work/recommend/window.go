@@ -54,7 +54,9 @@ func window(in *Input) *Recommendation {
 	return &Recommendation{Name: "window", Confidence: Low, Effort: Some, Risk: Some,
 		Evidence: fmt.Sprintf("%s ran on spot without a deadline; 8 hours of the day cost less than the mean hour: from "+
 			"%02d:00 UTC for %s", money.Short(cost, in.Currency), begins[most], strings.ReplaceAll(most, "\x00", " in ")),
-		Command: "scrimp schedule with a cron of these hours",
+		Command: fmt.Sprintf("set window: %02d:00-%02d:00 in the job file, or "+
+			"begin it at these hours with scrimp pipeline schedule",
+			begins[most], (begins[most]+windowHours)%24),
 		share: func(c *Cost) *big.Rat {
 			if !may(c) {
 				return nil

@@ -21,14 +21,18 @@ func Recommend(list []recommend.Plan, p show.Place) string {
 		}
 		c := v.Currency
 		reached := "The recommendations below do not reach it."
-		if v.Enough {
+		switch {
+		case len(v.Recommendations) == 0:
+			reached = "Nothing in these costs shows how to spend less."
+		case v.Enough:
 			reached = "The recommendations marked with * reach it."
+		case v.Reached.IsZero():
+			reached = "No saving of the recommendations below is known."
 		}
 		s.WriteString(draw.Wrap("", fmt.Sprintf("From %s to %s UTC %s was spent; the target is to save %s. %s",
 			v.Since.UTC().Format("2006-01-02"), v.Until.UTC().Format("2006-01-02"), money.Short(v.Spent, c),
 			money.Short(v.Target, c), reached), p.Columns()))
 		if len(v.Recommendations) == 0 {
-			s.WriteString(draw.Wrap("", "No recommendation found.", p.Columns()))
 			continue
 		}
 		var rows [][]string

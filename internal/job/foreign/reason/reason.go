@@ -25,7 +25,7 @@ var SkyPilot = Reasons{
 var SkyPilotResources = Reasons{
 	"instance_type":    "the catalogue does not know it: give cpus, memory and accelerator",
 	"image_id":         "machines boot their engine's own system; only a container image is named, docker:IMAGE",
-	"ports":            "no port is opened",
+	"ports":            "no port is opened: scrimp forward JOB PORT reaches one through the server",
 	"autostop":         "machines are always given back; see idle",
 	"disk_tier":        "disks are not chosen by speed",
 	"network_tier":     "networks are not chosen",
@@ -42,7 +42,7 @@ var Dstack = Reasons{
 	"registry_auth":       "a job file holds no login of a registry",
 	"entrypoint":          "the program is what the command says, whatever the entrypoint of an image",
 	"user":                "the program runs as the agent's user",
-	"ports":               "no port is opened",
+	"ports":               "no port is opened: scrimp forward JOB PORT reaches one through the server",
 	"files":               "only the work folder is copied: put the files into it",
 	"repos":               "a repository is not cloned: clone it, and name the folder",
 	"volumes":             "volumes are not mounted; checkpoints and outputs are kept without one",
@@ -51,9 +51,9 @@ var Dstack = Reasons{
 	"reservation":         "reservations are not named in a job file",
 	"creation_policy":     "scrimp rents a machine for each attempt",
 	"idle_duration":       "machines are given back when the job is over",
-	"startup_order":       "the job runs on one machine",
-	"stop_criteria":       "the job runs on one machine",
-	"schedule":            "jobs are submitted by hand or by cron",
+	"startup_order":       "all machines of a job start together",
+	"stop_criteria":       "the job ends when its program has ended on each machine",
+	"schedule":            "when a job runs is no field of its file: scrimp pipeline schedule runs it by the clock",
 	"single_branch":       "a repository is not cloned",
 	"inactivity_duration": "it is for development environments",
 }
@@ -65,16 +65,16 @@ var DstackResources = Reasons{
 
 // Slurm explains the options of sbatch that scrimp does not have, by long name.
 var Slurm = Reasons{
-	"qos":                 "see priority",
-	"priority":            "see priority: critical, normal or low",
-	"nice":                "see priority: critical, normal or low",
-	"output":              "the output of all attempts is kept as one: scrimp logs",
-	"error":               "the output of all attempts is kept as one: scrimp logs",
-	"open-mode":           "the output of all attempts is kept as one: scrimp logs",
-	"mail-type":           "see notify, which is a webhook",
-	"mail-user":           "see notify, which is a webhook",
-	"dependency":          "jobs do not wait for jobs",
-	"begin":               "jobs start when they are submitted and affordable",
+	"qos":       "see priority",
+	"priority":  "see priority: critical, normal or low",
+	"nice":      "see priority: critical, normal or low",
+	"output":    "the output of all attempts is kept as one: scrimp logs",
+	"error":     "the output of all attempts is kept as one: scrimp logs",
+	"open-mode": "the output of all attempts is kept as one: scrimp logs",
+	"mail-type": "see notify, which is a webhook",
+	"mail-user": "see notify, which is a webhook",
+	"begin": "a job begins once it is submitted and an offer suits it; window holds it to hours of the day, such as " +
+		"window: 22:00-06:00",
 	"deadline":            "it has no time zone: give deadline, such as in 24h",
 	"time-min":            "the budget of time is one number",
 	"nodelist":            "machines are rented, not named",
@@ -94,7 +94,7 @@ var Slurm = Reasons{
 	"gres-flags":          "machines are chosen by what they have",
 	"switches":            "networks are not chosen",
 	"comment":             "see tags",
-	"kill-on-invalid-dep": "jobs do not wait for jobs",
+	"kill-on-invalid-dep": "a job that waits for another (scrimp run --after) does not run if that one fails",
 }
 
 // Disk explains why the size of a disk is lost.

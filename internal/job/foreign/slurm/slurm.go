@@ -3,6 +3,7 @@ package slurm
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,14 +24,17 @@ var shortNames = map[byte]string{
 }
 
 // An Option of sbatch, with its long name. An option that sbatch does not have has no name; its value is the word.
-type Option struct{ Name, Value string }
+type Option struct {
+	Name, Value string
+	Raw         string // Value with its quotes
+}
 
 // Options parses a line of options: --name=value, --name value, -n value, -n4.
 func Options(text string) (list []Option) {
-	if before, _, ok := strings.Cut(text, " #"); ok {
-		text = before
+	words := Words(text)
+	if n := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "#") }); n >= 0 {
+		words = words[:n] // a comment
 	}
-	words := strings.Fields(text)
 	for len(words) > 0 {
 		word := words[0]
 		words = words[1:]
@@ -48,20 +52,25 @@ func Options(text string) (list []Option) {
 		if !given && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
 			value, words = words[0], words[1:]
 		}
-		list = append(list, Option{name, strings.Trim(value, `"'`)})
+		list = append(list, Option{Name: name, Value: Unquoted(value), Raw: value})
 	}
 	return list
 }
 
-// Command splits the leading options from a command.
+// Command splits the leading options from a command. Quotes hold the value of an option together.
 func Command(s string) (rest, options string) {
 	took := s
+	next := func() string {
+		word := ""
+		if list := Words(took); len(list) > 0 {
+			word = list[0]
+		}
+		took = strings.TrimLeft(took[min(len(took), strings.Index(took, word)+len(word)):], " \t")
+		return word
+	}
 	for strings.HasPrefix(took, "-") {
-		word, after, _ := strings.Cut(took, " ")
-		took = strings.TrimLeft(after, " ")
-		if len(word) == 2 && took != "" && !strings.HasPrefix(took, "-") { // -n 4
-			_, after, _ = strings.Cut(took, " ")
-			took = strings.TrimLeft(after, " ")
+		if word := next(); len(word) == 2 && took != "" && !strings.HasPrefix(took, "-") { // -n 4
+			next()
 		}
 	}
 	return took, strings.TrimSpace(strings.TrimSuffix(s, took))
@@ -137,4 +146,27 @@ func Signal(value string) (name string, seconds int, ok bool) {
 		return "", 0, false
 	}
 	return name, seconds, err == nil && seconds >= 1 && seconds <= 65535
+}
+
+var sizeForm = regexp.MustCompile(`(?i)^([0-9]{1,12})([kmgt]?)b?$`)
+
+// Mebibytes parses a size: 16G, 4000M, or MiB without a unit. It returns false for what is no size.
+func Mebibytes(value string) (int64, bool) {
+	m := sizeForm.FindStringSubmatch(value)
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil || n > 1<<33 {
+		return 0, false
+	}
+	switch strings.ToLower(m[2]) {
+	case "k":
+		return min(n, max(1, n/1024)), true
+	case "g":
+		return n * 1024, true
+	case "t":
+		return n * 1024 * 1024, true
+	}
+	return n, true
 }
