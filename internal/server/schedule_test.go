@@ -154,7 +154,9 @@ func TestSchedules_OfOneNameOpenOnceWhenSubmittedTogether(t *testing.T) {
 	var group sync.WaitGroup
 	var answers [together]api.Problem
 	for i := range together {
-		group.Go(func() { _, answers[i] = w.ask("POST", "/v1/groups", auth.OwnerName, scheduled(folder, `"budget":"60"`)) })
+		group.Go(func() {
+			_, answers[i] = w.ask("POST", "/v1/groups", auth.OwnerName, scheduled(folder, `"budget":"60"`))
+		})
 	}
 	group.Wait()
 	refused := 0
