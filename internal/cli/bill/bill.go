@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/bills"
 	"scrimp/internal/work/bill"
 )
 
@@ -108,7 +108,7 @@ func (a *app) show(ctx context.Context, file string) (whole bool, err error) {
 	if a.JSON {
 		return s.Problems == 0, list.end(&s)
 	}
-	a.Printf("%s", show.Bill(&s, first, a.Place()))
+	a.Printf("%s", bills.Bill(&s, first, a.Place()))
 	return s.Problems == 0, nil
 }
 

@@ -18,7 +18,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/bills"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/bill"
 )
@@ -47,7 +47,7 @@ func (a *app) importCmd() *cobra.Command {
 					}
 				}
 			} else {
-				a.Printf("%s", show.ImportedBills(list, a.Place()))
+				a.Printf("%s", bills.ImportedBills(list, a.Place()))
 			}
 			return a.whole(nil, unread)
 		}),
@@ -198,7 +198,7 @@ func (a *app) listCmd() *cobra.Command {
 			if a.JSON {
 				return a.Print(v)
 			}
-			a.Printf("%s", show.Bills(v, a.Place()))
+			a.Printf("%s", bills.Bills(v, a.Place()))
 			return nil
 		})}
 }

@@ -16,7 +16,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/bills"
 	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/trueup"
@@ -59,7 +59,7 @@ func (a *app) reconcileCmd() *cobra.Command {
 			if a.JSON {
 				err = a.Print(v)
 			} else {
-				_, err = io.WriteString(a.Out, show.Reconcile(v, a.Place()))
+				_, err = io.WriteString(a.Out, bills.Reconcile(v, a.Place()))
 			}
 			return a.whole(err, unread)
 		}),
@@ -100,7 +100,7 @@ func (a *app) reconcileKept(ctx context.Context, c *command.Client, month string
 	if a.JSON {
 		err = a.Print(v)
 	} else {
-		_, err = io.WriteString(a.Out, show.ReconcileKept(v, a.Place()))
+		_, err = io.WriteString(a.Out, bills.ReconcileKept(v, a.Place()))
 	}
 	return a.whole(err, v.AllUnread)
 }

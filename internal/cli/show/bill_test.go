@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/bills"
 	"scrimp/internal/test/golden"
 	"scrimp/internal/work/bill"
 )
@@ -36,7 +37,7 @@ func TestBill_FitsATerminal(t *testing.T) {
 			}
 		}
 		s.Finish()
-		text := show.Bill(&s, first, show.Place{Width: 80, Now: now})
+		text := bills.Bill(&s, first, show.Place{Width: 80, Now: now})
 		golden.Check(t, "bill-"+strings.TrimSuffix(name, ".csv")+".80.txt", text)
 		for l := range strings.Lines(text) {
 			if len([]rune(strings.TrimSuffix(l, "\n"))) > 80 || strings.Contains(l, "\x1b") {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/bills"
 	"scrimp/internal/lib/decimal"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
@@ -19,7 +20,7 @@ func TestReconcile_IsReadAtEightyColumns(t *testing.T) {
 		Gaps: []reconcile.Gap{{Instance: "i-0a\x1b[2J", Currency: money.USD, Ours: d("20"), Billed: d("25"), Gap: d("5"), By: "id",
 			Parts: map[reconcile.Part]decimal.Decimal{reconcile.Price: d("5")}}},
 		NotBilled: []reconcile.Alone{{Resource: "i-0b", Amount: d("20"), Currency: money.USD, Why: "no line of the bill is of this machine"}}}
-	text := show.Reconcile(v, show.Place{Width: 80, Now: now})
+	text := bills.Reconcile(v, show.Place{Width: 80, Now: now})
 	golden.Check(t, "reconcile.80.txt", text)
 	for l := range strings.Lines(text) {
 		if len([]rune(strings.TrimSuffix(l, "\n"))) > 80 {

@@ -12,7 +12,7 @@ import (
 var neighbours = map[string][]string{
 	"cli/anomalies": {"cli/command", "cli/show/spending"},
 	"cli/benchmark": {"cli/command", "cli/show/simulation"},
-	"cli/bill":      {"cli/command", "cli/show", "cli/show/spending"},
+	"cli/bill":      {"cli/command", "cli/show/bills", "cli/show/spending"},
 	"cli/command":   {"cli/show", "server", "server/kept", "server/workdir", "server/workdir/pack"},
 	"cli/commit":    {"cli/command", "cli/show/purchase"},
 	"cli/engines":   {"cli/command", "cli/jobfile", "cli/show", "server", "server/disk"},
@@ -33,6 +33,7 @@ var neighbours = map[string][]string{
 	"cli/session":          {"cli/command", "cli/jobfile", "cli/show", "cli/terminal"},
 	"cli/share":            {"cli/command", "cli/show", "cli/show/account", "cli/show/spending"},
 	"cli/show/account":     {"cli/show"},
+	"cli/show/bills":       {"cli/show"},
 	"cli/show/comparison":  {"cli/show"},
 	"cli/show/group":       {"cli/show"},
 	"cli/show/inference":   {"cli/show"},

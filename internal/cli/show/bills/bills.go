@@ -1,4 +1,4 @@
-package show
+package bills
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	api "scrimp/client"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/decide/trueup"
 	"scrimp/internal/lib/decimal"
 	"scrimp/internal/lib/draw"
@@ -13,7 +14,7 @@ import (
 )
 
 // Bills formats the kept bills and the closed months.
-func Bills(v api.Bills, p Place) string {
+func Bills(v api.Bills, p show.Place) string {
 	if len(v.Bills)+len(v.Closed) == 0 {
 		return draw.Wrap("", "No bills: scrimp bill import FILE keeps one.", p.Columns())
 	}
@@ -23,8 +24,8 @@ func Bills(v api.Bills, p Place) string {
 		if b.Closed {
 			state = "closed"
 		}
-		rows = append(rows, []string{b.Month, Clean(b.Provider), Clean(b.Account), fmt.Sprint(b.Lines), billTotals(b.Totals),
-			b.Imported.UTC().Format("2006-01-02"), Clean(b.By), state})
+		rows = append(rows, []string{b.Month, show.Clean(b.Provider), show.Clean(b.Account), fmt.Sprint(b.Lines),
+			billTotals(b.Totals), b.Imported.UTC().Format("2006-01-02"), show.Clean(b.By), state})
 	}
 	var s strings.Builder
 	if len(rows) > 0 {
@@ -34,7 +35,7 @@ func Bills(v api.Bills, p Place) string {
 	}
 	for _, m := range v.Closed {
 		if !slices.ContainsFunc(v.Bills, func(b api.Bill) bool { return b.Month == m.Month }) {
-			fmt.Fprintf(&s, "%s has no bill and is closed, by %s\n", m.Month, Clean(m.By))
+			fmt.Fprintf(&s, "%s has no bill and is closed, by %s\n", m.Month, show.Clean(m.By))
 		}
 	}
 	return s.String()
@@ -58,11 +59,11 @@ func billTotals(list []api.BillTotal) string {
 }
 
 // ImportedBills says what an import changed.
-func ImportedBills(list []api.ImportedBill, p Place) string {
+func ImportedBills(list []api.ImportedBill, p show.Place) string {
 	var s strings.Builder
 	for _, b := range list {
-		text := fmt.Sprintf("%s %s of %s: %s, %s", b.Month, Clean(b.Provider), Clean(b.Account), draw.Count(b.Lines, "line"),
-			billTotals(b.Totals))
+		text := fmt.Sprintf("%s %s of %s: %s, %s", b.Month, show.Clean(b.Provider), show.Clean(b.Account),
+			draw.Count(b.Lines, "line"), billTotals(b.Totals))
 		switch b.Result {
 		case "same":
 			text += ". It was imported before, and nothing changed."
@@ -80,7 +81,7 @@ func ImportedBills(list []api.ImportedBill, p Place) string {
 }
 
 // ReconcileKept formats the comparison of the kept bills with the ledger, and what is booked.
-func ReconcileKept(v trueup.Comparison, p Place) string {
+func ReconcileKept(v trueup.Comparison, p show.Place) string {
 	var s strings.Builder
 	s.WriteString(Reconcile(v.Answer, p))
 	s.WriteString("\n")
@@ -96,7 +97,7 @@ func ReconcileKept(v trueup.Comparison, p Place) string {
 		p.Fact(&s, "to book", "nothing")
 	}
 	for _, w := range v.Waits {
-		s.WriteString(draw.Wrap("", fmt.Sprintf("%s waits: %s.", Clean(w.Instance), Clean(w.Why)), p.Columns()))
+		s.WriteString(draw.Wrap("", fmt.Sprintf("%s waits: %s.", show.Clean(w.Instance), show.Clean(w.Why)), p.Columns()))
 	}
 	open := slices.ContainsFunc(v.Booking, func(b trueup.Booking) bool { return b.Count > 0 })
 	switch {

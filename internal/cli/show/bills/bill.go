@@ -1,10 +1,12 @@
-package show
+// Package bills shows the bills of providers and what the ledger has beside them.
+package bills
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/decimal"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
@@ -15,9 +17,9 @@ import (
 const mostServices = 20
 
 // Bill formats the contents of a bill: its kind, its unreadable rows, and its totals.
-func Bill(s *bill.Summary, first []bill.Problem, p Place) string {
+func Bill(s *bill.Summary, first []bill.Problem, p show.Place) string {
 	var b strings.Builder
-	b.WriteString(draw.Wrap("", Clean(fmt.Sprintf("%s: %s", s.File, s.Kind)), p.Columns()))
+	b.WriteString(draw.Wrap("", show.Clean(fmt.Sprintf("%s: %s", s.File, s.Kind)), p.Columns()))
 	if s.Start != nil {
 		p.Fact(&b, "period", "%s to %s", s.Start.Format("2006-01-02 15:04"), s.End.Format("2006-01-02 15:04 UTC"))
 	}
@@ -76,7 +78,7 @@ func notRead(s *bill.Summary, first int) string {
 }
 
 // billTotal writes a bill's total in one currency.
-func billTotal(b *strings.Builder, t *bill.Total, p Place) {
+func billTotal(b *strings.Builder, t *bill.Total, p show.Place) {
 	whole := fmt.Sprintf("%s %s", exact(t.File), currencyName(t.Currency))
 	if t.Unread.Sign() != 0 {
 		whole += fmt.Sprintf(": %s read, %s not", exact(t.Billed), exact(t.Unread))
@@ -120,10 +122,10 @@ func billTotal(b *strings.Builder, t *bill.Total, p Place) {
 	b.WriteString("\n" + partsOf("SERVICE", services, t.Currency, p))
 }
 
-func partsOf(head string, parts []bill.Part, c money.Currency, p Place) string {
+func partsOf(head string, parts []bill.Part, c money.Currency, p show.Place) string {
 	var rows [][]string
 	for _, part := range parts {
-		name := Clean(part.Name)
+		name := show.Clean(part.Name)
 		if name == "" {
 			name = "(none)"
 		}

@@ -1,9 +1,10 @@
-package show
+package bills
 
 import (
 	"fmt"
 	"strings"
 
+	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/decimal"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
@@ -14,7 +15,7 @@ import (
 const mostGaps = 20
 
 // Reconcile formats the differences between a bill and scrimp's accounts.
-func Reconcile(v reconcile.Answer, p Place) string {
+func Reconcile(v reconcile.Answer, p show.Place) string {
 	var s strings.Builder
 	for i, t := range v.Totals {
 		if i > 0 {
@@ -46,7 +47,7 @@ func Reconcile(v reconcile.Answer, p Place) string {
 	var rows [][]string
 	for _, g := range v.Gaps {
 		if g.Gap.Sign() != 0 && len(rows) < mostGaps {
-			rows = append(rows, []string{Clean(g.Instance), billed(g.Ours, g.Currency), billed(g.Billed, g.Currency),
+			rows = append(rows, []string{show.Clean(g.Instance), billed(g.Ours, g.Currency), billed(g.Billed, g.Currency),
 				billed(g.Gap, g.Currency), g.By, strings.TrimPrefix(partsText(g.Parts, g.Currency), ": ") + notes(g.Notes)})
 		}
 	}
@@ -66,7 +67,7 @@ func Reconcile(v reconcile.Answer, p Place) string {
 			if a.Line > 0 {
 				line = fmt.Sprint(a.Line)
 			}
-			rows = append(rows, []string{Clean(a.Resource), line, billed(a.Amount, a.Currency), Clean(a.Why)})
+			rows = append(rows, []string{show.Clean(a.Resource), line, billed(a.Amount, a.Currency), show.Clean(a.Why)})
 		}
 		if len(rows) > 0 {
 			s.WriteString("\n" + draw.Grid([]draw.Column{{Name: l.name, Key: true}, {Name: "LINE", Right: true, Leaves: 1},
