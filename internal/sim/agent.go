@@ -322,7 +322,18 @@ func (a *agent) report() {
 		}
 		a.say(func(n int64) core.Body { used.Message = n; return used })
 	}
-	a.w.after(a.job.rhythm.reports(), a.report)
+	a.w.after(a.nextReport(), a.report)
+}
+
+// nextReport is the time until the next report. Until the first step is done, a program that reports rarely reports when
+// it is: otherwise the core would take the wait for the report for a slow start.
+func (a *agent) nextReport() time.Duration {
+	usual := a.job.rhythm.reports()
+	if usual <= reportEvery || a.began.IsZero() || a.node > 0 || a.step() > a.from {
+		return usual
+	}
+	first := a.job.rhythm.takes(a.from, a.from+1, a.pace) - a.w.now.Sub(a.began) + time.Millisecond
+	return max(reportEvery, min(usual, first))
 }
 
 // reportEvery is the usual time between two progress reports.

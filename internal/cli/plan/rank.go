@@ -104,7 +104,7 @@ func playPlan(j spec.Job, q rank.Request, p rank.Plan) *planning.Played {
 	t := jobterms.Of(j, q.Now, func(d time.Duration) time.Duration { return d }, nil)
 	t.Need, t.Work = plan.Need{Critical: t.Need.Critical}, work
 	if t.Steps == 0 {
-		t.Steps = 1000
+		t.Steps = sim.StepsOf(work)
 	}
 	x := sim.Scenario{Terms: t, Now: q.Now, Pace: float64(t.Steps) / work.Hours(), Restart: q.Start, Save: q.Save,
 		Runs: prediction.Runs, Hazards: q.Hazards}

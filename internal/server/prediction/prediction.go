@@ -97,7 +97,7 @@ func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Out
 	}
 	q.limits(&p, j)
 	if q.Terms.Steps == 0 {
-		q.Terms.Steps = 1000
+		q.Terms.Steps = sim.StepsOf(q.Terms.Work)
 	}
 	if p.Known {
 		q.Pace = float64(q.Terms.Steps) / q.Terms.Work.Hours()
