@@ -325,8 +325,8 @@ func (a *agent) report() {
 	a.w.after(a.nextReport(), a.report)
 }
 
-// nextReport is the time until the next report. Until the first step is done, a program that reports rarely reports when
-// it is: otherwise the core would take the wait for the report for a slow start.
+// nextReport is the time until the next report. A program that reports rarely reports its first step when that is done:
+// otherwise the core would take the wait for the report for a slow start.
 func (a *agent) nextReport() time.Duration {
 	usual := a.job.rhythm.reports()
 	if usual <= reportEvery || a.began.IsZero() || a.node > 0 || a.step() > a.from {

@@ -190,8 +190,8 @@ func (q *Scenario) onDemand(ways []string) *plan.OnDemand {
 	return &best
 }
 
-// StepsOf returns the number of steps to assume for work whose steps are unknown: a minute each, and at least a thousand.
-// Only whole steps are saved, so longer ones would lose work that a program saves.
+// StepsOf returns the number of steps to assume for work whose steps are unknown: a minute each, and at least a
+// thousand. Only whole steps are saved, so longer ones would lose work that a program saves.
 func StepsOf(work time.Duration) int64 { return max(1000, int64(work/time.Minute)) }
 
 // mostTries is the number of attempts after which a run counts as endless: its machines are interrupted before the job

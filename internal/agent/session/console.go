@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/creack/pty"
-
 	"scrimp/internal/agent/logship"
 	"scrimp/internal/wire/api"
 )
@@ -35,14 +33,11 @@ type Console struct {
 
 // OpenConsole opens a terminal for a program of the given user; 0 is the agent's.
 func OpenConsole(user int) (*Console, error) {
-	own, theirs, err := pty.Open()
-	if err != nil {
+	own, theirs, err := openTerminal(user)
+	if own == nil {
 		return nil, err
 	}
 	c := &Console{pty: own, theirs: theirs, changed: make(chan struct{})}
-	if user > 0 {
-		err = os.Chown(theirs.Name(), user, user)
-	}
 	if err == nil {
 		err = resize(own, &api.Terminal{})
 	}

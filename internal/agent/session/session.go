@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/program"
@@ -109,14 +110,11 @@ func start(cmd *exec.Cmd, terminal *api.Terminal, user int) (out *os.File, in io
 	if terminal == nil {
 		return startPiped(cmd)
 	}
-	own, theirs, err := pty.Open()
-	if err != nil {
+	own, theirs, err := openTerminal(user)
+	if own == nil {
 		return nil, nil, err
 	}
 	defer func() { _ = theirs.Close() }() // the command has a copy
-	if user > 0 {
-		err = os.Chown(theirs.Name(), user, user)
-	}
 	if err = errors.Join(err, resize(own, terminal)); err == nil {
 		if terminal.Kind != "" {
 			cmd.Env = slices.DeleteFunc(slices.Clone(cmd.Env), func(v string) bool { return strings.HasPrefix(v, "TERM=") })
@@ -131,6 +129,19 @@ func start(cmd *exec.Cmd, terminal *api.Terminal, user int) (out *os.File, in io
 		return nil, nil, err
 	}
 	return own, own, nil
+}
+
+// openTerminal opens a terminal of the given user (0 is the agent's) whose reads end at their deadline. own is nil if
+// there is none to close.
+func openTerminal(user int) (own, theirs *os.File, err error) {
+	if own, theirs, err = pty.Open(); err != nil {
+		return nil, nil, err
+	}
+	err = syscall.SetNonblock(int(own.Fd()), true) // pty.Open makes reads block, whatever their deadline
+	if user > 0 {
+		err = errors.Join(err, os.Chown(theirs.Name(), user, user))
+	}
+	return own, theirs, err
 }
 
 func startPiped(cmd *exec.Cmd) (out *os.File, in io.WriteCloser, err error) {
@@ -151,7 +162,13 @@ func startPiped(cmd *exec.Cmd) (out *os.File, in io.WriteCloser, err error) {
 }
 
 func resize(f *os.File, t *api.Terminal) error {
-	return pty.Setsize(f, &pty.Winsize{Rows: cells(t.Rows, 24), Cols: cells(t.Cols, 80)})
+	raw, err := f.SyscallConn() // Fd would make the reads of f block, whatever their deadline
+	if err != nil {
+		return err
+	}
+	size := unix.Winsize{Row: cells(t.Rows, 24), Col: cells(t.Cols, 80)}
+	closed := raw.Control(func(fd uintptr) { err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &size) })
+	return errors.Join(closed, err)
 }
 
 // cells returns n if a terminal can have that size, and otherwise usual.
