@@ -268,7 +268,7 @@ func TestServe_RentsNoMachineThatCannotReachIt(t *testing.T) {
 	for _, args := range [][]string{{"market"}, {"run", "-y", "--", "true"}} {
 		out, err := h.try(args...)
 		if err == nil || !strings.Contains(out, "engine near: agents: its machines reach the server at http://"+address) ||
-			!strings.Contains(out, "scrimp serve --listen HOST:PORT") {
+			!strings.Contains(out, " serve --listen HOST:PORT") {
 			t.Errorf("%v: %v:\n%s", args, err, out)
 		}
 	}

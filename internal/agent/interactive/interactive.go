@@ -81,7 +81,8 @@ func (s *Seat) Program(env []string, user int) (args, with []string, terminal *o
 		if s.console, err = session.OpenConsole(user); err != nil {
 			return nil, nil, nil, fmt.Errorf("open a terminal: %w", err)
 		}
-		return []string{"/bin/sh", "-c", runShell}, append(env, "TERM=xterm-256color"), s.console.Terminal(), nil
+		env = append(env, "TERM=xterm-256color", "HISTFILE=") // commands of a session do not stay on the machine
+		return []string{"/bin/sh", "-c", runShell}, env, s.console.Terminal(), nil
 	case Notebook:
 		port, err := freePort()
 		if err != nil {

@@ -116,7 +116,8 @@ func (a *app) updateCmd() *cobra.Command {
 			return nil
 		})}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&force, "force", false, "accept a deadline that the job misses at its pace")
+	cmd.Flags().BoolVar(&force, "force", false, "accept a deadline that the job misses at its pace "+
+		"(default: refuse it)")
 	return cmd
 }
 
