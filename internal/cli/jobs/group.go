@@ -110,11 +110,16 @@ func (a *app) printGroup(g api.Group) error {
 	return nil
 }
 
-// endGroup ends a group. One that is over already is an error: the user means another, or believes that it still costs.
+// endGroup ends a group. For one that is over already while another of its name is open, it returns an error, because
+// the user means the other.
 func (a *app) endGroup(ctx context.Context, c *command.Client, id string, save bool) error {
 	g, err := c.Group(ctx, id)
 	if err == nil && g.State == "over" {
-		return overAlready(ctx, c, g)
+		if err := overAlready(ctx, c, g); err != nil {
+			return err
+		}
+		a.Notef("%s is over already.\n", g.ID)
+		return a.printGroup(g)
 	}
 	if err == nil {
 		g, err = c.EndGroup(ctx, id, save)
@@ -125,7 +130,7 @@ func (a *app) endGroup(ctx context.Context, c *command.Client, id string, save b
 	return a.printGroup(g)
 }
 
-// overAlready returns the error for a group that is over, with the open groups of its name.
+// overAlready returns an error that names the open groups of the name of a group that is over, or nil if there is none.
 func overAlready(ctx context.Context, c *command.Client, g api.Group) error {
 	list, err := c.Groups(ctx)
 	if err != nil {
@@ -139,7 +144,7 @@ func overAlready(ctx context.Context, c *command.Client, g api.Group) error {
 	}
 	switch len(open) {
 	case 0:
-		return fmt.Errorf("%s is over already: scrimp receipt %s shows what it has cost", g.ID, g.ID)
+		return nil
 	case 1:
 		return fmt.Errorf("%s is over already; %s is open", g.ID, open[0])
 	}
