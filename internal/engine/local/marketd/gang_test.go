@@ -217,6 +217,20 @@ func TestGang_IsNotRentedIfOneDoesNotStart(t *testing.T) {
 	}
 }
 
+// A daemon that is stopped while it takes over machines ends: it waits for no service that it has just begun.
+func TestServe_EndsWhileItTakesOverMachines(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	s := serveHere(t, dir, testTrace(60), nil)
+	if _, err := s.Launch(t.Context(), gangOf("g.1", 4)); err != nil {
+		t.Fatal(err)
+	}
+	for range 40 {
+		s.stop()
+		s = serveHere(t, dir, testTrace(60), nil)
+	}
+}
+
 // A launch has at most maxLaunch machines. The end of one ends no other.
 func TestGang_LivesThoughOneDies(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -21,6 +22,11 @@ import (
 // reached there too. On the shared address, another machine may get its port after a restart, and
 // an agent must never read another machine's notice.
 func (d *daemon) serveMeta(m *machine, beside ...*machine) error {
+	select {
+	case <-d.quit: // Serve has stopped the services or is about to: it would wait for this one for ever
+		return errors.New("serve metadata: the daemon ends")
+	default:
+	}
 	host := m.Host
 	if host == "" {
 		host = d.freeLoopback(beside)
