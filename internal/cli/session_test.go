@@ -279,7 +279,7 @@ func fakeJupyter() int {
 		}
 		_, _ = io.WriteString(w, "[]")
 	})
-	_ = http.ListenAndServe("127.0.0.1:"+os.Getenv("SCRIMP_NOTEBOOK_PORT"), handler) //nolint:gosec // a test
+	_ = http.ListenAndServe("127.0.0.1:"+os.Getenv("SCRIMP_NOTEBOOK_PORT"), handler)
 	return 1
 }
 

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os/exec"
 	"strings"
@@ -96,7 +97,7 @@ func TestConsole_BoundsOutput(t *testing.T) {
 		t.Errorf("a new viewer reads %d bytes, %v", n, err)
 	}
 	cancel()
-	if _, err := slow.Read(b); err != io.EOF {
+	if _, err := slow.Read(b); !errors.Is(err, io.EOF) {
 		t.Errorf("a viewer that leaves: %v", err)
 	}
 }

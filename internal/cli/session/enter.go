@@ -174,10 +174,10 @@ func more(j api.Job) string {
 
 // why describes why a session has ended.
 func why(j api.Job) string {
-	switch {
-	case j.Why == "session_left":
+	switch j.Why {
+	case "session_left":
 		return "its program has exited"
-	case j.Why == "machine_idle":
+	case "machine_idle":
 		return "nobody used it"
 	}
 	return show.Words(j.Why)

@@ -61,7 +61,7 @@ type flags struct {
 var ofNew = []string{"name", "gpu", "cpus", "memory", "image", "setup", "on", "team", "workdir"}
 
 func (a *app) addFlags(f *flags, cmd *cobra.Command) {
-	f.Flags.Add(cmd)
+	f.Add(cmd)
 	f.given = func(flag string) bool { return cmd.Flags().Changed(flag) }
 	v := cmd.Flags()
 	v.StringVar(&f.resume, "resume", "", "go on with the session of this `name`, with its files (default: begin a "+

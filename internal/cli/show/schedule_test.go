@@ -1,6 +1,7 @@
 package show_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func TestSchedules_MatchGolden(t *testing.T) {
 	skip := run(-15, api.ScheduleRun{State: "skipped", Why: "2 new objects, and a run needs 100", Same: 5})
 	when := g
 	when.Schedule = ptr(*g.Schedule)
-	when.Schedule.Runs = append(g.Schedule.Runs[:1:1], skip)
+	when.Schedule.Runs = slices.Concat(g.Schedule.Runs[:1], []api.ScheduleRun{skip})
 	when.Schedule.ScheduleConditions = api.ScheduleConditions{OnData: &api.ScheduleData{Path: "s3://bucket/new", AtLeast: 100},
 		NotBefore:  &api.SchedulePrice{Most: 1_200_000_000_000, By: 6 * time.Hour},
 		WhenItPays: &api.SchedulePays{Value: amount("50"), Metric: "evaluate.accuracy"}}

@@ -33,6 +33,7 @@ func Cost(c Category, u Use) Account {
 			return "cost/compute/start-up"
 		case Idle:
 			return "cost/compute/idle"
+		case Invoiced:
 		}
 	}
 	return Account("cost/" + string(c) + "/" + string(u))

@@ -186,7 +186,7 @@ func (d *Desk) book(w http.ResponseWriter, r *http.Request, month string, lines 
 		e := d.Gate.Event(r, core.BillReconciled{Month: month, After: after, Lines: some})
 		propose := d.Control.Propose
 		if first {
-			propose = func(ctx context.Context, events ...core.Event) error {
+			propose = func(_ context.Context, events ...core.Event) error {
 				return d.Gate.ProposeWith(r, month, "book the bills", events...)
 			}
 		}

@@ -104,7 +104,6 @@ type arrived struct {
 	hashes map[*client.Bill]hash.Hash
 	early  []bill.Row // unread rows before the first line
 	last   *client.Bill
-	rows   int
 }
 
 // receive writes the rows to a file and sums them by bill.

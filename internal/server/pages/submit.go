@@ -66,7 +66,8 @@ func submitForm(v *visit) (any, error) {
 		return p, nil
 	}
 	p.File = true
-	return p, p.again(v)
+	err := p.again(v)
+	return p, err
 }
 
 // teams lists the teams that the reader may submit jobs for, if there are several.

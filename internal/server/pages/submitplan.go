@@ -58,7 +58,7 @@ func rangeBar(what string, q [3]float64, text func(float64) string, ticks ...tic
 		says = append(says, t.name+" "+text(*t.at))
 		fmt.Fprintf(&b, `<rect class="tick %s" x="%.2f" y="0" width="0.8" height="10"><title>%s %s</title></rect>`, t.class,
 			x(*t.at), t.name, template.HTMLEscapeString(text(*t.at)))
-		legend += fmt.Sprintf(`<li><i class="%s" aria-hidden="true"></i>%s</li>`, t.class, t.name)
+		legend += `<li><i class="` + t.class + `" aria-hidden="true"></i>` + t.name + `</li>`
 	}
 	return template.HTML(fmt.Sprintf(`<svg class="range" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" `+
 		`aria-label="%s">%s</svg><ul class="legend">%s</ul>`, template.HTMLEscapeString(strings.Join(says, "; ")), b.String(),

@@ -32,9 +32,9 @@ type Desk struct {
 }
 
 // known returns the job that a request names, or answers that there is none.
-func (d *Desk) known(w http.ResponseWriter, r *http.Request) (j view.Job, known bool) {
+func (b *Desk) known(w http.ResponseWriter, r *http.Request) (j view.Job, known bool) {
 	id := r.PathValue("id")
-	known = d.Control.Job(id, func(m *core.Machine, job *core.Job) { j = jobOf(m, job) })
+	known = b.Control.Job(id, func(m *core.Machine, job *core.Job) { j = jobOf(m, job) })
 	if !known {
 		reply.UnknownJob(w, "", id)
 	}
@@ -48,10 +48,10 @@ func jobOf(m *core.Machine, j *core.Job) view.Job {
 }
 
 // events calls f with each event about a job that matches what, and with its facts.
-func (d *Desk) events(ctx context.Context, j view.Job, what view.What,
+func (b *Desk) events(ctx context.Context, j view.Job, what view.What,
 	f func(seq uint64, e core.Event, facts []core.Fact) error,
 ) error {
-	return d.View.Events(ctx, j, what, func(r store.Record) error {
+	return b.View.Events(ctx, j, what, func(r store.Record) error {
 		e, facts, err := control.Decode(r)
 		if err != nil {
 			return err

@@ -27,7 +27,7 @@ func (d *Desk) scheduled(ctx context.Context, c identity.Caller, run *core.Group
 		return t, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "pipeline.schedule", Err: err,
 			Title: "the schedule is not valid", Fix: "correct it"}
 	}
-	if no = condition.Check(ctx, d.Kept, c.User, run.Pipeline, &y.When); no != nil {
+	if no := condition.Check(ctx, d.Kept, c.User, run.Pipeline, &y.When); no != nil {
 		return t, no
 	}
 	if b.Budget.Sign() <= 0 {

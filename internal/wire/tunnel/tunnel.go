@@ -168,7 +168,7 @@ func (t *Tunnel) Open(port int) (*Conn, error) {
 	t.last++
 	c := t.add(t.last)
 	t.mu.Unlock()
-	if err := t.send(c.id, kindOpen, uint32(port), nil); err != nil { //nolint:gosec // ports are below 65,536
+	if err := t.send(c.id, kindOpen, uint32(port), nil); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -203,7 +203,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 	c.t.mu.Unlock()
 	if room > 0 {
-		if err := c.t.send(c.id, kindRoom, uint32(room), nil); err != nil { //nolint:gosec // at most window
+		if err := c.t.send(c.id, kindRoom, uint32(room), nil); err != nil {
 			return n, err
 		}
 	}
@@ -230,7 +230,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 		size := min(len(p)-n, c.room, maxData)
 		c.room -= size
 		c.t.mu.Unlock()
-		if err := c.t.send(c.id, kindData, uint32(size), p[n:n+size]); err != nil { //nolint:gosec // at most maxData
+		if err := c.t.send(c.id, kindData, uint32(size), p[n:n+size]); err != nil {
 			return n, err
 		}
 		n += size

@@ -42,7 +42,7 @@ func conditions(c api.ScheduleConditions, currency money.Currency) (list []strin
 }
 
 // week summarizes the runs of a week in a sentence.
-func week(w api.ScheduleWeek, g api.Group, p show.Place) string {
+func week(w api.ScheduleWeek, g api.Group) string {
 	text := fmt.Sprintf("%s, %d skipped, cost %s", draw.Count(w.Runs, "run"), w.Skipped,
 		money.Format(w.Cost, g.Currency, 4))
 	if w.CostOpen {
@@ -142,7 +142,7 @@ func Schedule(g api.Group, p show.Place) string {
 		b.WriteString("\n")
 	}
 	for _, w := range y.Weeks[max(0, len(y.Weeks)-weeksShown):] {
-		b.WriteString(draw.Wrap("  ", week(w, g, p), p.Columns()))
+		b.WriteString(draw.Wrap("  ", week(w, g), p.Columns()))
 	}
 	id := show.Clean(g.ID)
 	b.WriteString("\n")

@@ -11,7 +11,7 @@ func Items(list string) []string { return split(list, ",") }
 // Unquoted returns a word without its quotes.
 func Unquoted(word string) string {
 	var b strings.Builder
-	scan(word, func(r rune, quoted, mark bool) {
+	scan(word, func(r rune, _, mark bool) {
 		if !mark {
 			b.WriteRune(r)
 		}

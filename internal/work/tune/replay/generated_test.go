@@ -213,11 +213,11 @@ func TestSimulate_StopsSoonerForALargerMinGain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Stopped.SpentUSD > last+1e-9 {
+			if got.SpentUSD > last+1e-9 {
 				t.Errorf("%s: for a gain of %g it stops after $%g, and after $%g for a smaller one", name, least,
-					got.Stopped.SpentUSD, last)
+					got.SpentUSD, last)
 			}
-			last = got.Stopped.SpentUSD
+			last = got.SpentUSD
 		}
 		if all := table.BudgetSeconds * table.PriceUSD / 3600; last > 0.6*all {
 			t.Errorf("%s: it spends $%g of $%g, although nothing pays", name, last, all)
