@@ -329,7 +329,7 @@ func TestBills_ClosedMonthRefuses(t *testing.T) {
 }
 
 // What is no bill, is cut short or out of bounds is refused with the row, and nothing is kept of it. A file that an
-// interrupted import left is removed by the next one. A lost file is said, and the same import brings it back.
+// interrupted import left is removed by the next one. A list names a lost file, and the same import brings it back.
 func TestBills_RefusesWhatIsNoBillAndKeepsNothing(t *testing.T) {
 	t.Parallel()
 	w := newBilled(t)

@@ -20,7 +20,7 @@ type archived struct {
 	record string
 }
 
-// archive appends n events, each of which archives jobs or brings some back, and notes what is archived then.
+// archive appends n events that archive jobs or bring some back, and notes what is archived after each.
 func (w *world) archive(n int, there map[string]archived) {
 	w.Helper()
 	for range n {

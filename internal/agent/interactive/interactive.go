@@ -270,7 +270,7 @@ func (p *spending) lasts(now time.Time, left, spent money.Amount) (d time.Durati
 	return time.Duration(min(left.Float()/rate, maxLasts.Seconds()) * float64(time.Second)), true
 }
 
-// maxLasts bounds how long a budget is said to last.
+// maxLasts bounds the time that a warning says the budget still lasts.
 const maxLasts = 10 * 365 * 24 * time.Hour
 
 // Stopping tells users why the session ends.

@@ -21,9 +21,9 @@ func (a *app) recommendCmd() *cobra.Command {
 			"machine (from scrimp waste), spot share (at the team's own cost of useful work on spot), checkpoint " +
 			"interval (measured saves and interruptions), window (the cheapest 8 hours of the day), retention " +
 			"(volumes without a machine), smaller reservation and commitment.\n\n" +
-			"SAVES is what a recommendation saves after those above it, so that no dollar counts twice; ALONE is " +
-			"what it saves by itself. \"-\" is unknown. The order is by saving, confidence and effort. The " +
-			"figures are of the span: they say what would have been saved in it." + command.PlainExit,
+			"SAVES counts what the recommendations above it leave, so that no dollar counts twice. ALONE is the " +
+			"saving if you follow only that one. \"-\" means unknown. The list is sorted by saving, then " +
+			"confidence, then effort. Savings are for the last 30 days." + command.PlainExit,
 		Example: "  scrimp recommend --target 25%\n  scrimp recommend --target 25% --team vision --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			var list []recommend.Plan

@@ -41,7 +41,7 @@ func (d *Driver) groups() map[market.OfferID]*group {
 			continue
 		}
 		o := d.offer(l.Host, facts)
-		cost := fmt.Sprintf("%v of which %v, %v", l.Host.Rate, l.Host.Marginal, o.Speed)
+		cost := fmt.Sprintf("rate %v, marginal %v, speed %v", l.Host.Rate, l.Host.Marginal, o.Speed)
 		if other, known := names[o.Machine]; known && other != cost { // same properties but another cost
 			o.Machine += "-" + strings.ToLower(l.Host.Name)
 		}

@@ -51,7 +51,7 @@ type Job struct {
 	SaveCost      time.Duration // of one checkpoint, measured; 0: unknown
 }
 
-// Oversized is a job of which the waste report says that a smaller machine would do.
+// Oversized is a job that the waste report would run on a smaller machine.
 type Oversized struct {
 	Series, SKU, Capacity string
 	Cost, Waste           money.Amount

@@ -281,7 +281,7 @@ func (v StudyPlan) Text(p show.Place) string {
 	}
 	p.Fact(&b, "budget", "%s", text)
 	if v.GPUHours > 0 {
-		p.Fact(&b, "GPU-hours", "%s of all trials, of which %s are kept for the saves of %s", number(v.GPUHours),
+		p.Fact(&b, "GPU-hours", "%s for all trials; the saves of %[3]s need %[2]s of them", number(v.GPUHours),
 			number(v.GPUKept), draw.Count(v.Parallel, "trial"))
 	}
 	if v.Wall != "" {
