@@ -79,7 +79,7 @@ current-context: east
 		"closed": {"kubeconfig: " + config, "FAIL API server https://127.0.0.1:1 does not answer: "},
 	} {
 		said, code := addKube(t, dir, name, "http://10.0.0.9:7077", c.with+"\nimage: user:1"+pools)
-		if code != 1 || !strings.Contains(said, c.want) || !strings.Contains(said, "Try again with: scrimp engine test "+name) {
+		if code != 1 || !strings.Contains(said, c.want) || !strings.Contains(said, "Try again with: scrimp --data "+dir+" engine test "+name) {
 			t.Errorf("%s ends with %d: %s", name, code, said)
 		}
 	}
