@@ -15,6 +15,8 @@ import (
 
 	"scrimp/internal/cli/show/simulation"
 	"scrimp/internal/decide/pack"
+	"scrimp/internal/decide/pack/scheduler"
+	"scrimp/internal/decide/pack/static"
 	"scrimp/internal/sim/queue"
 )
 
@@ -117,21 +119,21 @@ Exit status: 0 done, 1 a file or a flag cannot be used.`,
 	cmd.Flags().Float64Var(&factor, "deadline-factor", 1.25,
 		"deadlines of default-sla: `S` times the work, plus 900 s")
 	cmd.Flags().StringSliceVar(&asked, "policy", nil,
-		"only these `policies`: "+strings.Join(pack.Names, ", ")+" (default all)")
+		"only these `policies`: "+strings.Join(scheduler.Names, ", ")+" (default all)")
 	return cmd
 }
 
 // named returns the selected policies in table order.
 func named(asked []string) ([]string, error) {
 	for _, p := range asked {
-		if !slices.Contains(pack.Names, p) {
-			return nil, fmt.Errorf("--policy %q is none of %s", p, strings.Join(pack.Names, ", "))
+		if !slices.Contains(scheduler.Names, p) {
+			return nil, fmt.Errorf("--policy %q is none of %s", p, strings.Join(scheduler.Names, ", "))
 		}
 	}
 	if len(asked) == 0 {
-		return pack.Names, nil
+		return scheduler.Names, nil
 	}
-	return slices.DeleteFunc(slices.Clone(pack.Names), func(n string) bool { return !slices.Contains(asked, n) }), nil
+	return slices.DeleteFunc(slices.Clone(scheduler.Names), func(n string) bool { return !slices.Contains(asked, n) }), nil
 }
 
 func readInterference(text string, jobs []queue.Job) (queue.Interference, error) {
@@ -226,9 +228,9 @@ func (a *app) pack(jobs []queue.Job, types []queue.Machine, n int) simulation.Pa
 		sizes[i] = jobs[i%len(jobs)].Size
 	}
 	began := a.Now()
-	p := pack.Static(offers, sizes)
+	p := static.Pack(offers, sizes)
 	took := a.Now().Sub(began)
-	r := simulation.PackResult{Tasks: n, Policy: pack.DefaultName, Bound: p.Bound,
+	r := simulation.PackResult{Tasks: n, Policy: scheduler.Default, Bound: p.Bound,
 		Seconds: took.Round(time.Microsecond).Seconds()}
 	r.Exact = p.Cost(offers)
 	r.Cost, r.Machines = r.Exact.Float(), len(p.Bins)

@@ -1,12 +1,8 @@
-// Package pack decides which tasks share which machines. It uses no clock and no cloud: a View goes in, and a Plan
-// of launches, placements, moves and releases comes out. Equal views give equal plans.
+// Package pack has the values of a decision about which tasks share which machines: a View goes in, and a Plan of
+// launches, placements, moves and releases comes out. Package scheduler decides; equal views give equal plans.
 package pack
 
-import (
-	"math"
-
-	"scrimp/internal/lib/money"
-)
+import "scrimp/internal/lib/money"
 
 // Resources of a Size, by index. A Size counts thousandths of an accelerator, of a vCPU or of a gigabyte.
 const (
@@ -115,43 +111,6 @@ type Plan struct {
 	Releases []int // machines that take no new task and end when the last one has left
 }
 
-// Policy decides rounds. It keeps its learned state between them.
-type Policy interface {
-	Place(v *View) Plan
-}
-
-// Names of the policies, in the order of tables.
-const (
-	NoPackingName  = "no-packing"
-	StratusName    = "stratus"
-	EvaName        = "eva"
-	DefaultName    = "default"
-	DefaultSLAName = "default-sla"
-)
-
-// Names lists every policy.
-var Names = []string{NoPackingName, StratusName, EvaName, DefaultName, DefaultSLAName}
-
-// NeedsOracle reports whether a policy uses the remaining work or the deadline.
-func NeedsOracle(name string) bool { return name == StratusName || name == DefaultSLAName }
-
-// New returns a fresh policy. ok is false for an unknown name.
-func New(name string) (Policy, bool) {
-	switch name {
-	case NoPackingName:
-		return noPacking{}, true
-	case StratusName:
-		return stratus{}, true
-	case EvaName:
-		return &eva{}, true
-	case DefaultName:
-		return &saver{}, true
-	case DefaultSLAName:
-		return &saver{deadlines: true}, true
-	}
-	return nil, false
-}
-
 // Cheapest returns the cheapest type that fits a task of that size alone, the first of equals. ok is false if none
 // does. The price of that type is the task's reservation price.
 func Cheapest(types []Type, s Size) (int, bool) {
@@ -164,24 +123,5 @@ func Cheapest(types []Type, s Size) (int, bool) {
 	return best, ok
 }
 
-// noPacking gives every task its own machine.
-type noPacking struct{}
-
-func (noPacking) Place(v *View) Plan {
-	s := NewStatement(v)
-	for i, t := range v.Tasks {
-		if t.On != Waiting {
-			continue
-		}
-		if c, ok := Cheapest(v.Types, t.Size); ok {
-			s.Move(i, s.Open(c))
-		}
-	}
-	return s.Commit()
-}
-
-// hourly returns a price in dollars per hour, for estimates only.
-func hourly(p money.Rate) float64 { return p.Float() }
-
-// log2 returns the integer part of the logarithm of x, at least 0.
-func log2(x float64) int { return int(math.Floor(math.Log2(math.Max(1, x)))) }
+// Hourly returns a price in dollars per hour, for estimates only.
+func Hourly(p money.Rate) float64 { return p.Float() }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"scrimp/internal/decide/pack"
+	"scrimp/internal/decide/pack/scheduler"
+	"scrimp/internal/decide/pack/static"
 	"scrimp/internal/sim/queue"
 )
 
@@ -56,16 +58,16 @@ func TestBenchmark_ReachesItsTargets(t *testing.T) {
 		share, off   float64
 		mean, misses float64 // at most
 	}{
-		{200, false, pack.NoPackingName, 100, 0, 99, 1},
-		{200, false, pack.EvaName, 72.5, 0.5, 99, 1},
-		{200, false, pack.DefaultName, 66, 0, 99, 1},
-		{200, false, pack.DefaultSLAName, 66, 0, 99, 0},
-		{len(jobs), false, pack.NoPackingName, 100, 0, 99, 1},
-		{len(jobs), false, pack.StratusName, 64.2, 0.5, 99, 1},
-		{len(jobs), false, pack.EvaName, 57.9, 0.5, 99, 1},
-		{len(jobs), false, pack.DefaultName, 53.0, 0, 18.3, 1},
-		{len(jobs), false, pack.DefaultSLAName, 56.0, 0, 99, 0},
-		{len(jobs), true, pack.DefaultName, 55.4, 0, 99, 1},
+		{200, false, scheduler.NoPacking, 100, 0, 99, 1},
+		{200, false, scheduler.Eva, 72.5, 0.5, 99, 1},
+		{200, false, scheduler.Default, 66, 0, 99, 1},
+		{200, false, scheduler.DefaultSLA, 66, 0, 99, 0},
+		{len(jobs), false, scheduler.NoPacking, 100, 0, 99, 1},
+		{len(jobs), false, scheduler.Stratus, 64.2, 0.5, 99, 1},
+		{len(jobs), false, scheduler.Eva, 57.9, 0.5, 99, 1},
+		{len(jobs), false, scheduler.Default, 53.0, 0, 18.3, 1},
+		{len(jobs), false, scheduler.DefaultSLA, 56.0, 0, 99, 0},
+		{len(jobs), true, scheduler.Default, 55.4, 0, 99, 1},
 	} {
 		if c.jobs > 200 && !*whole {
 			continue
@@ -76,7 +78,7 @@ func TestBenchmark_ReachesItsTargets(t *testing.T) {
 		}
 		r := queue.Run(queue.Config{Jobs: jobs[:c.jobs], Types: types, Interference: rates, Policy: c.policy, Deadline: 1.25})
 		cost := r.Cost.Float()
-		if c.policy == pack.NoPackingName {
+		if c.policy == scheduler.NoPacking {
 			none[c.jobs] = cost
 		}
 		share := 100 * cost / none[c.jobs]
@@ -104,7 +106,7 @@ func TestBenchmark_PacksCloseToTheBound(t *testing.T) {
 		for i := range sizes {
 			sizes[i] = jobs[i%len(jobs)].Size
 		}
-		p := pack.Static(types, sizes)
+		p := static.Pack(types, sizes)
 		above := 100 * (p.Cost(types).Float()/p.Bound - 1)
 		fmt.Printf("%5d  %8.2f  %17.3f  %8.1f\n", n, p.Cost(types).Float(), above, 0.5)
 		if above > 0.5 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scrimp/internal/decide/pack"
+	"scrimp/internal/decide/pack/scheduler"
 	"scrimp/internal/sim/queue"
 	"scrimp/internal/test/lane"
 )
@@ -20,7 +21,7 @@ func play(c queue.Config) (log []queue.Entry, r queue.Result) {
 func TestRun_KeepsRulesOnDrawnTraces(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(6, 200)) {
-		for _, policy := range pack.Names {
+		for _, policy := range scheduler.Names {
 			c := drawn(t, seed, 40)
 			c.Policy = policy
 			log, r := play(c)
@@ -39,7 +40,7 @@ func TestRun_KeepsRulesOnDrawnTraces(t *testing.T) {
 func TestCheck_FindsPlantedFaults(t *testing.T) {
 	t.Parallel()
 	c := drawn(t, 2, 40)
-	c.Policy = pack.DefaultName
+	c.Policy = scheduler.Default
 	log, r := play(c)
 	at := func(kind string, n int) int {
 		for i, e := range log {
@@ -91,15 +92,15 @@ func TestDefault_CostsLessThanEvaOnOtherTraces(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(3, 30)) {
 		cost := map[string]float64{}
-		for _, policy := range []string{pack.NoPackingName, pack.EvaName, pack.DefaultName} {
+		for _, policy := range []string{scheduler.NoPacking, scheduler.Eva, scheduler.Default} {
 			c := drawn(t, seed, 120)
 			c.Policy = policy
 			cost[policy] = queue.Run(c).Cost.Float()
 		}
-		t.Logf("seed %d: eva %.1f %%, default %.1f %% of no-packing", seed, 100*cost[pack.EvaName]/cost[pack.NoPackingName],
-			100*cost[pack.DefaultName]/cost[pack.NoPackingName])
-		if cost[pack.DefaultName] >= cost[pack.EvaName] {
-			t.Errorf("seed %d: default costs %.2f, eva %.2f", seed, cost[pack.DefaultName], cost[pack.EvaName])
+		t.Logf("seed %d: eva %.1f %%, default %.1f %% of no-packing", seed, 100*cost[scheduler.Eva]/cost[scheduler.NoPacking],
+			100*cost[scheduler.Default]/cost[scheduler.NoPacking])
+		if cost[scheduler.Default] >= cost[scheduler.Eva] {
+			t.Errorf("seed %d: default costs %.2f, eva %.2f", seed, cost[scheduler.Default], cost[scheduler.Eva])
 		}
 	}
 }
@@ -109,7 +110,7 @@ func TestDefaultSLA_KeepsDeadlines(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(lane.Pick(3, 60)) {
 		c := drawn(t, 2*seed, 80)
-		c.Policy = pack.DefaultSLAName
+		c.Policy = scheduler.DefaultSLA
 		if r := queue.Run(c); r.Misses[1] > 0 {
 			t.Errorf("seed %d: %.2f %% miss a deadline of 1.25 times the work", 2*seed, 100*r.Misses[1])
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/pack"
+	"scrimp/internal/decide/pack/scheduler"
 	"scrimp/internal/lib/money"
 )
 
@@ -120,7 +121,7 @@ type Config struct {
 // world is the state of a run.
 type world struct {
 	Config
-	policy   pack.Policy
+	policy   scheduler.Policy
 	offers   []pack.Type
 	now      int64
 	seq      int64
@@ -133,16 +134,16 @@ type world struct {
 	spent    []time.Duration
 }
 
-// Run plays the jobs under a policy. The policy's name is one of pack.Names.
+// Run plays the jobs under a policy. The policy's name is one of scheduler.Names.
 func Run(c Config) Result {
-	policy, ok := pack.New(c.Policy)
+	policy, ok := scheduler.New(c.Policy)
 	if !ok {
 		panic("queue: no policy " + c.Policy)
 	}
 	return run(c, policy)
 }
 
-func run(c Config, policy pack.Policy) Result {
+func run(c Config, policy scheduler.Policy) Result {
 	w := &world{Config: c, policy: policy, tasks: make([]task, len(c.Jobs))}
 	for _, t := range c.Types {
 		w.offers = append(w.offers, pack.Type{Name: t.Name, Size: t.Size, Price: t.Price, Boot: t.Run + t.Register,
@@ -244,7 +245,7 @@ func (w *world) view() pack.View {
 			done += (w.now - t.since) * t.rate
 		}
 		x.Progress = float64(done) / unit
-		if pack.NeedsOracle(w.Policy) {
+		if scheduler.NeedsOracle(w.Policy) {
 			x.Oracle = pack.Oracle{Known: true, Left: math.Max(0, float64(t.Work-done)/unit), Deadline: t.due(w.Deadline)}
 		}
 		v.Tasks = append(v.Tasks, x)

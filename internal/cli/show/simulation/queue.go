@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"scrimp/internal/cli/show"
-	"scrimp/internal/decide/pack"
+	"scrimp/internal/decide/pack/scheduler"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/queue"
@@ -58,7 +58,7 @@ func milliseconds(r queue.Result, share float64) float64 {
 func (r QueueReplay) Text(p show.Place) string {
 	whole := 0.0
 	for _, q := range r.Policies {
-		if q.Name == pack.NoPackingName {
+		if q.Name == scheduler.NoPacking {
 			whole = q.Cost
 		}
 	}

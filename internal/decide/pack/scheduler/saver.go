@@ -1,8 +1,11 @@
-package pack
+package scheduler
 
 import (
 	"cmp"
 	"slices"
+
+	"scrimp/internal/decide/pack"
+	"scrimp/internal/decide/pack/simplex"
 )
 
 // Constants of the default policy. All traces use the same set.
@@ -23,12 +26,12 @@ const (
 // loss-making machines are repacked if the saving pays for the moves.
 type saver struct {
 	deadlines bool
-	rates     Rates
+	rates     pack.Rates
 	classes   classes
 	duals     duals
 	worth     []float64 // by task
 	quiet     bool      // the last round changed nothing
-	last      []Task
+	last      []pack.Task
 }
 
 // trial is a statement of the default policy.
@@ -40,9 +43,9 @@ type trial struct {
 	shelves stock // buffer of the last stock
 }
 
-func (s *saver) Place(v *View) Plan {
+func (s *saver) Place(v *pack.View) pack.Plan {
 	if s.quiet && same(s.last, v.Tasks) {
-		return Plan{}
+		return pack.Plan{}
 	}
 	s.rates.Learn(v)
 	s.classes.read(v)
@@ -53,7 +56,7 @@ func (s *saver) Place(v *View) Plan {
 	}
 	var loose []int
 	for i, x := range v.Tasks {
-		if x.On == Waiting && s.classes.cheapest(i) != Waiting {
+		if x.On == pack.Waiting && s.classes.cheapest(i) != pack.Waiting {
 			loose = append(loose, i)
 		}
 	}
@@ -66,8 +69,8 @@ func (s *saver) Place(v *View) Plan {
 }
 
 // same reports whether no task has come, gone or settled.
-func same(a, b []Task) bool {
-	return slices.EqualFunc(a, b, func(x, y Task) bool { return x.ID == y.ID && x.On == y.On && x.Fixed == y.Fixed })
+func same(a, b []pack.Task) bool {
+	return slices.EqualFunc(a, b, func(x, y pack.Task) bool { return x.ID == y.ID && x.On == y.On && x.Fixed == y.Fixed })
 }
 
 // objective is the saving over the horizon less the cost of moves and launches, in dollars.
@@ -82,10 +85,10 @@ func (t *trial) objective() (sum float64) {
 		if m >= len(t.v.Machines) {
 			y := t.v.Types[x.kind]
 			boot = float64(y.Boot)
-			sum -= hourly(y.Price) * boot / 3600
+			sum -= pack.Hourly(y.Price) * boot / 3600
 		}
 		for _, i := range x.tasks {
-			if task := &t.v.Tasks[i]; task.On != m && task.On != Waiting {
+			if task := &t.v.Tasks[i]; task.On != m && task.On != pack.Waiting {
 				sum -= t.s.worth[i] * (float64(task.Setup+task.Leave) + boot) / 3600
 			}
 		}
@@ -98,7 +101,7 @@ func (t *trial) objective() (sum float64) {
 func (t *trial) gain(m int) float64 {
 	t.f.here = m
 	t.f.set(t.machines[m].tasks)
-	return t.f.value() - hourly(t.v.Types[t.machines[m].kind].Price)
+	return t.f.value() - pack.Hourly(t.v.Types[t.machines[m].kind].Price)
 }
 
 // improve repacks machines while that pays.
@@ -166,7 +169,7 @@ func (t *trial) repack(machines []int) bool {
 		return false
 	}
 	for _, i := range pool {
-		t.Move(i, Waiting)
+		t.Move(i, pack.Waiting)
 	}
 	t.rebuild(machines, pool)
 	return true
@@ -182,10 +185,10 @@ func (t *trial) rebuild(emptied, pool []int) {
 	for len(pool) > 0 {
 		c := t.best(free, pool)
 		if len(c.tasks) == 0 { // no task is worth anything to the linear program, but each must run
-			c = choice{Waiting, t.s.classes.cheapest(pool[0]), pool[:1], 0}
+			c = choice{pack.Waiting, t.s.classes.cheapest(pool[0]), pool[:1], 0}
 		}
 		m := c.machine
-		if m == Waiting {
+		if m == pack.Waiting {
 			m = t.Open(c.kind)
 		} else {
 			free = slices.DeleteFunc(free, func(o int) bool { return o == m })
@@ -248,7 +251,7 @@ func (t *trial) best(free, pool []int) (b choice) {
 		x := &t.machines[m]
 		t.f.here = m
 		tasks, value := t.fill(x.room, x.tasks, stock)
-		price := hourly(t.v.Types[x.kind].Price)
+		price := pack.Hourly(t.v.Types[x.kind].Price)
 		if len(tasks) > 0 && value/price > b.ratio {
 			b = choice{m, x.kind, tasks, value / price}
 		}
@@ -262,17 +265,17 @@ func (t *trial) best(free, pool []int) (b choice) {
 		if len(tasks) == 0 {
 			continue
 		}
-		var sum Size
+		var sum pack.Size
 		for _, i := range tasks {
 			sum = sum.Add(t.v.Tasks[i].Size)
 		}
-		if c, ok := Cheapest(t.v.Types, sum); ok {
+		if c, ok := pack.Cheapest(t.v.Types, sum); ok {
 			kind = c
 		}
 		y = t.v.Types[kind]
-		price := hourly(y.Price) * (1 + float64(y.Boot)/3600/horizonHours)
+		price := pack.Hourly(y.Price) * (1 + float64(y.Boot)/3600/horizonHours)
 		if value/price > b.ratio {
-			b = choice{Waiting, kind, tasks, value / price}
+			b = choice{pack.Waiting, kind, tasks, value / price}
 		}
 	}
 	return b
@@ -282,7 +285,7 @@ func (t *trial) best(free, pool []int) (b choice) {
 // set.
 func (t *trial) needless(kind int, s stock) bool {
 	y := &t.v.Types[kind]
-	var sum Size
+	var sum pack.Size
 	for k := range s {
 		if x := &s[k]; x.size.Fits(y.Size) {
 			for range x.tasks {
@@ -290,8 +293,8 @@ func (t *trial) needless(kind int, s stock) bool {
 			}
 		}
 	}
-	c, ok := Cheapest(t.v.Types, sum)
-	return sum == Size{} || ok && t.v.Types[c].Price < y.Price
+	c, ok := pack.Cheapest(t.v.Types, sum)
+	return sum == pack.Size{} || ok && t.v.Types[c].Price < y.Price
 }
 
 // stock is a pool by class.
@@ -299,7 +302,7 @@ type stock []shelf
 
 // shelf is the tasks of one class, in the order in which they are taken.
 type shelf struct {
-	size  Size
+	size  pack.Size
 	tasks []int
 	taken int
 }
@@ -327,7 +330,7 @@ func (t *trial) stock(pool []int) stock {
 
 // fill chooses tasks of a stock for a room beside the present ones, in two ways, and returns the better result: by
 // what a task adds, and by what it adds relative to its share of the room. The value includes the present tasks.
-func (t *trial) fill(room Size, present []int, s stock) (tasks []int, value float64) {
+func (t *trial) fill(room pack.Size, present []int, s stock) (tasks []int, value float64) {
 	if !slices.ContainsFunc(s, func(x shelf) bool { return x.size.Fits(room) }) {
 		return nil, 0
 	}
@@ -338,7 +341,7 @@ func (t *trial) fill(room Size, present []int, s stock) (tasks []int, value floa
 	return tasks, value
 }
 
-func (t *trial) greedy(room Size, present []int, s stock, dense bool) (chosen []int, value float64) {
+func (t *trial) greedy(room pack.Size, present []int, s stock, dense bool) (chosen []int, value float64) {
 	full := room
 	t.f.set(present)
 	value = t.f.value()
@@ -373,11 +376,11 @@ func (t *trial) greedy(room Size, present []int, s stock, dense bool) (chosen []
 }
 
 // share is the largest share of a room, over all resources, that a size takes.
-func share(s, room Size) (most float64) {
+func share(s, room pack.Size) (most float64) {
 	for r := range s {
 		if room[r] > 0 {
 			most = max(most, float64(s[r])/float64(room[r]))
 		}
 	}
-	return max(most, tiny)
+	return max(most, simplex.Tiny)
 }

@@ -1,15 +1,18 @@
-package pack
+package static
 
 import (
 	"cmp"
 	"math"
 	"slices"
+
+	"scrimp/internal/decide/pack"
+	"scrimp/internal/decide/pack/simplex"
 )
 
 // knapsack finds the most valuable set of tasks that fits a machine, by a search with upper bounds from tables over
 // fewer resources.
 type knapsack struct {
-	sizes []Size
+	sizes []pack.Size
 }
 
 const (
@@ -22,8 +25,8 @@ const (
 
 // table is the highest worth by the remaining amounts of some resources.
 type table struct {
-	unit Size // of one step
-	n    [Resources]int64
+	unit pack.Size // of one step
+	n    [pack.Resources]int64
 	best []float64
 	// open is set if a task takes no step of any resource, so that the table bounds nothing.
 	open bool
@@ -37,7 +40,7 @@ func gcd(a, b int64) int64 {
 }
 
 // steps chooses the step sizes of a table: the greatest common divisor of the sizes that fit, or coarser.
-func (k *knapsack) steps(room Size, over []int, limit float64) (unit Size) {
+func (k *knapsack) steps(room pack.Size, over []int, limit float64) (unit pack.Size) {
 	for r := range unit {
 		if !slices.Contains(over, r) {
 			unit[r] = room[r] + 1
@@ -66,9 +69,9 @@ func (k *knapsack) steps(room Size, over []int, limit float64) (unit Size) {
 }
 
 // solve fills a table for a machine.
-func (k *knapsack) solve(room Size, worth []float64, over ...int) *table {
+func (k *knapsack) solve(room pack.Size, worth []float64, over ...int) *table {
 	limit := float64(mostCells)
-	if len(over) < Resources {
+	if len(over) < pack.Resources {
 		limit = fewCells
 	}
 	t := &table{unit: k.steps(room, over, limit)}
@@ -79,13 +82,13 @@ func (k *knapsack) solve(room Size, worth []float64, over ...int) *table {
 	}
 	t.best = make([]float64, cells)
 	type item struct {
-		take  [Resources]int64
+		take  [pack.Resources]int64
 		back  int64 // cells from the room before to the room after
 		worth float64
 	}
 	var items []item
 	for c, s := range k.sizes {
-		if worth[c] <= tiny || !s.Fits(room) {
+		if worth[c] <= simplex.Tiny || !s.Fits(room) {
 			continue
 		}
 		i := item{worth: worth[c]}
@@ -116,14 +119,14 @@ func (k *knapsack) solve(room Size, worth []float64, over ...int) *table {
 	return t
 }
 
-func (t *table) cell(n [Resources]int64) int64 { return (n[0]*(t.n[1]+1)+n[1])*(t.n[2]+1) + n[2] }
+func (t *table) cell(n [pack.Resources]int64) int64 { return (n[0]*(t.n[1]+1)+n[1])*(t.n[2]+1) + n[2] }
 
 // bound is the highest worth that a room could hold.
-func (t *table) bound(room Size) float64 {
+func (t *table) bound(room pack.Size) float64 {
 	if t.open {
 		return math.Inf(1)
 	}
-	var n [Resources]int64
+	var n [pack.Resources]int64
 	for r := range n {
 		n[r] = min(t.n[r], room[r]/t.unit[r])
 	}
@@ -144,18 +147,18 @@ type search struct {
 
 // best returns the most valuable set for a room, its worth, and an upper bound on the worth of any set. It ignores
 // sets worth at most floor. With prove it spends more time on the bound.
-func (k *knapsack) best(room Size, worth []float64, limit []int, floor float64, prove bool) (count []int,
+func (k *knapsack) best(room pack.Size, worth []float64, limit []int, floor float64, prove bool) (count []int,
 	value, most float64) {
 	s := search{k: k, worth: worth, limit: limit, count: make([]int, len(k.sizes)), value: floor}
-	tables := [][]int{{GPU, CPU}, {GPU, Memory}}
+	tables := [][]int{{pack.GPU, pack.CPU}, {pack.GPU, pack.Memory}}
 	if prove {
-		tables = append(tables, []int{GPU, CPU, Memory})
+		tables = append(tables, []int{pack.GPU, pack.CPU, pack.Memory})
 	}
 	most = math.Inf(1)
 	for _, over := range tables {
 		t := k.solve(room, worth, over...)
 		s.tables = append(s.tables, t)
-		if most = min(most, t.bound(room)); most <= floor+tiny {
+		if most = min(most, t.bound(room)); most <= floor+simplex.Tiny {
 			return s.count, 0, most
 		}
 		s.nodes = 0
@@ -172,8 +175,8 @@ func (k *knapsack) best(room Size, worth []float64, limit []int, floor float64, 
 }
 
 // from extends a set of the given worth by classes from c on.
-func (s *search) from(room Size, c int, worth float64) {
-	if worth > s.value+tiny {
+func (s *search) from(room pack.Size, c int, worth float64) {
+	if worth > s.value+simplex.Tiny {
 		s.value, s.best = worth, slices.Clone(s.count)
 	}
 	type child struct {
@@ -183,7 +186,7 @@ func (s *search) from(room Size, c int, worth float64) {
 	var list []child
 	for ; c < len(s.k.sizes); c++ {
 		size := s.k.sizes[c]
-		if s.worth[c] <= tiny || !size.Fits(room) || s.limit != nil && s.count[c] >= s.limit[c] {
+		if s.worth[c] <= simplex.Tiny || !size.Fits(room) || s.limit != nil && s.count[c] >= s.limit[c] {
 			continue
 		}
 		bound := math.Inf(1)

@@ -1,10 +1,12 @@
-package pack
+package scheduler
+
+import "scrimp/internal/decide/pack"
 
 // filler evaluates the tasks of one machine: what their progress is worth in dollars per hour, and what one more
 // task adds.
 type filler struct {
-	v     *View
-	rates *Rates
+	v     *pack.View
+	rates *pack.Rates
 	worth []float64 // by task: dollars per hour at full rate
 	tasks []int
 	own   []float64 // rate of each of tasks

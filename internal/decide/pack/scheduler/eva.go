@@ -1,15 +1,17 @@
-package pack
+package scheduler
 
 import (
 	"math"
 	"slices"
+
+	"scrimp/internal/decide/pack"
 )
 
 // eva is the published policy of that name (Chang and Venkataraman, EuroSys'25). Each round it makes two plans: one
 // that seats only waiting tasks and those of machines that do not pay, and one that repacks everything. It chooses
 // the second if its saving until the next full repack exceeds the extra cost of its moves.
 type eva struct {
-	rates   Rates
+	rates   pack.Rates
 	seen    map[int]bool // tasks of the last round, by ID
 	first   int64        // second of the first arrival or end
 	last    int64
@@ -22,7 +24,7 @@ type eva struct {
 // launchSeconds is what Eva charges for a new machine, in seconds of its price.
 const launchSeconds = 300
 
-func (e *eva) Place(v *View) Plan {
+func (e *eva) Place(v *pack.View) pack.Plan {
 	e.rates.Learn(v)
 	e.count(v)
 	e.classes.read(v)
@@ -43,7 +45,7 @@ func (e *eva) Place(v *View) Plan {
 func cents(v float64) float64 { return math.Round(v*100) / 100 }
 
 // count records arrivals and ends since the last round.
-func (e *eva) count(v *View) {
+func (e *eva) count(v *pack.View) {
 	now := map[int]bool{}
 	for _, t := range v.Tasks {
 		now[t.ID] = true
@@ -89,11 +91,11 @@ type draft struct {
 }
 
 // plan makes one of the two plans.
-func (e *eva) plan(v *View, all bool) *draft {
+func (e *eva) plan(v *pack.View, all bool) *draft {
 	d := &draft{Statement: NewStatement(v), eva: e, filled: make([]bool, len(v.Machines))}
 	var loose []int
 	for i, t := range v.Tasks {
-		if t.On == Waiting {
+		if t.On == pack.Waiting {
 			loose = append(loose, i)
 		}
 	}
@@ -108,7 +110,7 @@ func (e *eva) plan(v *View, all bool) *draft {
 				d.filled[m] = true
 			default:
 				loose = append(loose, t)
-				d.Move(t, Waiting)
+				d.Move(t, pack.Waiting)
 			}
 		}
 	}
@@ -127,7 +129,7 @@ func (d *draft) pays(m int) bool {
 	if len(x.tasks) == 1 && d.eva.classes.cheapest(x.tasks[0]) == x.kind {
 		return true
 	}
-	return d.value(x.tasks) >= hourly(d.v.Types[x.kind].Price)
+	return d.value(x.tasks) >= pack.Hourly(d.v.Types[x.kind].Price)
 }
 
 // value is the sum of the reservation prices of tasks that share a machine, each times its rate.
@@ -160,7 +162,7 @@ func (s score) beats(t score) bool {
 }
 
 // align is the inner product of demand and room, each relative to the machine.
-func align(task, room, full Size) (a float64) {
+func align(task, room, full pack.Size) (a float64) {
 	for r := range full {
 		if full[r] > 0 {
 			a += float64(task[r]) / float64(full[r]) * float64(room[r]) / float64(full[r])
@@ -210,7 +212,7 @@ func (d *draft) provision(loose []int) {
 			m := d.free(kind)
 			chosen, value := d.choose(kind, m, loose)
 			alone := len(chosen) == 1 && d.eva.classes.cheapest(chosen[0]) == kind
-			if len(chosen) == 0 || value < hourly(d.v.Types[kind].Price) && !alone {
+			if len(chosen) == 0 || value < pack.Hourly(d.v.Types[kind].Price) && !alone {
 				break
 			}
 			final := d.smallest(chosen)
@@ -282,11 +284,11 @@ func (d *draft) choose(kind, m int, loose []int) (chosen []int, value float64) {
 
 // smallest returns the cheapest type that holds all the tasks.
 func (d *draft) smallest(tasks []int) int {
-	var sum Size
+	var sum pack.Size
 	for _, t := range tasks {
 		sum = sum.Add(d.v.Tasks[t].Size)
 	}
-	c, _ := Cheapest(d.v.Types, sum)
+	c, _ := pack.Cheapest(d.v.Types, sum)
 	return c
 }
 
@@ -297,7 +299,7 @@ func (d *draft) worth(horizon float64) float64 {
 		if len(x.tasks) == 0 {
 			continue
 		}
-		price := hourly(d.v.Types[x.kind].Price)
+		price := pack.Hourly(d.v.Types[x.kind].Price)
 		saving += d.value(x.tasks) - price
 		if m >= len(d.v.Machines) {
 			cost += price * launchSeconds

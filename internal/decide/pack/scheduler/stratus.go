@@ -1,9 +1,11 @@
-package pack
+package scheduler
 
 import (
 	"cmp"
 	"math"
 	"slices"
+
+	"scrimp/internal/decide/pack"
 )
 
 // stratus is the published policy of that name (Chung, Park and Ganger, SoCC'18). It aligns tasks by their
@@ -12,14 +14,14 @@ import (
 // it knows how long tasks run.
 type stratus struct{}
 
-func (stratus) Place(v *View) Plan {
+func (stratus) Place(v *pack.View) pack.Plan {
 	p := &aligned{NewStatement(v)}
 	var rest []int
 	for i, t := range v.Tasks {
-		if t.On != Waiting {
+		if t.On != pack.Waiting {
 			continue
 		}
-		if m := p.seat(i); m != Waiting {
+		if m := p.seat(i); m != pack.Waiting {
 			p.Move(i, m)
 		} else {
 			rest = append(rest, i)
@@ -45,7 +47,7 @@ func (p *aligned) machineLeft(m int) (left float64) {
 // earlier one with the most room.
 func (p *aligned) seat(t int) int {
 	bin, left := log2(p.left(t)), p.left(t)
-	best := [3]int{Waiting, Waiting, Waiting}
+	best := [3]int{pack.Waiting, pack.Waiting, pack.Waiting}
 	var score [3]float64
 	for m := range p.machines {
 		if !p.v.Tasks[t].Size.Fits(p.machines[m].room) {
@@ -55,22 +57,22 @@ func (p *aligned) seat(t int) int {
 		which, worth := 0, -math.Abs(end-left)
 		if b := log2(end); b != bin {
 			room := p.machines[m].room
-			worth = float64(room[GPU] + room[CPU] + room[Memory])
+			worth = float64(room[pack.GPU] + room[pack.CPU] + room[pack.Memory])
 			which = 1
 			if b < bin {
 				which = 2
 			}
 		}
-		if best[which] == Waiting || worth > score[which] {
+		if best[which] == pack.Waiting || worth > score[which] {
 			best[which], score[which] = m, worth
 		}
 	}
 	for _, m := range best {
-		if m != Waiting {
+		if m != pack.Waiting {
 			return m
 		}
 	}
-	return Waiting
+	return pack.Waiting
 }
 
 // grow opens machines for groups of one, two, three … tasks, the longest first, each of the cheapest type that
@@ -78,11 +80,11 @@ func (p *aligned) seat(t int) int {
 func (p *aligned) grow(tasks []int) {
 	slices.SortStableFunc(tasks, func(a, b int) int { return cmp.Compare(p.left(b), p.left(a)) })
 	for n := 1; len(tasks) > 0; n++ {
-		var sum Size
+		var sum pack.Size
 		taken, kind := 0, 0
 		for taken < n && taken < len(tasks) {
 			next := sum.Add(p.v.Tasks[tasks[taken]].Size)
-			k, ok := Cheapest(p.v.Types, next)
+			k, ok := pack.Cheapest(p.v.Types, next)
 			if !ok {
 				break
 			}
@@ -99,3 +101,6 @@ func (p *aligned) grow(tasks []int) {
 		tasks = tasks[taken:]
 	}
 }
+
+// log2 returns the integer part of the logarithm of x, at least 0.
+func log2(x float64) int { return int(math.Floor(math.Log2(math.Max(1, x)))) }

@@ -1,6 +1,11 @@
-package pack
+package scheduler
 
-import "slices"
+import (
+	"slices"
+
+	"scrimp/internal/decide/pack"
+	"scrimp/internal/decide/pack/simplex"
+)
 
 // pricings bounds how often a round searches for better columns.
 const pricings = 8
@@ -17,7 +22,7 @@ type shape struct {
 }
 
 // value computes what an hour of each task's work is worth.
-func (s *saver) value(v *View) {
+func (s *saver) value(v *pack.View) {
 	s.worth = s.worth[:0]
 	for i := range v.Tasks {
 		s.worth = append(s.worth, s.classes.price(i))
@@ -26,27 +31,27 @@ func (s *saver) value(v *View) {
 	if len(rows) == 0 {
 		return
 	}
-	m := newMaster(want, func(k int) column {
+	m := simplex.New(want, func(k int) simplex.Column {
 		c := s.classes.list[rows[k]]
-		return column{cost: c.price, rows: []int{k}, parts: []float64{1}, kind: c.cheapest}
+		return simplex.Column{Cost: c.price, Rows: []int{k}, Parts: []float64{1}, Kind: c.cheapest}
 	})
 	for _, p := range s.duals.pool {
 		if c, ok := s.column(v, p, row); ok {
-			m.columns = append(m.columns, c)
+			m.Columns = append(m.Columns, c)
 		}
 	}
 	t := &trial{Statement: &Statement{v: v}, s: s, f: filler{v: v, rates: &s.rates, worth: s.worth}}
 	var all []int
 	for i := range v.Tasks {
-		if s.classes.cheapest(i) != Waiting {
+		if s.classes.cheapest(i) != pack.Waiting {
 			all = append(all, i)
 		}
 	}
 	for range pricings {
-		m.solve()
+		m.Solve()
 		for i := range v.Tasks {
 			if r := row[s.classes.of[i]]; r >= 0 {
-				s.worth[i] = m.price[r]
+				s.worth[i] = m.Price[r]
 			}
 		}
 		if !t.price(m, row, all) {
@@ -57,14 +62,14 @@ func (s *saver) value(v *View) {
 }
 
 // rows lists the classes present, the row of each class or -1, and the number of tasks per row.
-func (s *saver) rows(v *View) (rows, row []int, want []float64) {
+func (s *saver) rows(v *pack.View) (rows, row []int, want []float64) {
 	row = make([]int, len(s.classes.list))
 	for i := range row {
 		row[i] = -1
 	}
 	for i := range v.Tasks {
 		c := s.classes.of[i]
-		if s.classes.cheapest(i) == Waiting {
+		if s.classes.cheapest(i) == pack.Waiting {
 			continue
 		}
 		if row[c] < 0 {
@@ -78,8 +83,8 @@ func (s *saver) rows(v *View) (rows, row []int, want []float64) {
 }
 
 // column builds a column from a shape, unless one of its classes is not present.
-func (s *saver) column(v *View, p shape, row []int) (column, bool) {
-	c := column{cost: hourly(v.Types[p.kind].Price), kind: p.kind}
+func (s *saver) column(v *pack.View, p shape, row []int) (simplex.Column, bool) {
+	c := simplex.Column{Cost: pack.Hourly(v.Types[p.kind].Price), Kind: p.kind}
 	for i, a := range p.classes {
 		if row[a] < 0 {
 			return c, false
@@ -90,23 +95,23 @@ func (s *saver) column(v *View, p shape, row []int) (column, bool) {
 				rate *= s.rates.Of(s.classes.list[a].kind, s.classes.list[b].kind)
 			}
 		}
-		if n := len(c.rows); n > 0 && c.rows[n-1] == row[a] {
-			c.parts[n-1] += rate
-			c.count[n-1]++
+		if n := len(c.Rows); n > 0 && c.Rows[n-1] == row[a] {
+			c.Parts[n-1] += rate
+			c.Count[n-1]++
 			continue
 		}
-		c.rows, c.parts, c.count = append(c.rows, row[a]), append(c.parts, rate), append(c.count, 1)
+		c.Rows, c.Parts, c.Count = append(c.Rows, row[a]), append(c.Parts, rate), append(c.Count, 1)
 	}
 	return c, true
 }
 
 // price adds columns that are worth more than they cost, and reports whether there were any.
-func (t *trial) price(m *master, row []int, all []int) bool {
+func (t *trial) price(m *simplex.Program, row []int, all []int) bool {
 	found := false
 	shelves := t.stock(all)
 	for kind, y := range t.v.Types {
 		tasks, value := t.fill(y.Size, nil, shelves)
-		if value <= hourly(y.Price)*(1+1e-6) {
+		if value <= pack.Hourly(y.Price)*(1+1e-6) {
 			continue
 		}
 		p := shape{kind: kind}
@@ -115,23 +120,23 @@ func (t *trial) price(m *master, row []int, all []int) bool {
 		}
 		slices.Sort(p.classes)
 		c, _ := t.s.column(t.v, p, row)
-		m.columns = append(m.columns, c)
+		m.Columns = append(m.Columns, c)
 		found = true
 	}
 	return found
 }
 
 // trim keeps the columns that are used, or nearly so.
-func (s *saver) trim(m *master, rows []int) {
+func (s *saver) trim(m *simplex.Program, rows []int) {
 	s.duals.pool = s.duals.pool[:0]
-	for j := len(rows); j < len(m.columns); j++ {
-		c := &m.columns[j]
-		if m.worth(c) < 0.95*c.cost {
+	for j := len(rows); j < len(m.Columns); j++ {
+		c := &m.Columns[j]
+		if m.Worth(c) < 0.95*c.Cost {
 			continue
 		}
-		p := shape{kind: c.kind}
-		for q, r := range c.rows {
-			for range c.count[q] {
+		p := shape{kind: c.Kind}
+		for q, r := range c.Rows {
+			for range c.Count[q] {
 				p.classes = append(p.classes, rows[r])
 			}
 		}

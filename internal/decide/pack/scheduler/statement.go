@@ -1,10 +1,14 @@
-package pack
+package scheduler
 
-import "slices"
+import (
+	"slices"
+
+	"scrimp/internal/decide/pack"
+)
 
 // Statement is a tentative plan for a view: moves can be rolled back to a mark, and only Commit returns a plan.
 type Statement struct {
-	v        *View
+	v        *pack.View
 	machines []seats // those of the view, then the opened ones
 	on       []int   // by task: machine, or Waiting
 	undo     []step
@@ -13,7 +17,7 @@ type Statement struct {
 // seats is the state of a machine in a statement.
 type seats struct {
 	kind  int // index in View.Types
-	room  Size
+	room  pack.Size
 	tasks []int
 }
 
@@ -24,7 +28,7 @@ type step struct {
 }
 
 // NewStatement returns a statement without moves.
-func NewStatement(v *View) *Statement {
+func NewStatement(v *pack.View) *Statement {
 	s := &Statement{v: v, machines: make([]seats, len(v.Machines)), on: make([]int, len(v.Tasks))}
 	for i, m := range v.Machines {
 		room := v.Types[m.Type].Size
@@ -53,13 +57,13 @@ func (s *Statement) Move(task, to int) {
 	if from == to {
 		return
 	}
-	if from != Waiting {
+	if from != pack.Waiting {
 		m := &s.machines[from]
 		at = slices.Index(m.tasks, task)
 		m.tasks = slices.Delete(m.tasks, at, at+1)
 		m.room = m.room.Add(s.v.Tasks[task].Size)
 	}
-	if to != Waiting {
+	if to != pack.Waiting {
 		m := &s.machines[to]
 		m.tasks = append(m.tasks, task)
 		m.room = m.room.Sub(s.v.Tasks[task].Size)
@@ -81,12 +85,12 @@ func (s *Statement) Rollback(mark int) {
 			continue
 		}
 		size := s.v.Tasks[u.task].Size
-		if u.to != Waiting {
+		if u.to != pack.Waiting {
 			m := &s.machines[u.to]
 			m.tasks = m.tasks[:len(m.tasks)-1]
 			m.room = m.room.Add(size)
 		}
-		if u.from != Waiting {
+		if u.from != pack.Waiting {
 			m := &s.machines[u.from]
 			m.tasks = slices.Insert(m.tasks, u.at, u.task)
 			m.room = m.room.Sub(size)
@@ -96,12 +100,12 @@ func (s *Statement) Rollback(mark int) {
 }
 
 // Commit returns the plan. A machine without a task is released, or not launched at all.
-func (s *Statement) Commit() (p Plan) {
+func (s *Statement) Commit() (p pack.Plan) {
 	present := len(s.v.Machines)
 	index := make([]int, len(s.machines))
 	for i, m := range s.machines {
-		if !(Size{}).Fits(m.room) {
-			panic("pack: a machine has more tasks than room")
+		if !(pack.Size{}).Fits(m.room) {
+			panic("scheduler: a machine has more tasks than room")
 		}
 		switch {
 		case i < present && len(m.tasks) == 0:
@@ -115,8 +119,8 @@ func (s *Statement) Commit() (p Plan) {
 		}
 	}
 	for t, to := range s.on {
-		if to != Waiting && to != s.v.Tasks[t].On {
-			p.Moves = append(p.Moves, Move{Task: t, To: index[to]})
+		if to != pack.Waiting && to != s.v.Tasks[t].On {
+			p.Moves = append(p.Moves, pack.Move{Task: t, To: index[to]})
 		}
 	}
 	return p

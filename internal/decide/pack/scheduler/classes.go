@@ -1,8 +1,10 @@
-package pack
+package scheduler
 
 import (
 	"cmp"
 	"slices"
+
+	"scrimp/internal/decide/pack"
 )
 
 // classes groups the tasks of a view that a scheduler cannot tell apart: same kind, same size.
@@ -19,20 +21,20 @@ type classes struct {
 
 type classKey struct {
 	kind int
-	size Size
+	size pack.Size
 }
 
 // class is one kind of task with one size.
 type class struct {
 	kind     int
-	size     Size
+	size     pack.Size
 	cheapest int     // type that fits it alone
 	price    float64 // of that type: the reservation price
 }
 
 // read assigns the tasks of a view to classes. Classes persist between rounds, and so does what was learned about
 // each.
-func (c *classes) read(v *View) {
+func (c *classes) read(v *pack.View) {
 	if c.index == nil || c.types != len(v.Types) {
 		*c = classes{index: map[classKey]int{}, types: len(v.Types)}
 		for i := range v.Types {
@@ -47,10 +49,10 @@ func (c *classes) read(v *View) {
 		if !known {
 			i = len(c.list)
 			c.index[key] = i
-			cheapest, ok := Cheapest(v.Types, t.Size)
-			x := class{kind: t.Kind, size: t.Size, cheapest: Waiting}
+			cheapest, ok := pack.Cheapest(v.Types, t.Size)
+			x := class{kind: t.Kind, size: t.Size, cheapest: pack.Waiting}
 			if ok {
-				x.cheapest, x.price = cheapest, hourly(v.Types[cheapest].Price)
+				x.cheapest, x.price = cheapest, pack.Hourly(v.Types[cheapest].Price)
 			}
 			c.list = append(c.list, x)
 		}

@@ -1,10 +1,13 @@
-package pack
+// Package static packs a list of tasks onto new machines all at once, and bounds the price of any such packing.
+package static
 
 import (
 	"math"
 	"slices"
 	"time"
 
+	"scrimp/internal/decide/pack"
+	"scrimp/internal/decide/pack/simplex"
 	"scrimp/internal/lib/money"
 )
 
@@ -21,7 +24,7 @@ type Packing struct {
 }
 
 // Cost is the hourly cost of the machines.
-func (p Packing) Cost(types []Type) (sum money.Amount) {
+func (p Packing) Cost(types []pack.Type) (sum money.Amount) {
 	for _, b := range p.Bins {
 		sum = sum.Add(types[b.Type].Price.Until(time.Hour))
 	}
@@ -31,10 +34,10 @@ func (p Packing) Cost(types []Type) (sum money.Amount) {
 // closeEnough ends the search for columns once the mix is within this share of the bound.
 const closeEnough = 1e-4
 
-// Static packs tasks onto new machines at the lowest total price that it finds: by column generation over the sets
+// Pack packs tasks onto new machines at the lowest total price that it finds: by column generation over the sets
 // of tasks that fit a machine (Gilmore and Gomory), whose optimum is the bound, and by rounding the resulting mix.
 // It omits tasks that fit no machine.
-func Static(types []Type, sizes []Size) Packing {
+func Pack(types []pack.Type, sizes []pack.Size) Packing {
 	unit, exact := coarse(sizes)
 	s := newStatic(types, sizes, unit, true)
 	if len(s.sizes) == 0 {
@@ -55,11 +58,11 @@ func Static(types []Type, sizes []Size) Packing {
 const mostRows = 160
 
 // coarse returns units that give few enough sizes, and whether they are exact.
-func coarse(sizes []Size) (unit Size, exact bool) {
-	unit, exact = Size{1, 1, 1}, true
+func coarse(sizes []pack.Size) (unit pack.Size, exact bool) {
+	unit, exact = pack.Size{1, 1, 1}, true
 	for {
-		rows := map[Size]bool{}
-		var values [Resources]map[int64]bool
+		rows := map[pack.Size]bool{}
+		var values [pack.Resources]map[int64]bool
 		for r := range values {
 			values[r] = map[int64]bool{}
 		}
@@ -85,7 +88,7 @@ func coarse(sizes []Size) (unit Size, exact bool) {
 }
 
 // rounded returns a size in whole units.
-func rounded(s, unit Size, up bool) Size {
+func rounded(s, unit pack.Size, up bool) pack.Size {
 	for r := range s {
 		if up {
 			s[r] += unit[r] - 1
@@ -97,21 +100,21 @@ func rounded(s, unit Size, up bool) Size {
 
 // static is a packing in progress. Tasks of one size share a row.
 type static struct {
-	types []Type
-	large []int   // types that the linear program needs
-	all   []Size  // of the tasks
-	sizes []Size  // of the rows
-	left  [][]int // tasks of each row without a machine
+	types []pack.Type
+	large []int       // types that the linear program needs
+	all   []pack.Size // of the tasks
+	sizes []pack.Size // of the rows
+	left  [][]int     // tasks of each row without a machine
 	sack  *knapsack
-	m     *master
+	m     *simplex.Program
 	bins  []Bin
 }
 
-func newStatic(types []Type, sizes []Size, unit Size, up bool) *static {
+func newStatic(types []pack.Type, sizes []pack.Size, unit pack.Size, up bool) *static {
 	s := &static{types: types, large: irreducible(types), all: sizes}
-	row := map[Size]int{}
+	row := map[pack.Size]int{}
 	for i, size := range sizes {
-		if _, ok := Cheapest(types, size); !ok {
+		if _, ok := pack.Cheapest(types, size); !ok {
 			continue
 		}
 		if r := rounded(size, unit, up); fits(types, r) {
@@ -130,21 +133,21 @@ func newStatic(types []Type, sizes []Size, unit Size, up bool) *static {
 }
 
 // fits reports whether any type is large enough.
-func fits(types []Type, s Size) bool {
-	_, ok := Cheapest(types, s)
+func fits(types []pack.Type, s pack.Size) bool {
+	_, ok := pack.Cheapest(types, s)
 	return ok
 }
 
 // irreducible lists the types that no larger type replaces by combining q such machines for q prices. The linear
 // program can do without the others, because it may use a fraction of a machine.
-func irreducible(types []Type) (list []int) {
+func irreducible(types []pack.Type) (list []int) {
 	for i, a := range types {
-		redundant := slices.ContainsFunc(types, func(b Type) bool {
+		redundant := slices.ContainsFunc(types, func(b pack.Type) bool {
 			q := int64(b.Price / max(1, a.Price))
 			if q < 2 || b.Price > a.Price*2000 {
 				return q >= 1 && b.Price <= a.Price && b.Name != a.Name && a.Size.Fits(b.Size) && b.Size != a.Size
 			}
-			return int64(b.Price) <= q*int64(a.Price) && Size{a.Size[0] * q, a.Size[1] * q, a.Size[2] * q}.Fits(b.Size)
+			return int64(b.Price) <= q*int64(a.Price) && pack.Size{a.Size[0] * q, a.Size[1] * q, a.Size[2] * q}.Fits(b.Size)
 		})
 		if !redundant {
 			list = append(list, i)
@@ -155,7 +158,7 @@ func irreducible(types []Type) (list []int) {
 
 // start builds a linear program for the remaining tasks, with the columns of the last one, translated to the new
 // rows.
-func (s *static) start(rows, old []int, columns []column) {
+func (s *static) start(rows, old []int, columns []simplex.Column) {
 	want := make([]float64, len(rows))
 	place := make([]int, len(s.sizes))
 	for i := range place {
@@ -164,16 +167,16 @@ func (s *static) start(rows, old []int, columns []column) {
 	for i, r := range rows {
 		want[i], place[r] = float64(len(s.left[r])), i
 	}
-	s.m = newMaster(want, func(i int) column {
-		c, _ := Cheapest(s.types, s.sizes[rows[i]])
+	s.m = simplex.New(want, func(i int) simplex.Column {
+		c, _ := pack.Cheapest(s.types, s.sizes[rows[i]])
 		return s.column(c, []int{i}, []int{1})
 	})
 	for _, c := range columns {
 		var at, n []int
-		var sum Size
-		for i, r := range c.rows {
+		var sum pack.Size
+		for i, r := range c.Rows {
 			if p := place[old[r]]; p >= 0 {
-				q := min(c.count[i], len(s.left[old[r]]))
+				q := min(c.Count[i], len(s.left[old[r]]))
 				at, n = append(at, p), append(n, q)
 				for range q {
 					sum = sum.Add(s.sizes[old[r]])
@@ -181,16 +184,16 @@ func (s *static) start(rows, old []int, columns []column) {
 			}
 		}
 		if len(at) > 0 {
-			kind, _ := Cheapest(s.types, sum)
-			s.m.columns = append(s.m.columns, s.column(kind, at, n))
+			kind, _ := pack.Cheapest(s.types, sum)
+			s.m.Columns = append(s.m.Columns, s.column(kind, at, n))
 		}
 	}
 }
 
-func (s *static) column(kind int, rows, count []int) column {
-	c := column{cost: hourly(s.types[kind].Price), rows: rows, count: count, kind: kind}
+func (s *static) column(kind int, rows, count []int) simplex.Column {
+	c := simplex.Column{Cost: pack.Hourly(s.types[kind].Price), Rows: rows, Count: count, Kind: kind}
 	for _, n := range count {
-		c.parts = append(c.parts, float64(n))
+		c.Parts = append(c.Parts, float64(n))
 	}
 	return c
 }
@@ -209,14 +212,14 @@ func (s *static) generate(rows []int, limited bool) (bound float64) {
 	place := make([]int, len(s.sizes))
 	prove := false
 	for range 20 * (len(rows) + 10) {
-		s.m.solve()
+		s.m.Solve()
 		clear(worth)
 		for i, r := range rows {
-			worth[r], place[r] = s.m.price[i], i
+			worth[r], place[r] = s.m.Price[i], i
 		}
 		scale, found := 1.0, false
 		for _, kind := range s.large {
-			price := hourly(s.types[kind].Price)
+			price := pack.Hourly(s.types[kind].Price)
 			count, value, most := s.sack.best(s.types[kind].Size, worth, limit, price, prove)
 			scale = min(scale, price/max(price, most))
 			if value > price*(1+closeEnough) {
@@ -226,12 +229,12 @@ func (s *static) generate(rows []int, limited bool) (bound float64) {
 						at, n = append(at, place[r]), append(n, q)
 					}
 				}
-				s.m.columns = append(s.m.columns, s.column(kind, at, n))
+				s.m.Columns = append(s.m.Columns, s.column(kind, at, n))
 				found = true
 			}
 		}
 		// Duals scaled down until no set is worth more than its machine are a solution of the dual program (Farley).
-		value := s.m.value()
+		value := s.m.Value()
 		bound = max(bound, value*scale)
 		switch {
 		case value-bound < closeEnough*value || !found && (prove || limited):
@@ -265,7 +268,7 @@ func (s *static) dive() {
 	}
 	s.take(rows, false)
 	for {
-		columns, old := s.m.columns, slices.Clone(rows)
+		columns, old := s.m.Columns, slices.Clone(rows)
 		rows = slices.DeleteFunc(rows, func(r int) bool { return len(s.left[r]) == 0 })
 		if len(rows) == 0 {
 			return
@@ -291,31 +294,31 @@ func (s *static) dive() {
 func (s *static) take(rows []int, always bool) {
 	most, near := 0.0, -1
 	whole := false
-	for i, b := range s.m.basis {
-		if b < 0 || s.m.x[i] < tiny {
+	for i, b := range s.m.Basis {
+		if b < 0 || s.m.X[i] < simplex.Tiny {
 			continue
 		}
-		n := math.Floor(s.m.x[i] + 1e-6)
+		n := math.Floor(s.m.X[i] + 1e-6)
 		for range int(n) {
-			s.open(rows, &s.m.columns[b])
+			s.open(rows, &s.m.Columns[b])
 			whole = true
 		}
-		if x := s.m.x[i] - n; x > most {
+		if x := s.m.X[i] - n; x > most {
 			most, near = x, b
 		}
 	}
 	if always && !whole && near >= 0 {
-		s.open(rows, &s.m.columns[near])
+		s.open(rows, &s.m.Columns[near])
 	}
 }
 
 // open assigns the remaining tasks of a column to a machine of the cheapest type that holds them.
-func (s *static) open(rows []int, c *column) {
+func (s *static) open(rows []int, c *simplex.Column) {
 	var tasks []int
-	var sum Size
-	for i, r := range c.rows {
+	var sum pack.Size
+	for i, r := range c.Rows {
 		list := &s.left[rows[r]]
-		n := min(c.count[i], len(*list))
+		n := min(c.Count[i], len(*list))
 		tasks = append(tasks, (*list)[:n]...)
 		*list = (*list)[n:]
 	}
@@ -325,7 +328,7 @@ func (s *static) open(rows []int, c *column) {
 	if len(tasks) == 0 {
 		return
 	}
-	if kind, ok := Cheapest(s.types, sum); ok {
+	if kind, ok := pack.Cheapest(s.types, sum); ok {
 		s.bins = append(s.bins, Bin{Type: kind, Tasks: tasks})
 	}
 }
@@ -336,7 +339,7 @@ const mostMerged = 300
 // merge combines the tasks of two machines on one if that is cheaper. Rounding leaves such pairs among the last
 // machines.
 func (s *static) merge() {
-	sum := make([]Size, len(s.bins))
+	sum := make([]pack.Size, len(s.bins))
 	for i, b := range s.bins {
 		for _, t := range b.Tasks {
 			sum[i] = sum[i].Add(s.all[t])
@@ -345,7 +348,7 @@ func (s *static) merge() {
 	for i := max(0, len(s.bins)-mostMerged); i < len(s.bins); i++ {
 		for j := i + 1; j < len(s.bins); j++ {
 			a, b := &s.bins[i], s.bins[j]
-			kind, ok := Cheapest(s.types, sum[i].Add(sum[j]))
+			kind, ok := pack.Cheapest(s.types, sum[i].Add(sum[j]))
 			if !ok || s.types[kind].Price >= s.types[a.Type].Price+s.types[b.Type].Price {
 				continue
 			}
