@@ -7,13 +7,14 @@ import (
 
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/place/hazard"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/market"
 )
 
 // Record holds the observations of one spot market, for weighing several zones.
-type Record = place.Record
+type Record = hazard.Record
 
 // placed holds the table of a job that may run in several zones. Its answers depend only on its inputs.
 type placed struct {
@@ -103,7 +104,7 @@ func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) pl
 	w := place.View{
 		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick),
 		Left: v.Left + v.Margin, Done: v.Done, Overhead: v.Warming, Home: job.CheckpointRegion,
-		Now: v.Now, Prices: make([]money.Rate, n), Seen: make([]place.Sight, n), Past: make([]place.Record, n),
+		Now: v.Now, Prices: make([]money.Rate, n), Seen: make([]place.Sight, n), Past: make([]hazard.Record, n),
 	}
 	for z, o := range zones {
 		held := o.Offer.ID == job.Held

@@ -6,7 +6,7 @@ import (
 
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/policy/horizon"
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/place/costtogo"
 	"scrimp/internal/market"
 )
 
@@ -14,8 +14,8 @@ import (
 // come with the options, so a planner without its cache decides the same. It is not safe for concurrent use.
 type Planner struct {
 	shelf  *horizon.Shelf
-	zones  *place.Shelf // tables for several zones that others build; nil: the planner builds them when needed
-	placed []*placed    // for jobs in several zones, the newest last
+	zones  *costtogo.Shelf // tables for several zones that others build; nil: the planner builds them when needed
+	placed []*placed       // for jobs in several zones, the newest last
 
 	room     room
 	rejected rejected

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/policy/horizon"
 	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/place/costtogo"
 )
 
 // TableVersion names the rules that build tables. It changes whenever a table of the same request would answer
@@ -18,8 +19,8 @@ const TableVersion = "tables/2"
 
 // TableRequest is the complete input of a table. Exactly one field is set.
 type TableRequest struct {
-	Zone  *horizon.Piece `json:"zone,omitempty"`  // for a job weighed in one zone
-	Zones *place.Piece   `json:"zones,omitempty"` // in several zones
+	Zone  *horizon.Piece  `json:"zone,omitempty"`  // for a job weighed in one zone
+	Zones *costtogo.Piece `json:"zones,omitempty"` // in several zones
 }
 
 // Key is equal for equal requests of one TableVersion, and for no others.
@@ -36,7 +37,7 @@ func (r TableRequest) Key() string {
 type Table struct {
 	key, hash string
 	zone      *horizon.Tables
-	zones     *place.Table
+	zones     *costtogo.Table
 }
 
 // Build builds the table of a request. It is a pure function, and the slow part of a decision: 10 to 200 ms.
@@ -47,7 +48,7 @@ func Build(r TableRequest) Table {
 		t.zone = horizon.Build(*r.Zone, horizon.Public)
 		t.zone.Sum(sum)
 	case r.Zones != nil:
-		t.zones = place.Build(*r.Zones)
+		t.zones = costtogo.Build(*r.Zones)
 		t.zones.Sum(sum)
 	}
 	t.hash = hex.EncodeToString(sum.Sum(nil)[:16])
@@ -77,7 +78,7 @@ const mostZoneBytes = 256 << 20
 // OnRequest keeps m, and planners forked from it later, from building tables. A decision then requests a missing
 // table, and Adopt delivers it. OnRequest returns m.
 func (m *Planner) OnRequest() *Planner {
-	m.zones, m.placed = place.NewShelf(mostZoneBytes), nil
+	m.zones, m.placed = costtogo.NewShelf(mostZoneBytes), nil
 	return m
 }
 

@@ -4,6 +4,9 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"scrimp/internal/decide/policy/place/costtogo"
+	"scrimp/internal/decide/policy/place/hazard"
 )
 
 // Foresight is the default policy. It takes the option with the lowest expected cost to the end of the job,
@@ -14,11 +17,11 @@ type Foresight struct {
 	Job *Job
 	// Shelf has tables that others build; nil: Foresight builds what it needs. If Shelf is set, call Missing before
 	// Poll and Decide.
-	Shelf *Shelf
+	Shelf *costtogo.Shelf
 
-	tab     *table
-	tabs    []*table // most recently used first
-	now     model
+	tab     *costtogo.Table
+	tabs    []*costtogo.Table // most recently used first
+	now     costtogo.Model
 	options []Option
 }
 
@@ -38,20 +41,20 @@ func (p *Foresight) Options() []Option { return p.options }
 // Decide or Poll.
 func (p *Foresight) Chance(v View, z int, ahead time.Duration) float64 {
 	m := &p.now
-	if z >= len(m.loss) {
+	if z >= len(m.Loss) {
 		return 0
 	}
 	r, h := &v.Past[z], ahead.Hours()
 	switch v.Seen[z] {
 	case Up:
-		a := r.age()
-		return math.Exp(-float64(m.loss[z].in(0) * lossShape.cumulative(a, a+h)))
+		a := r.Age()
+		return math.Exp(-float64(m.Loss[z].In(0) * hazard.Loss.Cumulative(a, a+h)))
 	case Down:
-		a := r.idle()
-		return 1 - math.Exp(-float64(m.back[z].in(0)*returnShape.cumulative(a, a+h)))
+		a := r.Idle()
+		return 1 - math.Exp(-float64(m.Back[z].In(0)*hazard.Return.Cumulative(a, a+h)))
 	case Unseen:
 	}
-	return r.chance(v.Now, m.up[z])
+	return r.Chance(v.Now, m.Up[z])
 }
 
 // Decide takes the option with the lowest expected cost. It leaves a live spot machine only for one that is cheaper
@@ -93,28 +96,28 @@ func (j *Job) every() int {
 func (p *Foresight) refresh(v View, work, slack float64) {
 	j := p.Job
 	m := &p.now
-	if m.regions == nil {
-		m.regions, m.n = j.regions()
+	if m.Regions == nil {
+		m.Regions, m.N = j.regions()
 		j.prices(m)
-		m.restart, m.further, m.tick, m.latch = j.Restart.Hours(), j.Transfer.Hours(), j.Tick.Hours(), j.Latch
+		m.Restart, m.Further, m.Tick, m.Latch = j.Restart.Hours(), j.Transfer.Hours(), j.Tick.Hours(), j.Latch
 	}
-	m.price = m.price[:0]
+	m.Price = m.Price[:0]
 	for _, r := range v.Prices {
-		m.price = append(m.price, math.Exp(snap(math.Log(max(r.Float(), 1e-6)), priceGrid)))
+		m.Price = append(m.Price, costtogo.OnGrid(r.Float()))
 	}
-	m.learn(v.Past, v.Now.Add(-time.Duration(v.Tick%j.every())*j.Tick))
-	m.size(work, slack)
+	m.Learn(v.Past, v.Now.Add(-time.Duration(v.Tick%j.every())*j.Tick))
+	m.Size(work, slack)
 	if p.Shelf != nil {
-		p.tab = p.Shelf.find(m)
+		p.tab = p.Shelf.Find(m)
 		return
 	}
-	i := slices.IndexFunc(p.tabs, func(t *table) bool { return m.same(&t.m) })
+	i := slices.IndexFunc(p.tabs, func(t *costtogo.Table) bool { return m.Same(&t.Model) })
 	if i < 0 {
 		if len(p.tabs) < tables {
-			p.tabs = append(p.tabs, &table{})
+			p.tabs = append(p.tabs, &costtogo.Table{})
 		}
 		i = len(p.tabs) - 1
-		p.tabs[i].build(m)
+		p.tabs[i].Build(m)
 	}
 	p.tab = p.tabs[i]
 	copy(p.tabs[1:i+1], p.tabs[:i])
@@ -136,24 +139,24 @@ func (j *Job) regions() (by []int, n int) {
 }
 
 // prices sets the on-demand prices by region, and the costs of moves between regions.
-func (j *Job) prices(m *model) {
-	names := make([]string, m.n)
-	m.demand, m.carry = make([]float64, m.n), nil
-	for z, k := range m.regions {
-		if x := j.Zones[z].OnDemand.Float(); names[k] == "" || x < m.demand[k] {
-			names[k], m.demand[k] = j.Zones[z].Region, x
+func (j *Job) prices(m *costtogo.Model) {
+	names := make([]string, m.N)
+	m.Demand, m.Carry = make([]float64, m.N), nil
+	for z, k := range m.Regions {
+		if x := j.Zones[z].OnDemand.Float(); names[k] == "" || x < m.Demand[k] {
+			names[k], m.Demand[k] = j.Zones[z].Region, x
 		}
 	}
 	for _, from := range names {
 		for _, to := range names {
-			m.carry = append(m.carry, j.Moving(from, to).Float())
+			m.Carry = append(m.Carry, j.Moving(from, to).Float())
 		}
 	}
 }
 
 // home is the index of the checkpoint's region, or −1 if there is no checkpoint.
 func (p *Foresight) home(v View) int {
-	for z, k := range p.now.regions {
+	for z, k := range p.now.Regions {
 		if p.Job.Zones[z].Region == v.Home {
 			return k
 		}
@@ -161,87 +164,32 @@ func (p *Foresight) home(v View) int {
 	return -1
 }
 
-// spotAt is the remaining cost on a machine of zone z at some age.
-func (t *table) spotAt(z int, age, work, slack float64) float64 {
-	b, f := between(age)
-	lo := t.pick(work, slack, func(l *layer) []float64 { return l.spot[z][b] })
-	if f == 0 {
-		return lo
-	}
-	hi := t.pick(work, slack, func(l *layer) []float64 { return l.spot[z][b+1] })
-	return float64((1-f)*lo) + float64(f*hi)
-}
-
-// staying is the remaining cost on on-demand in a region while zone z is up at some age and is not taken in this
-// tick.
-func (t *table) staying(z, on int, age, work, slack float64) float64 {
-	m := &t.m
-	if slack < -1e-9 || work < m.tick {
-		return m.demand[on] * work
-	}
-	k := t.ways.of[m.regions[z]][on]
-	h := 1 - math.Exp(-float64(t.scale[z]*lossShape.cumulative(age, age+m.tick)))
-	b, f := between(age + m.tick)
-	w := work - m.tick
-	lo := t.pick(w, slack, func(l *layer) []float64 { return l.cand[z][k][b] })
-	if f > 0 {
-		lo = float64((1-f)*lo) + float64(f*t.pick(w, slack, func(l *layer) []float64 { return l.cand[z][k][b+1] }))
-	}
-	gone := t.pick(w, slack, func(l *layer) []float64 { return l.dem[on][0] })
-	return float64(m.demand[on]*m.tick) + float64((1-h)*lo) + float64(h*gone)
-}
-
-// owes is the remaining cost on a machine of zone z at some age that still owes that many hours of overhead,
-// without the cost of a move.
-func (t *table) owes(z int, age, owed, work, slack float64) float64 {
-	m := &t.m
-	if slack < (math.Ceil(owed/m.tick-1e-9)-1)*m.tick-1e-9 {
-		return far
-	}
-	v := float64(m.price[z]*owed) + t.spotAt(z, age+owed, work, slack-owed)
-	if owed == 0 {
-		return v
-	}
-	p := math.Exp(-float64(t.scale[z] * lossShape.cumulative(age, age+owed)))
-	lost := float64(m.price[z]*owed/2) + t.pick(work, slack-owed/2, func(l *layer) []float64 { return l.lost[z] })
-	return float64(p*v) + float64((1-p)*lost)
-}
-
-func (t *table) take(z, home int, age, work, slack float64) float64 {
-	m := &t.m
-	owed, c := m.restart, 0.0
-	if home >= 0 && m.regions[z] != home {
-		owed, c = owed+m.further, m.fare(home, m.regions[z])
-	}
-	return c + t.owes(z, age, owed, work, slack)
-}
-
 // weigh fills p.options with the expected cost of each option.
 func (p *Foresight) weigh(v View, work, slack float64) {
-	t, m := p.tab, &p.tab.m
+	t, m := p.tab, &p.tab.Model
 	home := p.home(v)
-	g := p.gap(v, home)
+	g := p.tab.Gap(v.Past, home)
 	consider := func(c Choice, x float64) { p.options = append(p.options, Option{c, x}) }
 	owed := v.Overhead.Hours()
 	if v.Held == Spot {
-		consider(Choice{Spot, v.Zone}, t.owes(v.Zone, v.Past[v.Zone].age(), owed, work, slack))
+		consider(Choice{Spot, v.Zone}, t.Owes(v.Zone, v.Past[v.Zone].Age(), owed, work, slack))
 	}
 	for z, s := range v.Seen {
 		if s == Up && (v.Held != Spot || z != v.Zone) {
-			consider(Choice{Spot, z}, t.take(z, home, v.Past[z].age(), work, slack))
+			consider(Choice{Spot, z}, t.Take(z, home, v.Past[z].Age(), work, slack))
 		}
 	}
 	// On-demand: with nothing up it waits for a return, otherwise for a live zone to have lasted.
 	reserve := p.Job.Reserve(v)
 	if v.Held != OnDemand {
-		owed = m.restart
+		owed = m.Restart
 	}
-	consider(Choice{OnDemand, reserve}, p.renting(v, g, m.regions[reserve], owed, work, slack))
-	for r := range m.n { // a cheaper one elsewhere
-		if home < 0 || m.demand[r] >= m.demand[m.regions[reserve]] || slack < m.restart+m.further {
+	consider(Choice{OnDemand, reserve}, p.renting(v, g, m.Regions[reserve], owed, work, slack))
+	for r := range m.N { // a cheaper one elsewhere
+		if home < 0 || m.Demand[r] >= m.Demand[m.Regions[reserve]] || slack < m.Restart+m.Further {
 			continue
 		}
-		x := m.fare(home, r) + p.renting(v, g, r, m.restart+m.further, work, slack)
+		x := m.Fare(home, r) + p.renting(v, g, r, m.Restart+m.Further, work, slack)
 		consider(Choice{OnDemand, p.cheapestIn(r)}, x)
 	}
 	if v.Held != Spot {
@@ -263,4 +211,16 @@ func (p *Foresight) best(v View, work, slack float64) Choice {
 		}
 	}
 	return best
+}
+
+// Missing returns the piece that Poll and Decide need for the view and that Shelf lacks. ok is false if nothing is
+// missing, for example because the guard decides.
+func (p *Foresight) Missing(v View) (want costtogo.Piece, ok bool) {
+	if p.Shelf == nil || p.Job.Guarded(v.Tick, v.Left) {
+		return want, false
+	}
+	if p.begin(v); p.tab != nil {
+		return want, false
+	}
+	return p.now.Piece(), true
 }

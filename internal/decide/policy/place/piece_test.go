@@ -6,18 +6,20 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/place/costtogo"
+	"scrimp/internal/decide/policy/place/hazard"
 )
 
 // filled builds the missing tables of a shelf before each answer, as its owner would.
 type filled struct {
 	*place.Foresight
-	pieces []place.Piece
+	pieces []costtogo.Piece
 }
 
 func (f *filled) fill(v place.View) {
 	if want, ok := f.Missing(v); ok {
 		f.pieces = append(f.pieces, want)
-		f.Shelf.Adopt(place.Build(want))
+		f.Shelf.Adopt(costtogo.Build(want))
 	}
 }
 
@@ -26,11 +28,11 @@ func (f *filled) Poll(v place.View) int            { f.fill(v); return f.Foresig
 
 // Jobs that share a shelf, even one with room for a single table, decide as each would alone.
 func TestShelf_AdoptedTablesAnswerTheSame(t *testing.T) {
-	small, large := place.NewShelf(1), place.NewShelf(64<<20)
+	small, large := costtogo.NewShelf(1), costtogo.NewShelf(64<<20)
 	for seed := range uint64(6) {
 		m := generate(seed, 1+int(seed%4), time.Duration(1+seed%3)*time.Hour, seed%2 == 1)
 		want := m.play(&place.Foresight{Job: &m.job})
-		for name, shelf := range map[string]*place.Shelf{"small": small, "large": large} {
+		for name, shelf := range map[string]*costtogo.Shelf{"small": small, "large": large} {
 			p := &filled{Foresight: &place.Foresight{Job: &m.job, Shelf: shelf}}
 			if got := m.play(p); fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Fatalf("seed %d, %s shelf:\n%v\n%v", seed, name, got, want)
@@ -48,10 +50,10 @@ func TestShelf_EvictedTableIsMissingAgain(t *testing.T) {
 	view := func(left time.Duration) place.View {
 		return place.View{
 			Now: time.Unix(0, 0).UTC(), Left: left, Prices: m.price,
-			Seen: make([]place.Sight, 3), Past: make([]place.Record, 3),
+			Seen: make([]place.Sight, 3), Past: make([]hazard.Record, 3),
 		}
 	}
-	f := &filled{Foresight: &place.Foresight{Job: &m.job, Shelf: place.NewShelf(1)}}
+	f := &filled{Foresight: &place.Foresight{Job: &m.job, Shelf: costtogo.NewShelf(1)}}
 	a, b := view(6*time.Hour), view(3*time.Hour)
 	for i, v := range []place.View{a, a, b, b, a} {
 		_, missing := f.Missing(v)

@@ -8,6 +8,7 @@ package place
 import (
 	"time"
 
+	"scrimp/internal/decide/policy/place/hazard"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -117,7 +118,7 @@ type View struct {
 	// Seen is by zone: Up or Down if it was seen in this tick.
 	Seen []Sight
 	// Past holds the observations by zone so far, including this tick.
-	Past []Record
+	Past []hazard.Record
 	// Held is what survives into this tick, in zone Zone. Lost is set if a spot machine was held in the last tick
 	// and is gone.
 	Held Kind

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/place/hazard"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/lane"
 )
@@ -58,7 +59,7 @@ type outcome struct {
 // play runs p by the rules, with the guard, and records violations.
 func (m *market) play(p place.Policy) (out outcome) {
 	j := &m.job
-	v := place.View{Left: j.Work, Prices: m.price, Seen: make([]place.Sight, len(j.Zones)), Past: make([]place.Record, len(j.Zones))}
+	v := place.View{Left: j.Work, Prices: m.price, Seen: make([]place.Sight, len(j.Zones)), Past: make([]hazard.Record, len(j.Zones))}
 	look, _ := p.(place.Poller)
 	for ; v.Tick < j.Ticks() && v.Left > 0; v.Tick++ {
 		up := m.up[v.Tick]
@@ -321,7 +322,7 @@ func TestDefault_DependsOnTheViewAlone(t *testing.T) {
 
 func TestHazard_IgnoresLooksWithoutAChange(t *testing.T) {
 	at := func(t int) time.Time { return time.Unix(0, 0).UTC().Add(time.Duration(t) * time.Minute) }
-	var often, seldom place.Record
+	var often, seldom hazard.Record
 	for t := 0; t <= 600; t += 3 {
 		up := t/150%2 == 0
 		often = often.See(at(t), up)

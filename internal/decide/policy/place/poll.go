@@ -23,7 +23,7 @@ func (p *Foresight) Poll(v View) int {
 		if p.Job.Tries && gain <= needs {
 			continue // it would not be taken, and the attempt would be billed
 		}
-		saves := v.Past[z].chance(v.Now, p.now.up[z]) * max(gain, 1e-6)
+		saves := v.Past[z].Chance(v.Now, p.now.Up[z]) * max(gain, 1e-6)
 		if saves > most {
 			look, most = z, saves
 		}
@@ -31,12 +31,15 @@ func (p *Foresight) Poll(v View) int {
 	return look
 }
 
+// inHand is the saving, in hours of on-demand, below which a live machine is not left.
+const inHand = 0.2
+
 // margin is how much cheaper an option must be to leave a live spot machine for it.
 func (p *Foresight) margin(v View) float64 {
 	if v.Held != Spot {
 		return 0
 	}
-	return inHand * p.now.demandAt(v.Zone)
+	return inHand * p.now.DemandAt(v.Zone)
 }
 
 // tried is the charge for the successful attempts of this tick if none of them is taken.
@@ -53,7 +56,7 @@ func (p *Foresight) tried(v View) (usd float64) {
 func (p *Foresight) takeNow(v View, z int, work, slack float64) float64 {
 	age := 0.0
 	if v.Past[z].Up {
-		age = v.Past[z].age()
+		age = v.Past[z].Age()
 	}
-	return p.tab.take(z, p.home(v), age, work, slack)
+	return p.tab.Take(z, p.home(v), age, work, slack)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/place/hazard"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick"
 )
@@ -49,7 +50,7 @@ func (r *Run) Play(p place.Policy) Outcome {
 	var out Outcome
 	j := &r.Job
 	v := place.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)), Seen: make([]place.Sight, len(j.Zones)),
-		Past: make([]place.Record, len(j.Zones))}
+		Past: make([]hazard.Record, len(j.Zones))}
 	looker, _ := p.(place.Poller)
 	var polled []int
 	for v.Tick = 0; v.Tick < j.Ticks(); v.Tick++ {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/place/hazard"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/lane"
 )
@@ -72,7 +73,7 @@ func tryAll(r *Run, v place.View, cost money.Amount) (money.Amount, bool) {
 	if v.Tick == r.Job.Ticks() {
 		return cost, false
 	}
-	v.Prices, v.Seen, v.Past = make([]money.Rate, len(r.Traces)), make([]place.Sight, len(r.Traces)), make([]place.Record, len(r.Traces))
+	v.Prices, v.Seen, v.Past = make([]money.Rate, len(r.Traces)), make([]place.Sight, len(r.Traces)), make([]hazard.Record, len(r.Traces))
 	r.show(&v)
 	choices := []place.Choice{{}}
 	for z := range r.Traces {

@@ -1,4 +1,4 @@
-package place
+package costtogo
 
 import (
 	"encoding/binary"
@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"scrimp/internal/decide/policy/place/hazard"
 	"scrimp/internal/lib/quantity"
 )
 
@@ -29,62 +30,58 @@ type Piece struct {
 	Slack   float64      `json:"slack_hours"`
 }
 
-func (m *model) piece() Piece {
-	list := func(of []drift) (out [][3]float64) {
+// Piece returns the input of the table that answers for m.
+func (m *Model) Piece() Piece {
+	list := func(of []Drift) (out [][3]float64) {
 		for _, d := range of {
 			out = append(out, [3]float64{d.trait, d.mood, d.lasting})
 		}
 		return out
 	}
 	return Piece{
-		Price: slices.Clone(m.price), Loss: list(m.loss), Back: list(m.back),
-		Up: slices.Clone(m.up), Now: slices.Clone(m.now), Regions: slices.Clone(m.regions),
-		Demand: slices.Clone(m.demand), Restart: m.restart, Carry: slices.Clone(m.carry), Further: m.further, Tick: m.tick,
-		Latch: m.latch,
+		Price: slices.Clone(m.Price), Loss: list(m.Loss), Back: list(m.Back),
+		Up: slices.Clone(m.Up), Now: slices.Clone(m.now), Regions: slices.Clone(m.Regions),
+		Demand: slices.Clone(m.Demand), Restart: m.Restart, Carry: slices.Clone(m.Carry), Further: m.Further, Tick: m.Tick,
+		Latch: m.Latch,
 		Step:  m.step, Top: m.top, Slack: m.slack,
 	}
 }
 
-func (p *Piece) model() *model {
-	list := func(of [][3]float64) (out []drift) {
+func (p *Piece) model() *Model {
+	list := func(of [][3]float64) (out []Drift) {
 		for _, d := range of {
-			out = append(out, drift{d[0], d[1], d[2]})
+			out = append(out, Drift{d[0], d[1], d[2]})
 		}
 		return out
 	}
-	m := &model{
-		price: p.Price, loss: list(p.Loss), back: list(p.Back), up: p.Up, now: p.Now, regions: p.Regions,
-		demand: p.Demand, restart: p.Restart, carry: p.Carry, further: p.Further, tick: p.Tick, latch: p.Latch,
+	m := &Model{
+		Price: p.Price, Loss: list(p.Loss), Back: list(p.Back), Up: p.Up, now: p.Now, Regions: p.Regions,
+		Demand: p.Demand, Restart: p.Restart, Carry: p.Carry, Further: p.Further, Tick: p.Tick, Latch: p.Latch,
 		step: p.Step, top: p.Top, slack: p.Slack,
 	}
-	for z := range m.price {
-		m.n = max(m.n, m.regions[z]+1)
+	for z := range m.Price {
+		m.N = max(m.N, m.Regions[z]+1)
 		m.usual = append(m.usual, usual(m.dear(z)))
 	}
 	return m
 }
 
-// Table answers for a piece: for every view with that model. It is immutable and safe for concurrent use.
-type Table struct{ t *table }
-
 // Build computes the table of a piece. It is a pure function.
 func Build(p Piece) *Table {
-	t := &table{}
-	t.build(p.model())
+	t := &Table{}
+	t.Build(p.model())
 	t.rest()
-	return &Table{t}
+	return t
 }
 
 // rest drops what only building needs.
-func (t *table) rest() {
+func (t *Table) rest() {
 	t.mid, t.midA, t.order, t.lines, t.spare = nil, nil, nil, lines{}, nil
-	t.waited, t.moved, t.after = [ages][]float64{}, [ages][]float64{}, [ages][]float64{}
+	t.waited, t.moved, t.after = [hazard.Ages][]float64{}, [hazard.Ages][]float64{}, [hazard.Ages][]float64{}
 }
 
 // Bytes returns the memory of the table.
-func (t *Table) Bytes() int { return t.t.bytes() }
-
-func (t *table) bytes() int {
+func (t *Table) Bytes() int {
 	n := 0
 	for _, l := range t.layers {
 		n += 8 * len(l.cells)
@@ -96,7 +93,7 @@ func (t *table) bytes() int {
 // processors.
 func (t *Table) Sum(h hash.Hash) {
 	var buf []byte
-	for _, l := range t.t.layers {
+	for _, l := range t.layers {
 		buf = buf[:0]
 		for _, x := range l.cells {
 			buf = binary.LittleEndian.AppendUint64(buf, uint64(quantity.Int(math.Round(x*1024))))
@@ -109,7 +106,7 @@ func (t *Table) Sum(h hash.Hash) {
 type Shelf struct {
 	most  int
 	bytes int
-	order []*table // most recently used first
+	order []*Table // most recently used first
 }
 
 // NewShelf returns a shelf for that many bytes, but at least for one table.
@@ -117,21 +114,21 @@ func NewShelf(bytes int) *Shelf { return &Shelf{most: bytes} }
 
 // Adopt adds a table to the shelf. The least recently used ones make room for it.
 func (s *Shelf) Adopt(t *Table) {
-	if s.find(&t.t.m) != nil {
+	if s.Find(&t.Model) != nil {
 		return
 	}
-	s.order = slices.Insert(s.order, 0, t.t)
+	s.order = slices.Insert(s.order, 0, t)
 	s.bytes += t.Bytes()
 	for last := len(s.order) - 1; last > 0 && s.bytes > s.most; last-- {
-		s.bytes -= s.order[last].bytes()
+		s.bytes -= s.order[last].Bytes()
 		s.order[last] = nil
 		s.order = s.order[:last]
 	}
 }
 
-// find returns the table for m and makes it the newest, or returns nil.
-func (s *Shelf) find(m *model) *table {
-	i := slices.IndexFunc(s.order, func(t *table) bool { return m.alike(&t.m) && m.same(&t.m) })
+// Find returns the table for m and makes it the newest, or returns nil.
+func (s *Shelf) Find(m *Model) *Table {
+	i := slices.IndexFunc(s.order, func(t *Table) bool { return m.alike(&t.Model) && m.Same(&t.Model) })
 	if i < 0 {
 		return nil
 	}
@@ -142,19 +139,7 @@ func (s *Shelf) find(m *model) *table {
 }
 
 // alike reports whether m has the same zones and machines as o.
-func (m *model) alike(o *model) bool {
-	return slices.Equal(m.demand, o.demand) && m.restart == o.restart && slices.Equal(m.carry, o.carry) &&
-		m.further == o.further && m.tick == o.tick && m.latch == o.latch && slices.Equal(m.regions, o.regions)
-}
-
-// Missing returns the piece that Poll and Decide need for the view and that Shelf lacks. ok is false if nothing is
-// missing, for example because the guard decides.
-func (p *Foresight) Missing(v View) (want Piece, ok bool) {
-	if p.Shelf == nil || p.Job.Guarded(v.Tick, v.Left) {
-		return want, false
-	}
-	if p.begin(v); p.tab != nil {
-		return want, false
-	}
-	return p.now.piece(), true
+func (m *Model) alike(o *Model) bool {
+	return slices.Equal(m.Demand, o.Demand) && m.Restart == o.Restart && slices.Equal(m.Carry, o.Carry) &&
+		m.Further == o.Further && m.Tick == o.Tick && m.Latch == o.Latch && slices.Equal(m.Regions, o.Regions)
 }

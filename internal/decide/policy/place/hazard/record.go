@@ -1,4 +1,4 @@
-package place
+package hazard
 
 import (
 	"math"
@@ -43,7 +43,7 @@ func (r Record) See(at time.Time, up bool) Record {
 		return r
 	}
 	turn := r.Seen.Add(at.Sub(r.Seen) / 2)
-	r = r.until(turn)
+	r = r.Until(turn)
 	if r.Up {
 		r.Loss.Events++
 		r.Lately.Events++
@@ -54,8 +54,8 @@ func (r Record) See(at time.Time, up bool) Record {
 	return r
 }
 
-// until returns the record with the current state counted up to t, which must not be before Since.
-func (r Record) until(t time.Time) Record {
+// Until returns the record with the current state counted up to t, which must not be before Since.
+func (r Record) Until(t time.Time) Record {
 	h := t.Sub(r.Since).Hours()
 	if h <= 0 {
 		return r
@@ -64,13 +64,13 @@ func (r Record) until(t time.Time) Record {
 	r.Loss, r.Back = r.Loss.times(keep), r.Back.times(keep)
 	r.UpFor, r.All = float64(r.UpFor*keep), float64(r.All*keep)+float64(h*part)
 	a := r.first()
-	r.Lately = r.Lately.times(math.Exp(-h / moodLasts))
+	r.Lately = r.Lately.times(math.Exp(-h / MoodLasts))
 	if r.Up {
 		r.Lately.Expected += lately(a, h)
 		r.UpFor += float64(h * part)
-		r.Loss.Expected += float64(part * lossShape.cumulative(a, a+h))
+		r.Loss.Expected += float64(part * Loss.Cumulative(a, a+h))
 	} else {
-		r.Back.Expected += float64(part * returnShape.cumulative(a, a+h))
+		r.Back.Expected += float64(part * Return.Cumulative(a, a+h))
 	}
 	return r
 }
@@ -80,9 +80,9 @@ func (r Record) until(t time.Time) Record {
 func lately(a, h float64) float64 {
 	const piece = 1.5
 	sum := 0.0
-	for end := h; end > max(0, h-5*moodLasts); end -= piece {
+	for end := h; end > max(0, h-5*MoodLasts); end -= piece {
 		begin := max(0, end-piece)
-		sum += float64(math.Exp(-(h-(begin+end)/2)/moodLasts) * lossShape.cumulative(a+begin, a+end))
+		sum += float64(math.Exp(-(h-(begin+end)/2)/MoodLasts) * Loss.Cumulative(a+begin, a+end))
 	}
 	return sum
 }
@@ -97,19 +97,19 @@ func (r *Record) first() float64 {
 	return 0
 }
 
-// age is the age of the current state when last seen, in hours. It is 0 if clocks disagree.
-func (r *Record) age() float64 { return max(0, r.first()+r.Seen.Sub(r.Since).Hours()) }
+// Age is the age of the current state when last seen, in hours. It is 0 if clocks disagree.
+func (r *Record) Age() float64 { return max(0, r.first()+r.Seen.Sub(r.Since).Hours()) }
 
-// idle is the age of a state that is not up, in hours; 0 if nothing was observed.
-func (r *Record) idle() float64 {
+// Idle is the age of a state that is not up, in hours; 0 if nothing was observed.
+func (r *Record) Idle() float64 {
 	if !r.Known {
 		return 0
 	}
-	return r.age()
+	return r.Age()
 }
 
-// chance is the probability that the zone is up at t: its last seen state, fading towards share.
-func (r *Record) chance(t time.Time, share float64) float64 {
+// Chance is the probability that the zone is up at t: its last seen state, fading towards share.
+func (r *Record) Chance(t time.Time, share float64) float64 {
 	if !r.Known {
 		return share
 	}

@@ -1,4 +1,4 @@
-package place
+package costtogo
 
 import (
 	"cmp"
@@ -21,14 +21,14 @@ const mostWays = 4
 // ways.
 const onDemandFor = 4
 
-func (m *model) ways() ways {
+func (m *Model) ways() ways {
 	w := ways{kinds: 1}
-	for to := range m.n {
-		of, fare, from := make([]int, m.n), []float64{0}, []int{to}
-		cost := func(h int) float64 { return m.fare(h, to) + float64(onDemandFor*m.demand[h]) }
+	for to := range m.N {
+		of, fare, from := make([]int, m.N), []float64{0}, []int{to}
+		cost := func(h int) float64 { return m.Fare(h, to) + float64(onDemandFor*m.Demand[h]) }
 		var others []int // the next region first, so that it represents those with the same cost
-		for i := range m.n - 1 {
-			others = append(others, (to+1+i)%m.n)
+		for i := range m.N - 1 {
+			others = append(others, (to+1+i)%m.N)
 		}
 		slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
 		for len(others) > 0 {
@@ -39,10 +39,10 @@ func (m *model) ways() ways {
 			sum := 0.0
 			for _, h := range others[:n] {
 				of[h] = len(fare)
-				sum += m.fare(h, to)
+				sum += m.Fare(h, to)
 			}
-			fare, from = append(fare, sum/float64(n)), append(from, slices.Min(rotated(others[:n], to, m.n)))
-			from[len(from)-1] = (from[len(from)-1] + to) % m.n
+			fare, from = append(fare, sum/float64(n)), append(from, slices.Min(rotated(others[:n], to, m.N)))
+			from[len(from)-1] = (from[len(from)-1] + to) % m.N
 			others = others[n:]
 		}
 		w.kinds = max(w.kinds, len(fare))
@@ -79,25 +79,25 @@ func cut(list []int, cost func(int) float64, groups int) int {
 	return len(list)
 }
 
-// fare is the cost of a move of the checkpoint.
-func (m *model) fare(from, to int) float64 {
+// Fare is the cost of a move of the checkpoint.
+func (m *Model) Fare(from, to int) float64 {
 	if from < 0 || from == to {
 		return 0
 	}
-	return m.carry[from*m.n+to]
+	return m.Carry[from*m.N+to]
 }
 
-// forced is the cost of the remaining work once the guard applies and nothing is held: on-demand in the
+// Forced is the cost of the remaining work once the guard applies and nothing is held: on-demand in the
 // checkpoint's region, or, if the guard latches, wherever it costs least.
-func (m *model) forced(home int, work float64) float64 {
-	least := m.demand[home] * (work + m.restart)
-	for r := range m.n {
-		if m.latch && m.demand[r] < m.demand[home] {
-			least = min(least, m.fare(home, r)+float64(m.demand[r]*(work+m.restart+m.further)))
+func (m *Model) Forced(home int, work float64) float64 {
+	least := m.Demand[home] * (work + m.Restart)
+	for r := range m.N {
+		if m.Latch && m.Demand[r] < m.Demand[home] {
+			least = min(least, m.Fare(home, r)+float64(m.Demand[r]*(work+m.Restart+m.Further)))
 		}
 	}
 	return least
 }
 
-// demandAt is the on-demand price in the zone's region.
-func (m *model) demandAt(zone int) float64 { return m.demand[m.regions[zone]] }
+// DemandAt is the on-demand price in the zone's region.
+func (m *Model) DemandAt(zone int) float64 { return m.Demand[m.Regions[zone]] }

@@ -1,4 +1,6 @@
-package place
+package costtogo
+
+import "scrimp/internal/decide/policy/place/hazard"
 
 // mix computes x·a + y·b + c + h·l elementwise.
 func mix(out, a, b, l []float64, x, y, c, h float64) {
@@ -20,29 +22,29 @@ func ahead(out, p, o []float64, first bool) {
 	}
 }
 
-func (t *table) fill(i int) {
-	m := &t.m
+func (t *Table) fill(i int) {
+	m := &t.Model
 	w := len(t.grid)
 	cur, prev, older := t.layer(i), t.layer(i-1), t.layer(max(i-2, 0))
 	work := float64(i) * t.step
-	for z := range m.price {
+	for z := range m.Price {
 		ahead(t.mid[z], prev.lost[z], older.lost[z], i < 3)
-		c := m.price[z] * t.step
-		for a := range ages {
+		c := m.Price[z] * t.step
+		for a := range hazard.Ages {
 			h, on := t.hold[z][a], min(1, t.onward[a]*t.step)
-			same, later := prev.spot[z][a], prev.spot[z][min(a+1, ages-1)]
+			same, later := prev.spot[z][a], prev.spot[z][min(a+1, hazard.Ages-1)]
 			mix(cur.spot[z][a][:w], same, later, t.mid[z], (1-h)*(1-on), (1-h)*on, c*(1-h/2), h)
-			if m.latch { // the guard ends it
-				cur.spot[z][a][0] = m.demandAt(z) * (work + m.restart)
+			if m.Latch { // the guard ends it
+				cur.spot[z][a][0] = m.DemandAt(z) * (work + m.Restart)
 			}
 		}
 	}
-	for h := range m.n {
+	for h := range m.N {
 		ahead(t.midA[h], prev.come[h], older.come[h], i < 3)
-		for b := range ages {
-			out, same, later := cur.dem[h][b][:w], prev.dem[h][b], prev.dem[h][min(b+1, ages-1)]
+		for b := range hazard.Ages {
+			out, same, later := cur.dem[h][b][:w], prev.dem[h][b], prev.dem[h][min(b+1, hazard.Ages-1)]
 			r, on := t.stepped[b], min(1, t.onward[b]*t.step)
-			c := m.demand[h] * t.step
+			c := m.Demand[h] * t.step
 			for q := range out {
 				a := t.midA[h][q]
 				x := same[q]
@@ -52,22 +54,22 @@ func (t *table) fill(i int) {
 					out[q] = c + float64((1-on)*x) + float64(on*later[q])
 				}
 			}
-			out[0] = m.demand[h] * work
+			out[0] = m.Demand[h] * work
 		}
-		forced := m.forced(h, work)
-		cur.back[h][0], cur.come[h][0] = forced, m.demand[h]*work
-		for b := range ages {
+		forced := m.Forced(h, work)
+		cur.back[h][0], cur.come[h][0] = forced, m.Demand[h]*work
+		for b := range hazard.Ages {
 			cur.none[h][b][0] = forced
 		}
 	}
-	for z := range m.price {
-		cur.lost[z][0] = m.forced(m.regions[z], work)
-		for k, home := range t.ways.from[m.regions[z]] {
-			for a := range ages {
+	for z := range m.Price {
+		cur.lost[z][0] = m.Forced(m.Regions[z], work)
+		for k, home := range t.ways.from[m.Regions[z]] {
+			for a := range hazard.Ages {
 				h, on := t.hold[z][a], min(1, t.onward[a]*t.step)
-				same, later := prev.cand[z][k][a], prev.cand[z][k][min(a+1, ages-1)]
-				mix(cur.cand[z][k][a][:w], same, later, prev.dem[home][0], (1-h)*(1-on), (1-h)*on, m.demand[home]*t.step, h)
-				cur.cand[z][k][a][0] = m.demand[home] * work
+				same, later := prev.cand[z][k][a], prev.cand[z][k][min(a+1, hazard.Ages-1)]
+				mix(cur.cand[z][k][a][:w], same, later, prev.dem[home][0], (1-h)*(1-on), (1-h)*on, m.Demand[home]*t.step, h)
+				cur.cand[z][k][a][0] = m.Demand[home] * work
 			}
 		}
 	}
@@ -103,20 +105,20 @@ type line struct {
 
 // home is the data of one home region.
 type home struct {
-	none       [ages][]float64
+	none       [hazard.Ages][]float64
 	back, come []float64
 }
 
 // line sets up the lines of the layer, and fills none with the cost of on-demand instead of waiting.
-func (t *table) line(cur *layer, work float64) {
-	m := &t.m
+func (t *Table) line(cur *layer, work float64) {
+	m := &t.Model
 	w := len(t.grid)
 	l := &t.lines
 	l.of, l.took, l.homes = l.of[:0], l.took[:0], l.homes[:0]
 	for k := range t.ways.kinds {
 		s := &t.shift[min(k, 1)]
-		for z := range m.price {
-			if k >= len(t.ways.fare[m.regions[z]]) {
+		for z := range m.Price {
+			if k >= len(t.ways.fare[m.Regions[z]]) {
 				l.of = append(l.of, line{first: w})
 				continue
 			}
@@ -124,23 +126,23 @@ func (t *table) line(cur *layer, work float64) {
 			l.of = append(l.of, line{
 				fresh: take[0][:w], old: take[oldAge][:w], cand: cur.cand[z][k][0][:w], lost: cur.lost[z][:w],
 				whole: [2]float64{1 - s.last[0][z], 1 - s.last[oldAge][z]}, half: s.half[:w], first: s.first,
-				owed: t.ways.fare[m.regions[z]][k] + float64(m.price[z]*s.owed/2),
-				part: t.share[z], up: t.up[z], region: m.regions[z],
+				owed: t.ways.fare[m.Regions[z]][k] + float64(m.Price[z]*s.owed/2),
+				part: t.share[z], up: t.up[z], region: m.Regions[z],
 			})
 		}
 	}
 	dem := t.shift[0].whole[:w]
-	for h := range m.n {
-		for z := range m.price {
-			l.took = append(l.took, &l.of[t.ways.of[m.regions[z]][h]*len(m.price)+z])
+	for h := range m.N {
+		for z := range m.Price {
+			l.took = append(l.took, &l.of[t.ways.of[m.Regions[z]][h]*len(m.Price)+z])
 		}
 		l.homes = append(l.homes, home{back: cur.back[h][:w], come: cur.come[h][:w]})
-		for b := range ages {
+		for b := range hazard.Ages {
 			none, on := cur.none[h][b][:w], cur.dem[h][b]
 			l.homes[h].none[b] = none
-			forced := m.forced(h, work)
+			forced := m.Forced(h, work)
 			for q := 1; q < w; q++ {
-				none[q] = min(forced, float64(m.demand[h]*m.restart)+dem[q].of(on))
+				none[q] = min(forced, float64(m.Demand[h]*m.Restart)+dem[q].of(on))
 			}
 			t.cheaper(cur, h, b, none)
 		}
@@ -148,13 +150,13 @@ func (t *table) line(cur *layer, work float64) {
 }
 
 // cheaper lowers none to the cost of on-demand in cheaper regions, including the move there.
-func (t *table) cheaper(cur *layer, h, b int, none []float64) {
-	m, far := &t.m, &t.shift[1]
-	for r := range m.n {
-		if m.demand[r] >= m.demand[h] {
+func (t *Table) cheaper(cur *layer, h, b int, none []float64) {
+	m, far := &t.Model, &t.shift[1]
+	for r := range m.N {
+		if m.Demand[r] >= m.Demand[h] {
 			continue
 		}
-		c := m.fare(h, r) + float64(m.demand[r]*far.owed)
+		c := m.Fare(h, r) + float64(m.Demand[r]*far.owed)
 		for q := max(1, far.first); q < len(none); q++ {
 			none[q] = min(none[q], c+far.whole[q].of(cur.dem[r][b]))
 		}
@@ -163,21 +165,21 @@ func (t *table) cheaper(cur *layer, h, b int, none []float64) {
 
 // lasting fills take, by place, with the cost of taking a machine if it outlasts its restart, times the probability
 // of that.
-func (t *table) lasting(cur *layer) {
-	m := &t.m
+func (t *Table) lasting(cur *layer) {
+	m := &t.Model
 	w := len(t.grid)
 	for k := range t.ways.kinds {
 		s := &t.shift[min(k, 1)]
 		first, at := min(s.first, w), s.whole[:w]
-		for z := range m.price {
-			if k >= len(t.ways.fare[m.regions[z]]) {
+		for z := range m.Price {
+			if k >= len(t.ways.fare[m.Regions[z]]) {
 				continue
 			}
-			c := t.ways.fare[m.regions[z]][k] + float64(m.price[z]*s.owed)
+			c := t.ways.fare[m.Regions[z]][k] + float64(m.Price[z]*s.owed)
 			done := 0 // buckets below this one are in t.after
-			for a := range ages {
+			for a := range hazard.Ages {
 				b, f, p := s.bucket[a], s.part[a], s.last[a][z]
-				for ; done <= min(b+1, ages-1); done++ {
+				for ; done <= min(b+1, hazard.Ages-1); done++ {
 					spot, out := cur.spot[z][done], t.after[done][:w]
 					for q := first; q < w; q++ {
 						out[q] = at[q].of(spot)
@@ -203,7 +205,7 @@ func (t *table) lasting(cur *layer) {
 }
 
 // takes adds the cost of a loss during the restart, for a new and for an old machine.
-func (t *table) takes(q int) {
+func (t *Table) takes(q int) {
 	for i := range t.lines.of {
 		l := &t.lines.of[i]
 		if q < l.first {
@@ -217,22 +219,22 @@ func (t *table) takes(q int) {
 }
 
 // older does the same for the other ages, once all losses are known.
-func (t *table) older(cur *layer) {
-	m := &t.m
+func (t *Table) older(cur *layer) {
+	m := &t.Model
 	w := len(t.grid)
 	lost := t.spare[:w]
 	for k := range t.ways.kinds {
 		s := &t.shift[min(k, 1)]
 		half := s.half[:w]
-		for z := range m.price {
-			if k >= len(t.ways.fare[m.regions[z]]) {
+		for z := range m.Price {
+			if k >= len(t.ways.fare[m.Regions[z]]) {
 				continue
 			}
-			l := &t.lines.of[k*len(m.price)+z]
+			l := &t.lines.of[k*len(m.Price)+z]
 			for q := s.first; q < w; q++ {
 				lost[q] = l.owed + half[q].of(l.lost)
 			}
-			for a := range ages {
+			for a := range hazard.Ages {
 				if a == 0 {
 					continue
 				}
@@ -251,8 +253,8 @@ func (t *table) older(cur *layer) {
 }
 
 // waits computes the remaining cost if nothing is up, on on-demand or with nothing held.
-func (t *table) waits(q int) {
-	zones := len(t.m.price)
+func (t *Table) waits(q int) {
+	zones := len(t.Model.Price)
 	for h := range t.lines.homes {
 		home := &t.lines.homes[h]
 		none := &home.none
@@ -267,17 +269,17 @@ func (t *table) waits(q int) {
 			continue
 		}
 		a = (a + home.back[q-1]) / 2
-		for b := ages - 1; b >= 0; b-- { // later buckets first, because waiting leads to them
+		for b := hazard.Ages - 1; b >= 0; b-- { // later buckets first, because waiting leads to them
 			r, on := t.waited[b][q], t.moved[b][q]
-			x := float64((1-on)*none[b][q-1]) + float64(on*none[min(b+1, ages-1)][q-1])
+			x := float64((1-on)*none[b][q-1]) + float64(on*none[min(b+1, hazard.Ages-1)][q-1])
 			none[b][q] = min(none[b][q], float64(r*min(a, x))+float64((1-r)*x))
 		}
 	}
 }
 
 // losses computes the remaining cost just after a loss: the best neighbour that is up, or none.
-func (t *table) losses(q int) {
-	zones := len(t.m.price)
+func (t *Table) losses(q int) {
+	zones := len(t.Model.Price)
 	for h := range t.lines.homes {
 		took := t.lines.took[h*zones : h*zones+zones]
 		for i := 1; i < len(t.order); i++ {

@@ -1,25 +1,12 @@
 package place
 
 import (
-	"math"
 	"testing"
 	"time"
 
+	"scrimp/internal/decide/policy/place/hazard"
 	"scrimp/internal/lib/money"
 )
-
-// The examples of docs/formulas.md.
-func TestHazard_MatchesTheExamples(t *testing.T) {
-	rate := func(s shape, age float64) float64 { return s.cumulative(age, age+1e-6) / 1e-6 }
-	for _, c := range []struct{ got, want float64 }{
-		{lossScale * rate(lossShape, 0.14), 1.72}, {lossScale * rate(lossShape, 10), 0.11},
-		{rate(returnShape, 0.14), 1.74}, {rate(lossShape, 0.1), 0}, {lossShape.cumulative(0, 0.14), 0},
-	} {
-		if math.Abs(c.got-c.want) > 0.006 {
-			t.Errorf("%.3f an hour instead of %.2f", c.got, c.want)
-		}
-	}
-}
 
 // The displayed probabilities are the ones used in the decision. They fall with the span if the zone is up and rise
 // if it is down.
@@ -29,7 +16,7 @@ func TestChances_ShownAreThoseOfTheHazards(t *testing.T) {
 		Zones: []Zone{{"a", "r", 3_000_000_000_000}, {"b", "r", 3_000_000_000_000}, {"c", "s", 3_000_000_000_000}},
 		Tick:  3 * time.Minute, Work: 5 * time.Hour, Deadline: 9 * time.Hour, Restart: 6 * time.Minute,
 	}
-	past := []Record{Record{}.See(now, true), Record{}.See(now, false), {}}
+	past := []hazard.Record{hazard.Record{}.See(now, true), hazard.Record{}.See(now, false), {}}
 	v := View{Now: now, Left: j.Work, Prices: []money.Rate{1_000_000_000_000, 1_000_000_000_000, 1_000_000_000_000}, Seen: []Sight{Up, Down, Unseen}, Past: past}
 	p := &Foresight{Job: &j}
 	if p.Chance(v, 0, time.Hour) != 0 {
