@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 )
 
@@ -19,7 +21,7 @@ type Request struct {
 	Micro     float64 // samples per accelerator and pass; 0: the largest power of two that fits
 	Global    float64 // samples per step; 0: micro × accumulate × replicas
 	Gather    float64 // micro-batches per step; 0 means one
-	Keep      Recompute
+	Keep      runs.Recompute
 	Zero      int // ZeRO stage, 0 to 3
 	Tuning    shape.Tuning
 	TP, PP    float64
@@ -28,13 +30,13 @@ type Request struct {
 	Rows      float64
 	Trees     float64
 	Depth     float64
-	Features  float64  // columns of a boosted trees' table; 0 means a dozen
-	Host      *Machine // carries the accelerators; nil: an offered machine, or an unknown one
-	Decoded   bool     // the host's processors decode no images
-	Pixels    []Stage  // progressive resizing, for models stated at 224; empty: as stated
-	Unit      string   // of throughput; empty: the model's usual unit
-	Program   string   // source of the runs of the same program
-	Price     float64  // dollars per hour for all accelerators; 0: list price
+	Features  float64           // columns of a boosted trees' table; 0 means a dozen
+	Host      *hardware.Machine // carries the accelerators; nil: an offered machine, or an unknown one
+	Decoded   bool              // the host's processors decode no images
+	Pixels    []Stage           // progressive resizing, for models stated at 224; empty: as stated
+	Unit      string            // of throughput; empty: the model's usual unit
+	Program   string            // source of the runs of the same program
+	Price     float64           // dollars per hour for all accelerators; 0: list price
 }
 
 // Stage is a part of a training with one image size.
@@ -119,20 +121,20 @@ var taskOf = map[shape.Tuning]string{shape.LoRA: "finetune-lora", shape.QLoRA: "
 	shape.Adapter: "finetune-adapter", shape.AdapterV2: "finetune-adapter-v2"}
 
 // checkpointing is the name of what is kept of activations, as tables of runs write it.
-var checkpointing = map[Recompute]string{KeepEnds: "full", KeepSome: "selective", KeepAll: "none"}
+var checkpointing = map[runs.Recompute]string{runs.KeepEnds: "full", runs.KeepSome: "selective", runs.KeepAll: "none"}
 
 // Row returns the request as a row for the given count of an accelerator.
-func (q Request) Row(chip Chip, count, micro float64) Row {
+func (q Request) Row(chip hardware.Chip, count, micro float64) runs.Row {
 	m := q.scaled()
-	r := Unstated()
+	r := runs.Unstated()
 	r.Given, r.Model, r.Family = &m, m.Name, string(m.Kind)
 	r.Task = q.task(m.Kind)
 	r.GPU, r.Spec, r.N, r.Precision, r.Source, r.Unit = chip.Name, chip.Name, count, q.Precision, q.Program, q.Unit
-	if use, _, err := chip.format(q.Precision); err == nil && m.Kind != shape.Trees {
+	if use, _, err := chip.Format(q.Precision); err == nil && m.Kind != shape.Trees {
 		r.Precision = use
 	}
 	if q.Tuning == shape.QLoRA && !strings.Contains(r.Precision, "nf4") {
-		r.Precision = chip.half() + "+nf4"
+		r.Precision = chip.Sixteen() + "+nf4"
 	}
 	r.Decoded = q.Decoded
 	if chip.Mem > 0 {
@@ -160,7 +162,7 @@ func (q Request) Row(chip Chip, count, micro float64) Row {
 	if v, ok := checkpointing[q.Keep]; ok {
 		r.Ckpt = v
 	}
-	r.Sharding = []string{unshared, "zero1", "SHARD_GRAD_OP", "FULL_SHARD"}[q.Zero]
+	r.Sharding = []string{runs.Unshared, "zero1", "SHARD_GRAD_OP", "FULL_SHARD"}[q.Zero]
 	r.Parallel = q.parallel()
 	return r
 }

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/runs"
 )
 
 const folder = "../../../shared/data/estimate"
@@ -26,14 +28,14 @@ func missing(t testing.TB, err error) {
 }
 
 // publishedRows reads the measurements, or skips the test if they are missing.
-func publishedRows(t testing.TB) []Row {
+func publishedRows(t testing.TB) []runs.Row {
 	t.Helper()
 	f, err := os.Open(filepath.Join(folder, "measured_calibrate.csv"))
 	if err != nil {
 		missing(t, err)
 	}
 	defer f.Close()
-	rows, err := ReadRows(f)
+	rows, err := runs.Read(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,24 +64,24 @@ func table(t testing.TB, name string) []map[string]string {
 	return out
 }
 
-func publishedChips(t testing.TB) Chips {
+func publishedChips(t testing.TB) hardware.Chips {
 	t.Helper()
-	var list []Chip
+	var list []hardware.Chip
 	for _, m := range table(t, "gpu_specs.csv") {
 		n := func(k string) float64 { v, _ := strconv.ParseFloat(m[k], 64); return v }
-		list = append(list, Chip{Name: m["accelerator"], Arch: m["arch"], Vendor: m["vendor"], Mem: n("mem_gb"),
+		list = append(list, hardware.Chip{Name: m["accelerator"], Arch: m["arch"], Vendor: m["vendor"], Mem: n("mem_gb"),
 			Band: n("mem_bw_gbps"),
 			FP32: n("fp32_tflops"), TF32: n("tf32_dense"), Half: n("bf16_fp16_dense"), FP8: n("fp8_dense"), FP4: n("fp4_dense"),
 			Link: n("intra_node_bw_gbps_unidir"), Matmul: n("measured_matmul_bf16_tflops")})
 	}
-	return NewChips(list)
+	return hardware.NewChips(list)
 }
 
 // bench holds the scored rows with a throughput.
 type bench struct {
-	rows   []Row
+	rows   []runs.Row
 	points []likeness.Point
-	chips  Chips
+	chips  hardware.Chips
 	near   likeness.Widths
 }
 
@@ -122,9 +124,9 @@ func (b *bench) shaded(middle, half []float64) []float64 {
 }
 
 // asked reports whether the row states a throughput, so that it is scored.
-func (b *bench) asked(i int) bool { return known(b.rows[i].Throughput) }
+func (b *bench) asked(i int) bool { return runs.Known(b.rows[i].Throughput) }
 
-func groups(rows []Row, key func(Row) string) [][]int {
+func groups(rows []runs.Row, key func(runs.Row) string) [][]int {
 	at := map[string]int{}
 	var g [][]int
 	for i, r := range rows {
@@ -140,8 +142,10 @@ func groups(rows []Row, key func(Row) string) [][]int {
 	return g
 }
 
-func stackKey(r Row) string  { return strings.Join([]string{r.Source, r.Task, r.Model, r.GPU}, "|") }
-func sourceKey(r Row) string { return r.Source }
+func stackKey(r runs.Row) string {
+	return strings.Join([]string{r.Source, r.Task, r.Model, r.GPU}, "|")
+}
+func sourceKey(r runs.Row) string { return r.Source }
 
 // score summarizes |estimate/measured - 1| in percent.
 type score struct{ mape, median, n float64 }
@@ -219,8 +223,8 @@ func (b *bench) mfu(i int) float64 {
 
 // profileGroups returns, for each asked row, the given row of its group: the one with the fewest accelerators and equal
 // source, model, task, GPU, precision and seq_len.
-func profileGroups(rows []Row, seq bool) (given []int, asked [][]int) {
-	key := func(r Row) string {
+func profileGroups(rows []runs.Row, seq bool) (given []int, asked [][]int) {
+	key := func(r runs.Row) string {
 		k := strings.Join([]string{r.Source, r.Model, r.Task, r.GPU, r.Precision}, "|")
 		if seq {
 			return fmt.Sprint(k, "|", r.N)
@@ -236,7 +240,7 @@ func profileGroups(rows []Row, seq bool) (given []int, asked [][]int) {
 			return rows[i].N
 		}
 		for _, i := range g {
-			if known(at(i)) && known(rows[i].Throughput) && (best < 0 || at(i) < at(best)) {
+			if runs.Known(at(i)) && runs.Known(rows[i].Throughput) && (best < 0 || at(i) < at(best)) {
 				best = i
 			}
 		}
@@ -245,7 +249,7 @@ func profileGroups(rows []Row, seq bool) (given []int, asked [][]int) {
 		}
 		var ask []int
 		for _, i := range g {
-			if known(at(i)) && at(i) > at(best) && known(rows[i].Throughput) {
+			if runs.Known(at(i)) && at(i) > at(best) && runs.Known(rows[i].Throughput) {
 				ask = append(ask, i)
 			}
 		}
@@ -288,7 +292,7 @@ func (b *bench) truthY() []float64 {
 	return y
 }
 
-func dense(r Row) bool { return r.Family == "transformer-dense" && r.Unit == "tokens/s" }
+func dense(r runs.Row) bool { return r.Family == "transformer-dense" && r.Unit == "tokens/s" }
 
 // linear is the simplest answer to the one-profiled-row question: the given rate per accelerator.
 func (b *bench) linear(seq bool) []float64 {

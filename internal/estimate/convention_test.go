@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 )
 
@@ -19,23 +21,23 @@ func TestOpsBy_ReproducesPublishedRates(t *testing.T) {
 	}
 	seen := map[shape.Convention]*sum{shape.Mosaic: {}, shape.Megatron: {}}
 	for _, r := range publishedRows(t) {
-		if !known(r.Throughput) || !known(r.Seq) {
+		if !runs.Known(r.Throughput) || !runs.Known(r.Seq) {
 			continue
 		}
 		m := r.Shape()
 		var c shape.Convention
 		var stated float64 // 1e12 operations per second and accelerator
 		switch {
-		case strings.Contains(r.Source, "llm-foundry") && known(r.MFU):
+		case strings.Contains(r.Source, "llm-foundry") && runs.Known(r.MFU):
 			// Its utilization is relative to the dense 16-bit or 8-bit rate.
 			chip, ok := chips.Find(r.Spec, r.GPU)
-			peak, ok2 := chip.Peak(ParsePrecision(r.Precision, true))
+			peak, ok2 := chip.Peak(hardware.ParsePrecision(r.Precision, true))
 			if !ok || !ok2 {
 				t.Errorf("%s: nothing is known of %s", r.ID, r.GPU)
 				continue
 			}
 			c, stated = shape.Mosaic, r.MFU/100*peak
-		case strings.Contains(r.Source, "Megatron-Bridge") && known(r.TFLOPS) && m.Kind == shape.Transformer &&
+		case strings.Contains(r.Source, "Megatron-Bridge") && runs.Known(r.TFLOPS) && m.Kind == shape.Transformer &&
 			r.Family == string(shape.Transformer):
 			c, stated = shape.Megatron, r.TFLOPS
 		default:

@@ -2,9 +2,9 @@
 // and dollars, each with an 80 % interval and a sentence about the source of the number.
 //
 // An estimate has two parts. The physical part counts floating-point operations and bytes and compares them with the
-// accelerator's figures (physics.go, chip.go, memory.go). A Gaussian process learns the remainder from measured runs
-// (package likeness, prior.go): a measured run that is close in source, model, accelerator, precision and size corrects
-// the estimate, a distant one hardly does, and the distance determines the width of the interval.
+// accelerator's figures (packages physics and hardware). A Gaussian process learns the remainder from measured runs
+// (packages runs and likeness, prior.go): a measured run that is close in source, model, accelerator, precision and
+// size corrects the estimate, a distant one hardly does, and the distance determines the width of the interval.
 //
 // All formulas with units, ranges and a worked number are in docs/formulas.md.
 package estimate

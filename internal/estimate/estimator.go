@@ -7,14 +7,17 @@ import (
 	"strconv"
 	"strings"
 
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 )
 
 // Estimator estimates runs. It caches its intermediate results, so it is not safe for concurrent use; Fork returns
 // another one with the same knowledge.
 type Estimator struct {
-	chips    Chips
+	chips    hardware.Chips
 	prices   Prices
 	names    *names
 	rate     *likeness.Learned
@@ -42,16 +45,16 @@ type guess struct {
 
 // Answer is the estimate of a run. nil is unknown, for the reason in Provenance.
 type Answer struct {
-	ID         string  `json:"id"`
-	Throughput *Range  `json:"throughput"`     // of the whole job, in the run's unit
-	Hours      *Range  `json:"hours"`          // wall time
-	PeakMemory *Range  `json:"peak_memory_gb"` // of one accelerator, in the run's unit
-	Cost       *Range  `json:"cost_usd"`
-	Fits       *bool   `json:"fits"`
-	Provenance string  `json:"provenance"`
-	Unit       string  `json:"unit,omitempty"`
-	Memory     *Memory `json:"memory,omitempty"` // by component, from arithmetic alone
-	Hourly     float64 `json:"hourly_usd,omitempty"`
+	ID         string          `json:"id"`
+	Throughput *Range          `json:"throughput"`     // of the whole job, in the run's unit
+	Hours      *Range          `json:"hours"`          // wall time
+	PeakMemory *Range          `json:"peak_memory_gb"` // of one accelerator, in the run's unit
+	Cost       *Range          `json:"cost_usd"`
+	Fits       *bool           `json:"fits"`
+	Provenance string          `json:"provenance"`
+	Unit       string          `json:"unit,omitempty"`
+	Memory     *physics.Memory `json:"memory,omitempty"` // by component, from arithmetic alone
+	Hourly     float64         `json:"hourly_usd,omitempty"`
 }
 
 // unlearnedRate and unlearnedMemory are the distance, in ln, within which four of five public runs are from the
@@ -65,7 +68,7 @@ const (
 const widest = 2.1
 
 // New learns from measured runs. It ignores rows without a measurement. With nil prices, dollars stay unknown.
-func New(chips Chips, prices Prices, measured []Row) *Estimator {
+func New(chips hardware.Chips, prices Prices, measured []runs.Row) *Estimator {
 	e := &Estimator{chips: chips, prices: prices, names: &names{}, known: map[string]bool{}, stacks: map[string]bool{},
 		models: map[string]bool{}, weighed: map[string]bool{}, families: map[int32]string{}}
 	var rates, weights []likeness.Point
@@ -77,15 +80,15 @@ func New(chips Chips, prices Prices, measured []Row) *Estimator {
 		e.families[p.Name[cFamily]] = r.Family
 		if !math.IsNaN(p.Y) {
 			rates = append(rates, p)
-			e.labels = append(e.labels, r.label())
+			e.labels = append(e.labels, r.Label())
 			if r.Stack() == "own" {
 				e.own++
 			}
 			e.known[strings.ToLower(r.Source)], e.stacks[strings.ToLower(r.Stack())] = true, true
 			e.models[strings.ToLower(r.Model)] = true
 		}
-		if gb, ok := r.peakGB(); ok {
-			if m, ok := r.Setup(chips).Memory(); ok {
+		if gb, ok := r.PeakGB(); ok {
+			if m, ok := physics.SetupOf(r, chips).Memory(); ok {
 				p.Base = math.Log(m.Total())
 				p.Y = math.Log(gb) - p.Base
 				weights = append(weights, p)
@@ -137,22 +140,8 @@ func (e *Estimator) Fork() *Estimator {
 // Runs returns the numbers of measured runs behind throughput and memory.
 func (e *Estimator) Runs() (rate, memory int) { return len(e.rate.Seen), len(e.weight.Seen) }
 
-// label describes the run for a reader.
-func (r Row) label() string {
-	s := r.Model
-	if known(r.N) && r.N > 0 && r.GPU != "" {
-		s += fmt.Sprintf(" on %g %s", r.N, r.GPU)
-	} else if r.Machine != "" {
-		s += " on " + r.Machine
-	}
-	if st := r.Stack(); st != "" {
-		s += " (" + strings.TrimPrefix(st, "github.com/") + ")"
-	}
-	return s
-}
-
 // correct returns the learned correction of a point.
-func (e *Estimator) correct(r Row, p likeness.Point) guess {
+func (e *Estimator) correct(r runs.Row, p likeness.Point) guess {
 	g := guess{Guess: e.quick.Guess(&p)}
 	if len(e.rate.Seen) == 0 {
 		g = guess{Guess: likeness.Guess{SD: unlearnedRate, Nearest: -1}}
@@ -199,30 +188,23 @@ func (g guess) around(v float64) *Range {
 const floor = 0.04
 
 // Rate returns the throughput of the whole job, and false if the accelerator or the count is unknown.
-func (e *Estimator) Rate(r Row) (Range, bool) {
+func (e *Estimator) Rate(r runs.Row) (Range, bool) {
 	g, p, why := e.rateOf(r)
 	if why != "" {
 		return Range{}, false
 	}
-	return *g.around(r.count() * math.Exp(p.Base)), true
-}
-
-func (r Row) count() float64 {
-	if known(r.N) && r.N >= 1 {
-		return r.N
-	}
-	return 1
+	return *g.around(r.Count() * math.Exp(p.Base)), true
 }
 
 // rateOf returns the correction of the physical rate, or why a rate is unknown.
-func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
+func (e *Estimator) rateOf(r runs.Row) (guess, likeness.Point, string) {
 	if math.IsNaN(r.N) {
 		return guess{}, likeness.Point{}, "how many accelerators is not stated"
 	}
 	m := r.Shape()
-	_, chip, taken, guessed := r.chip(e.chips)
-	if !chip && r.accelerator() != "" {
-		return guess{}, likeness.Point{}, fmt.Sprintf("nothing is known of the accelerator %s", r.accelerator())
+	_, chip, taken, guessed := r.Chip(e.chips)
+	if !chip && r.Accelerator() != "" {
+		return guess{}, likeness.Point{}, fmt.Sprintf("nothing is known of the accelerator %s", r.Accelerator())
 	}
 	if !chip && m.Kind != shape.Trees {
 		return guess{}, likeness.Point{}, "no accelerator is stated"
@@ -232,10 +214,10 @@ func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
 	if _, ok := m.Ops(1, shape.Full, false); !ok && m.Kind != shape.Trees && !e.models[strings.ToLower(r.Model)] {
 		g.SD, g.shapeless = 2*unlearnedRate, true
 	}
-	if m.Kind == rated {
-		c, _, _, _ := r.chip(e.chips)
-		if peak, ok := c.Peak(ParsePrecision(r.Precision, c.TF32 > 0)); ok {
-			_, off := constants.bound(m, c.ceiling()*peak*1e12, c.Band*1e9, 2)
+	if m.Kind == physics.Rated {
+		c, _, _, _ := r.Chip(e.chips)
+		if peak, ok := c.Peak(hardware.ParsePrecision(r.Precision, c.TF32 > 0)); ok {
+			_, off := physics.Fitted.Bound(m, c.Ceiling()*peak*1e12, c.Band*1e9, 2)
 			g.SD = math.Hypot(g.SD, off)
 		}
 	}
@@ -246,20 +228,20 @@ func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
 }
 
 // Estimate returns everything that is known about a run.
-func (e *Estimator) Estimate(r Row) Answer {
-	a := Answer{ID: r.ID, Unit: r.unit()}
+func (e *Estimator) Estimate(r runs.Row) Answer {
+	a := Answer{ID: r.ID, Unit: r.ThroughputUnit()}
 	var why []string
 	for _, o := range r.Odd {
 		why = append(why, o.Error()+", and counts as not stated")
 	}
 	g, p, no := e.rateOf(r)
 	if no == "" {
-		a.Throughput = g.around(r.count() * math.Exp(p.Base))
+		a.Throughput = g.around(r.Count() * math.Exp(p.Base))
 		why = append(why, e.tell(r, p, g))
-		why = append(why, g.taken, e.held(r, p, &a), r.Host.tell(r.count()))
-		if shape.Kind(r.Family) == shape.Trees && !known(r.Features) {
+		why = append(why, g.taken, e.held(r, p, &a), r.Host.Describe(r.Count()))
+		if shape.Kind(r.Family) == shape.Trees && !runs.Known(r.Features) {
 			why = append(why, fmt.Sprintf("a table of %d columns is assumed: --features (model.features) says how many",
-				usualColumns))
+				physics.UsualColumns))
 		}
 	} else {
 		why = append(why, "throughput is unknown: "+no)
@@ -299,54 +281,8 @@ func (a *Answer) dropUnsound() (why []string) {
 	return why
 }
 
-func (r Row) accelerator() string {
-	if r.Spec != "" {
-		return r.Spec
-	}
-	return r.GPU
-}
-
-// unit returns the unit of the row's throughput, by default that of its model.
-func (r Row) unit() string {
-	if r.Unit != "" {
-		return r.Unit
-	}
-	switch shape.Kind(r.Family) {
-	case shape.Trees:
-		return "row-trees/s"
-	case shape.Conv, shape.Detect:
-		return "images/s"
-	case shape.Transformer, shape.Experts, shape.Recurrent, shape.Segments:
-		return "tokens/s"
-	case shape.Recommend:
-	}
-	return "samples/s"
-}
-
-// Work returns the run's work in units of throughput, and false if the row does not state it: tokens, epochs times
-// rows, or rows times trees.
-func (r Row) Work() (units float64, ok bool) {
-	u := r.unit()
-	switch {
-	case u == "row-trees/s":
-		return r.Rows * r.TreeN, known(r.Rows) && known(r.TreeN)
-	case strings.HasSuffix(u, "tokens/s") && known(r.Tokens):
-		return r.Tokens * 1e9, true
-	case known(r.Tokens) && known(r.Seq) && r.Seq > 0 &&
-		(strings.HasPrefix(u, "sequences") || strings.HasPrefix(r.Family, "transformer")):
-		return r.Tokens * 1e9 / r.Seq, true
-	case known(r.Epochs) && known(r.Rows):
-		units = r.Epochs * r.Rows
-		if strings.HasSuffix(u, "tokens/s") {
-			return units * r.Seq, known(r.Seq)
-		}
-		return units, true
-	}
-	return 0, false
-}
-
 // tell returns the provenance of a rate.
-func (e *Estimator) tell(r Row, p likeness.Point, g guess) string {
+func (e *Estimator) tell(r runs.Row, p likeness.Point, g guess) string {
 	if g.shapeless {
 		return "throughput of a typical model of its family, since the shape of this one is not known"
 	}

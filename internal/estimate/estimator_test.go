@@ -9,12 +9,17 @@ import (
 	"syscall"
 	"testing"
 
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market/catalog"
 )
 
-func alone() *Estimator { return New(Catalogued(), NewListed(catalog.Builtin()), nil) }
+func alone() *Estimator {
+	return New(hardware.Catalogued(), hardware.NewListed(catalog.Builtin()), nil)
+}
 
 func asked(t testing.TB) Request {
 	t.Helper()
@@ -65,8 +70,8 @@ func TestMemory_KnobsHaveIntendedEffect(t *testing.T) {
 	}
 	was := peak(func(*Request) {})
 	for name, change := range map[string]func(*Request){
-		"checkpointing": func(q *Request) { q.Keep = KeepEnds },
-		"selective":     func(q *Request) { q.Keep = KeepSome },
+		"checkpointing": func(q *Request) { q.Keep = runs.KeepEnds },
+		"selective":     func(q *Request) { q.Keep = runs.KeepSome },
 		"smaller batch": func(q *Request) { q.Micro = 1 },
 		"shorter":       func(q *Request) { q.Seq = 1024 },
 		"LoRA":          func(q *Request) { q.Tuning, q.Count, q.Zero = shape.LoRA, 1, 0 },
@@ -101,7 +106,7 @@ func TestMemory_KnobsHaveIntendedEffect(t *testing.T) {
 
 func TestMemory_WorkedExample(t *testing.T) {
 	m, _ := shape.Published("stablelm-base-alpha-3b")
-	g, ok := Setup{Model: m, Tuning: shape.LoRA, Class: Half, N: 1, Micro: 2, Seq: 1034}.Memory()
+	g, ok := physics.Setup{Model: m, Tuning: shape.LoRA, Class: hardware.Half, N: 1, Micro: 2, Seq: 1034}.Memory()
 	if !ok {
 		t.Fatal("no memory")
 	}
@@ -151,12 +156,12 @@ func TestScaled_CostsMeanSquareOfSize(t *testing.T) {
 }
 
 func TestRate_ReproducesMeasuredRun(t *testing.T) {
-	chips := Catalogued()
-	r, m, err := ParseMeasured("measured: 120 samples/s on L4", chips)
+	chips := hardware.Catalogued()
+	r, m, err := physics.ParseMeasured("measured: 120 samples/s on L4", chips)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := New(chips, NewListed(catalog.Builtin()), []Row{r})
+	e := New(chips, hardware.NewListed(catalog.Builtin()), []runs.Row{r})
 	q := Request{Model: m, Chip: "L4", Count: 1, Precision: "bf16", Unit: r.Unit, Program: r.Source, Epochs: 1, Rows: 1e6}
 	same, err := e.Answer(q)
 	if err != nil || same.Throughput == nil || math.Abs(same.Throughput.Value/120-1) > 0.02 {
@@ -175,14 +180,14 @@ func TestRate_ReproducesMeasuredRun(t *testing.T) {
 }
 
 func TestRate_MovesTowardsMeasurement(t *testing.T) {
-	chips := Catalogued()
+	chips := hardware.Catalogued()
 	q := asked(t)
 	chip, _ := chips.Find(q.Chip)
 	q.Program = "https://example.org/our-trainer"
 	before := answer(t, New(chips, nil, nil), q)
 	r := q.Row(chip, 8, 2)
 	r.Throughput, r.Quality = before.Throughput.Value*1.4, "A"
-	after := answer(t, New(chips, nil, []Row{r}), q)
+	after := answer(t, New(chips, nil, []runs.Row{r}), q)
 	if g := after.Throughput.Value / before.Throughput.Value; g < 1.25 || g > 1.4 {
 		t.Errorf("a run measured at 1.4 times the estimate moved it to %.2f", g)
 	}
@@ -190,7 +195,7 @@ func TestRate_MovesTowardsMeasurement(t *testing.T) {
 		t.Errorf("the interval went from %.2f to %.2f", v, w)
 	}
 	q.Count = 16
-	if far := answer(t, New(chips, nil, []Row{r}), q); !strings.Contains(far.Provenance, "llama-3-8b on 8 H100-SXM-80GB") {
+	if far := answer(t, New(chips, nil, []runs.Row{r}), q); !strings.Contains(far.Provenance, "llama-3-8b on 8 H100-SXM-80GB") {
 		t.Errorf("provenance does not name the run it learned from: %s", far.Provenance)
 	}
 }
@@ -273,7 +278,7 @@ func TestReadRows_ErrorNamesLineAndField(t *testing.T) {
 		head + "\"x,cnn\n":              "line 2",
 		head + "y,cnn,m,1,\nx,\"c\"nn,": "line 3",
 	} {
-		if _, err := ReadRows(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := runs.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
@@ -286,7 +291,7 @@ func TestReadRows_ErrorNamesLineAndField(t *testing.T) {
 		head + "x,cnn,m,1,1,2,3,4\n":                "line 2, row \"2,3,4\": 8 cells under 5 columns",
 		head + "\"y\ny\",cnn,m,1,\nx,cnn,m,1,inf\n": "line 4, throughput",
 	} {
-		rows, err := ReadRows(strings.NewReader(text))
+		rows, err := runs.Read(strings.NewReader(text))
 		if err != nil {
 			t.Errorf("%q: one bad cell makes the table unreadable: %v", text, err)
 			continue
@@ -307,12 +312,12 @@ func FuzzEstimate(f *testing.F) {
 	f.Add("gbdt", "xgboost", "", "", "row-trees/s", 0.0, 1e300, 1e-300, 0.0, 0.0)
 	f.Add("rnn", "", "T4", "fp32", "sequences/s", 1.0, 0.0, 0.0, 0.0, 1e9)
 	e := alone()
-	seen := Unstated()
+	seen := runs.Unstated()
 	seen.Family, seen.Model, seen.GPU, seen.Spec, seen.N, seen.Throughput, seen.Source = "cnn", "resnet-50", "L4", "L4",
 		1, 500, "own"
-	l := New(Catalogued(), NewListed(catalog.Builtin()), []Row{seen})
+	l := New(hardware.Catalogued(), hardware.NewListed(catalog.Builtin()), []runs.Row{seen})
 	f.Fuzz(func(t *testing.T, family, model, gpu, precision, unit string, n, seq, micro, global, tokens float64) {
-		r := Unstated()
+		r := runs.Unstated()
 		r.Family, r.Model, r.GPU, r.Spec, r.Precision, r.Unit = family, model, gpu, gpu, precision, unit
 		r.N, r.Seq, r.Micro, r.Global, r.Tokens, r.Rows, r.TreeN, r.Epochs = n, seq, micro, global, tokens, tokens, n, micro
 		for _, x := range []*Estimator{e, l} {
@@ -336,16 +341,16 @@ func FuzzEstimate(f *testing.F) {
 // A planner asks for many new shapes; it needs at least 100,000 estimates a second.
 func BenchmarkEstimates(b *testing.B) {
 	m, _ := shape.Published("llama-3-8b")
-	var seen []Row
-	chips := Catalogued()
-	list := chips.sorted()
+	var seen []runs.Row
+	chips := hardware.Catalogued()
+	list := chips.Sorted()
 	for i := range 650 {
 		q := Request{Model: m, Precision: "bf16", Seq: 2048, Zero: 3}
 		r := q.Row(list[i%len(list)], float64(int(1)<<(i%6)), float64(int(1)<<(i%5)))
 		r.Throughput, r.Source = 1000+float64(i), fmt.Sprint("s", i%20)
 		seen = append(seen, r)
 	}
-	var rows []Row
+	var rows []runs.Row
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range 1 << 16 {
 		m := m
@@ -355,12 +360,15 @@ func BenchmarkEstimates(b *testing.B) {
 		q := Request{Model: m, Precision: "bf16", Seq: 64 * math.Round(1+500*rng.Float64()), Zero: i % 4, Tokens: 1e9}
 		rows = append(rows, q.Row(list[i%len(list)], float64(int(1)<<rng.IntN(10)), float64(1+rng.IntN(64))))
 	}
-	for name, ask := range map[string]func(e *Estimator, r Row) bool{
-		"rate":  func(e *Estimator, r Row) bool { _, ok := e.Rate(r); return ok },
-		"whole": func(e *Estimator, r Row) bool { a := e.Estimate(r); return a.Throughput != nil && a.PeakMemory != nil },
+	for name, ask := range map[string]func(e *Estimator, r runs.Row) bool{
+		"rate": func(e *Estimator, r runs.Row) bool { _, ok := e.Rate(r); return ok },
+		"whole": func(e *Estimator, r runs.Row) bool {
+			a := e.Estimate(r)
+			return a.Throughput != nil && a.PeakMemory != nil
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			e := New(chips, NewListed(catalog.Builtin()), seen)
+			e := New(chips, hardware.NewListed(catalog.Builtin()), seen)
 			for _, r := range rows[:2000] {
 				ask(e, r)
 			}

@@ -5,12 +5,15 @@ import (
 	"math"
 	"strings"
 
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 )
 
 // memory sets the peak and whether it fits, and returns the provenance.
-func (e *Estimator) memory(r Row, a *Answer) string {
-	s := r.Setup(e.chips)
+func (e *Estimator) memory(r runs.Row, a *Answer) string {
+	s := physics.SetupOf(r, e.chips)
 	m, ok := s.Memory()
 	if !ok {
 		if shape.Kind(r.Family) == shape.Trees {
@@ -20,7 +23,7 @@ func (e *Estimator) memory(r Row, a *Answer) string {
 	}
 	mean, half := e.weigh(r)
 	gb := around(m.Total()*math.Exp(mean), half)
-	peak := gb.Times(1 / r.memUnit())
+	peak := gb.Times(1 / r.UnitGB())
 	a.PeakMemory, a.Memory = &peak, &m
 	if s.Card <= 0 || shape.Kind(r.Family) == shape.Trees {
 		return "memory by component"
@@ -31,7 +34,7 @@ func (e *Estimator) memory(r Row, a *Answer) string {
 }
 
 // weigh returns the learned correction of a peak and half its interval, in ln.
-func (e *Estimator) weigh(r Row) (mean, half float64) {
+func (e *Estimator) weigh(r runs.Row) (mean, half float64) {
 	if len(e.weight.Seen) == 0 {
 		return 0, unlearnedMemory
 	}
@@ -63,8 +66,8 @@ func (e *Estimator) Card(q Request, count float64) (gb float64, ok bool) {
 	if q.Count = count; q.Check() != nil || !q.divides(count) {
 		return 0, false
 	}
-	r := q.Row(Chip{}, count, max(1, q.Micro))
-	m, ok := r.Setup(e.chips).Memory()
+	r := q.Row(hardware.Chip{}, count, max(1, q.Micro))
+	m, ok := physics.SetupOf(r, e.chips).Memory()
 	if !ok {
 		return 0, false
 	}

@@ -4,15 +4,17 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 )
 
 // The chosen batch is the largest that fits by the whole estimate.
 func TestLargest_ChosenBatchFitsAndNextDoesNot(t *testing.T) {
-	chips := Catalogued()
-	list := chips.sorted()
+	chips := hardware.Catalogued()
+	list := chips.Sorted()
 	r := rand.New(rand.NewPCG(5, 5))
-	var rows []Row
+	var rows []runs.Row
 	for i := range 60 {
 		m, _ := shape.Published("llama-3-8b")
 		row := Request{Model: m, Precision: "bf16", Seq: 2048, Zero: 3}.Row(list[i%len(list)], 8, float64(int(1)<<(i%4)))
@@ -25,7 +27,7 @@ func TestLargest_ChosenBatchFitsAndNextDoesNot(t *testing.T) {
 			m, _ := shape.Published(name)
 			for _, chip := range list {
 				q := Request{Model: m, Precision: "bf16", Seq: 2048, Zero: 3, Tuning: shape.Tuning(r.IntN(3)),
-					Keep: Recompute(r.IntN(3))}
+					Keep: runs.Recompute(r.IntN(3))}
 				o := e.one(q, chip, 8)
 				ends[o.Micro]++
 				if o.Fits == nil {

@@ -4,19 +4,20 @@ import (
 	"math"
 	"testing"
 
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/market/catalog"
 )
 
 // The embedded catalogue agrees with the published tables; otherwise the benchmark and the program would differ.
 func TestCatalogued_AgreesWithPublishedTables(t *testing.T) {
-	pub, ours := publishedChips(t), Catalogued()
+	pub, ours := publishedChips(t), hardware.Catalogued()
 	for name, c := range pub {
 		o := ours[name]
 		if o != c {
 			t.Errorf("%s: catalogue %+v, published %+v", name, o, c)
 		}
 	}
-	prices, listed := publishedPrices(table(t, "instances.csv")), NewListed(catalog.Builtin())
+	prices, listed := publishedPrices(table(t, "instances.csv")), hardware.NewListed(catalog.Builtin())
 	n := 0
 	for _, c := range pub {
 		for _, count := range []float64{1, 2, 3, 8, 16, 100} {
@@ -36,10 +37,10 @@ func TestCatalogued_AgreesWithPublishedTables(t *testing.T) {
 }
 
 func TestDates_GivesOldestPrice(t *testing.T) {
-	if got := NewListed(catalog.Builtin()).Dates(); got != "the oldest of 2024-12-23, some of unknown age" {
+	if got := hardware.NewListed(catalog.Builtin()).Dates(); got != "the oldest of 2024-12-23, some of unknown age" {
 		t.Error(got)
 	}
-	if got := NewListed(catalog.Catalog{}).Dates(); got != "" {
+	if got := hardware.NewListed(catalog.Catalog{}).Dates(); got != "" {
 		t.Error(got)
 	}
 }

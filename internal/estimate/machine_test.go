@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
@@ -78,18 +80,18 @@ func TestRate_ScalesAtMostLinearly(t *testing.T) {
 
 // The same accelerators in small machines with slow networks do less than in one machine.
 func TestRate_SlowNetworkReducesThroughput(t *testing.T) {
-	chips := Catalogued()
+	chips := hardware.Catalogued()
 	e := New(chips, nil, nil)
 	q := Request{Model: model(t, "llama-3-8b"), Chip: "A10G", Count: 8, Precision: "bf16", Seq: 2048, Micro: 1, Zero: 3}
-	rate := func(h Machine, change func(*Request)) float64 {
+	rate := func(h hardware.Machine, change func(*Request)) float64 {
 		x := q
 		x.Host = &h
 		change(&x)
 		return answer(t, e, x).Throughput.Value
 	}
 	as := func(*Request) {}
-	one := Machine{Count: 1, Each: 8, CPUs: 192, Network: 100}
-	eight := Machine{Count: 8, Each: 1, CPUs: 4, Network: 2.5}
+	one := hardware.Machine{Count: 1, Each: 8, CPUs: 192, Network: 100}
+	eight := hardware.Machine{Count: 8, Each: 1, CPUs: 4, Network: 2.5}
 	if a, b := rate(one, as), rate(eight, as); b > a/5 {
 		t.Errorf("eight g5.xlarge share out weights at %.0f tokens/s, one g5.48xlarge at %.0f", b, a)
 	}
@@ -116,7 +118,7 @@ func TestRate_SlowNetworkReducesThroughput(t *testing.T) {
 	if a, b := rate(one, as), rate(link, as); b <= a {
 		t.Errorf("a bridge between boards does %.0f, PCIe %.0f", b, a)
 	}
-	unknown := Machine{Count: 8, Each: 1}
+	unknown := hardware.Machine{Count: 8, Each: 1}
 	x := q
 	x.Host = &unknown
 	if o := answer(t, e, x); !strings.Contains(o.Provenance, "not known and taken for 10 Gbit/s") {
@@ -150,8 +152,8 @@ func TestFormat_UsesAvailableFormat(t *testing.T) {
 		{"H100-SXM-80GB", "mxfp8", ""}, {"B200-SXM", "mxfp8", "mxfp8"}, {"H100-SXM-80GB", "nvfp4", ""},
 		{"B200-SXM", "fp4", "fp4"}, {"T4", "fp16", "fp16"}, {"T4", "amp", "amp"}, {"T4", "", ""},
 	} {
-		chip, ok := Catalogued().Find(c.chip)
-		use, why, err := chip.format(c.asked)
+		chip, ok := hardware.Catalogued().Find(c.chip)
+		use, why, err := chip.Format(c.asked)
 		if !ok || use != c.use || (err == nil) != (c.use != "" || c.asked == "") || (why == "") != (use == c.asked || err != nil) {
 			t.Errorf("%s asked for %s trains in %q (%s, %v), it is %q", c.chip, c.asked, use, why, err, c.use)
 		}
@@ -171,7 +173,7 @@ func TestFormat_UsesAvailableFormat(t *testing.T) {
 		t.Fatal(len(list), err)
 	}
 	for _, o := range list {
-		if c, _ := Catalogued().Find(o.Chip); c.FP8 <= 0 {
+		if c, _ := hardware.Catalogued().Find(o.Chip); c.FP8 <= 0 {
 			t.Errorf("fp8 is proposed on %s", o.Chip)
 		}
 	}
@@ -182,11 +184,11 @@ func TestFormat_UsesAvailableFormat(t *testing.T) {
 }
 
 func TestHeld_FewProcessorsLimitImages(t *testing.T) {
-	e := New(Catalogued(), nil, nil)
+	e := New(hardware.Catalogued(), nil, nil)
 	q := Request{Model: model(t, "resnet-50"), Chip: "A10G", Count: 1, Precision: "bf16", Rows: 1e6, Epochs: 1}
 	rate := func(cpus float64, change func(*Request)) Option {
 		x := q
-		x.Host = &Machine{Count: 1, Each: 1, CPUs: cpus}
+		x.Host = &hardware.Machine{Count: 1, Each: 1, CPUs: cpus}
 		change(&x)
 		return answer(t, e, x)
 	}
@@ -206,10 +208,10 @@ func TestHeld_FewProcessorsLimitImages(t *testing.T) {
 		t.Errorf("text takes processors: %g and %g", a.Throughput.Value, b.Throughput.Value)
 	}
 	// A measured run that did more shows that its program decodes differently.
-	chip, _ := Catalogued().Find("A10G")
+	chip, _ := hardware.Catalogued().Find("A10G")
 	r := q.Row(chip, 1, many.Micro)
 	r.Throughput, r.Source, r.Quality = 900, "own/x", "A"
-	e = New(Catalogued(), nil, []Row{r})
+	e = New(hardware.Catalogued(), nil, []runs.Row{r})
 	q.Program = "own"
 	if got := rate(4, as); got.Throughput.Value < 600 {
 		t.Errorf("900 were measured, and %g are expected", got.Throughput.Value)
@@ -245,7 +247,7 @@ func TestTreeRate_FallsWithColumns(t *testing.T) {
 
 // The machines of a user's own catalogue have its prices, each type where it is cheapest.
 func TestNewListed_UsesCatalogue(t *testing.T) {
-	l := NewListed(catalog.Builtin())
+	l := hardware.NewListed(catalog.Builtin())
 	for _, k := range accelerator.Accelerators() {
 		for _, n := range []float64{1, 2, 3, 8, 9, 64} {
 			list := l.Machines(k.Name, "", n)
@@ -269,12 +271,12 @@ func TestNewListed_UsesCatalogue(t *testing.T) {
 
 // An eighth of an L4 is no L4: it has an eighth of the memory, and nobody publishes its speed, so there is no estimate.
 func TestAnswer_HasNoEstimateForPartOfAccelerator(t *testing.T) {
-	e := New(Catalogued(), nil, nil)
+	e := New(hardware.Catalogued(), nil, nil)
 	q := Request{Model: model(t, "resnet-50"), Rows: 1e6, Chip: "l4-part", Count: 1}
 	if o, err := e.Answer(q); err == nil {
 		t.Errorf("%+v", o)
 	}
-	if a := e.Estimate(Row{Family: string(shape.Conv), GPU: "l4-part", N: 1}); a.Throughput != nil || a.Fits != nil {
+	if a := e.Estimate(runs.Row{Family: string(shape.Conv), GPU: "l4-part", N: 1}); a.Throughput != nil || a.Fits != nil {
 		t.Errorf("%+v", a)
 	}
 	q.Chip = "L4"

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/runs"
 )
 
 var (
@@ -64,31 +66,31 @@ func TestSettledOnOnePart_HoldsForTheOther(t *testing.T) {
 	if !*nested {
 		t.Skip("settling anew takes a minute: -nested")
 	}
-	was := constants
-	defer func() { constants = was }()
+	was := physics.Fitted
+	defer func() { physics.Fitted = was }()
 	all := newBench(t)
 	total := tallies{map[string]*tally{}, map[string]*tally{}}
 	const whole = " all"
 	once := map[string]*tally{}
 	var lines []string
 	for part := range *parts {
-		var rest []Row
+		var rest []runs.Row
 		for _, r := range all.rows {
 			if partOf(stackKey(r), *parts) != part {
 				rest = append(rest, r)
 			}
 		}
 		c, k := settle(rest, all.chips, *steps, telling)
-		constants = c
+		physics.Fitted = c
 		own := tallies{map[string]*tally{}, map[string]*tally{}}
 		b := newBench(t)
-		foretell(t, b, k, part, func(i int, r Row, value, mid, half, y float64) {
+		foretell(t, b, k, part, func(i int, r runs.Row, value, mid, half, y float64) {
 			own.add(i, whole, value, mid, half, y)
 			for _, kind := range []string{whole, r.Family, r.Family + ", " + short(r.Source)} {
 				total.add(i, kind, value, mid, half, y)
 			}
 		})
-		constants = was
+		physics.Fitted = was
 		for kind, sum := range profiled(t, b, k, part) {
 			if once[kind] == nil {
 				once[kind] = &tally{}
@@ -141,7 +143,7 @@ func TestSettledOnOnePart_HoldsForTheOther(t *testing.T) {
 // foretell computes, for every asked row of a part, the value, the middle and half of its interval, with its stack (0)
 // and its source (1) left out.
 func foretell(t *testing.T, b *bench, k *likeness.Kernel, part int,
-	to func(i int, r Row, value, mid, half, y float64)) {
+	to func(i int, r runs.Row, value, mid, half, y float64)) {
 	t.Helper()
 	l := k.Learn(b.points)
 	x, ok := k.Examine(b.points)
@@ -149,7 +151,7 @@ func foretell(t *testing.T, b *bench, k *likeness.Kernel, part int,
 		t.Fatal("the likeness of the runs is no likeness")
 	}
 	for j, w := range []struct {
-		key   func(Row) string
+		key   func(runs.Row) string
 		widen likeness.Widths
 	}{{stackKey, l.Near}, {sourceKey, l.Afar}} {
 		m, sd := x.LeftOut(groups(b.rows, w.key))

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/test/lane"
 )
@@ -31,14 +33,14 @@ func rawTable(t testing.TB) [][]string {
 }
 
 // reread parses a changed table.
-func reread(t testing.TB, recs [][]string) []Row {
+func reread(t testing.TB, recs [][]string) []runs.Row {
 	t.Helper()
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	if err := w.WriteAll(recs); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := ReadRows(&b)
+	rows, err := runs.Read(&b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func changed(recs [][]string, change func(line, col int, cell string) string) []
 }
 
 // sane fails if an answer cannot be written and read.
-func sane(t testing.TB, what string, r Row, a Answer) {
+func sane(t testing.TB, what string, r runs.Row, a Answer) {
 	t.Helper()
 	if _, err := json.Marshal(a); err != nil {
 		t.Fatalf("%s, row %s: %v", what, r.ID, err)
@@ -79,7 +81,7 @@ func sane(t testing.TB, what string, r Row, a Answer) {
 // contain.
 func TestEstimate_AnswersOddRows(t *testing.T) {
 	recs := rawTable(t)
-	e := New(Catalogued(), NewListed(catalog.Builtin()), reread(t, recs))
+	e := New(hardware.Catalogued(), hardware.NewListed(catalog.Builtin()), reread(t, recs))
 	others := lane.Pick(7, 3)
 	for i := 1; i < len(recs); i++ { // a sample, for speed
 		if recs = append(recs[:i], recs[min(i+others, len(recs)):]...); i >= len(recs) {
@@ -100,7 +102,7 @@ func TestEstimate_AnswersOddRows(t *testing.T) {
 		for i, r := range reread(t, recs) {
 			a := e.Estimate(r.Question())
 			sane(t, what, r, a)
-			if p := plain[i]; p.Scored() && known(p.Throughput) {
+			if p := plain[i]; p.Scored() && runs.Known(p.Throughput) {
 				asked++
 				if a.Throughput != nil {
 					share++
@@ -179,7 +181,7 @@ func TestEstimate_AnswersOddRows(t *testing.T) {
 		}
 		return c
 	}))
-	l := New(Catalogued(), nil, table)
+	l := New(hardware.Catalogued(), nil, table)
 	for _, r := range plain[:50] {
 		sane(t, "learned from anything", r, l.Estimate(r.Question()))
 	}
@@ -192,9 +194,9 @@ func FuzzReadRows(f *testing.F) {
 			"id,family,model,n_gpus,gpu,throughput_unit,precision,parallelism,seq_len,micro_batch\nx,transformer-moe,Mixtral-8x7B,8,H100,tok/s,FP8,TP=8 PP=0 EP=1e9,1e9,1e9\n"))
 	f.Add([]byte("id,family,model,n_gpus,machine,rows,trees\nx,gbdt,xgboost,0,r4.8xlarge,1e18,1e9\n"))
 	f.Add([]byte("\ufeffID,Family,model,n_gpus\n\"\n"))
-	chips, prices := Catalogued(), NewListed(catalog.Builtin())
+	chips, prices := hardware.Catalogued(), hardware.NewListed(catalog.Builtin())
 	f.Fuzz(func(t *testing.T, table []byte) {
-		rows, err := ReadRows(bytes.NewReader(table))
+		rows, err := runs.Read(bytes.NewReader(table))
 		if err != nil {
 			return
 		}

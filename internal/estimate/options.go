@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strings"
 
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/physics"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market/accelerator"
 )
@@ -14,15 +16,15 @@ import (
 // Option is an answer for one accelerator and count.
 type Option struct {
 	Answer
-	Chip    string   `json:"accelerator"`
-	Count   float64  `json:"count"`
-	Micro   float64  `json:"micro_batch,omitempty"` // 0 if not chosen
-	Machine *Machine `json:"machine,omitempty"`     // carries the accelerators; nil if unknown
+	Chip    string            `json:"accelerator"`
+	Count   float64           `json:"count"`
+	Micro   float64           `json:"micro_batch,omitempty"` // 0 if not chosen
+	Machine *hardware.Machine `json:"machine,omitempty"`     // carries the accelerators; nil if unknown
 }
 
 // one answers for a count of an accelerator, on the machine for sale with the lowest cost per unit of work. If no
 // micro-batch is stated, it chooses the largest power of two, up to 256, that fits.
-func (e *Estimator) one(q Request, chip Chip, count float64) Option {
+func (e *Estimator) one(q Request, chip hardware.Chip, count float64) Option {
 	micro := q.Micro
 	if m := q.Model; micro == 0 && (m.GMACs > 0 || q.Seq > 0) && m.Kind != shape.Trees {
 		micro = e.largest(q, chip, count)
@@ -31,7 +33,7 @@ func (e *Estimator) one(q Request, chip Chip, count float64) Option {
 	var best Option
 	least := math.Inf(1)
 	for i, h := range e.hosts(q, chip, count) {
-		r.Host = h.host()
+		r.Host = h.Host()
 		o := Option{Answer: e.Estimate(r), Chip: chip.Name, Count: count, Micro: micro}
 		if h.Each > 0 {
 			o.Machine = &h
@@ -44,7 +46,7 @@ func (e *Estimator) one(q Request, chip Chip, count float64) Option {
 			best, least = o, paid
 		}
 	}
-	if _, why, err := chip.format(q.Precision); err == nil && why != "" && q.Model.Kind != shape.Trees {
+	if _, why, err := chip.Format(q.Precision); err == nil && why != "" && q.Model.Kind != shape.Trees {
 		best.Provenance = strings.TrimSuffix(best.Provenance, ".") + "; " + why + "."
 	}
 	return best
@@ -53,9 +55,9 @@ func (e *Estimator) one(q Request, chip Chip, count float64) Option {
 // largest returns the largest power of two up to 256 that fits, or 1 if none does or the memory is unknown. Only the
 // batch differs between candidates, so the rest is computed once; a learned memory correction depends on the batch,
 // too.
-func (e *Estimator) largest(q Request, chip Chip, count float64) float64 {
+func (e *Estimator) largest(q Request, chip hardware.Chip, count float64) float64 {
 	r := q.Row(chip, count, 1)
-	s := r.Setup(e.chips)
+	s := physics.SetupOf(r, e.chips)
 	if s.Card <= 0 {
 		return 1
 	}
@@ -98,7 +100,7 @@ func (e *Estimator) Answer(q Request) (Option, error) {
 
 // few returns the smallest count of 1, 2, 4 … 64 on which a run fits, or a larger one for the same price: one
 // accelerator of a machine that is sold only with eight costs as much as eight.
-func (e *Estimator) few(q Request, chip Chip) (best Option, ok bool) {
+func (e *Estimator) few(q Request, chip hardware.Chip) (best Option, ok bool) {
 	paid := 0.0
 	for n := 1.0; n <= 64; n *= 2 {
 		if usd, priced := e.least(chip.Name, "", n); ok && (!priced || q.Price > 0 || usd > paid) {
@@ -135,7 +137,7 @@ func (e *Estimator) Options(q Request) ([]Option, error) {
 		return nil, err
 	}
 	var out []Option
-	for _, chip := range e.chips.sorted() {
+	for _, chip := range e.chips.Sorted() {
 		if q.runs(chip) != nil {
 			continue
 		}
@@ -166,7 +168,7 @@ func (e *Estimator) Options(q Request) ([]Option, error) {
 
 // runs returns why an accelerator cannot train the request: Inferentia only serves models, boosted trees have programs
 // for one vendor's accelerators, and not every accelerator supports every format.
-func (q Request) runs(c Chip) error {
+func (q Request) runs(c hardware.Chip) error {
 	switch {
 	case accelerator.InferenceOnly(c.Name):
 		return fmt.Errorf("%s %w", c.Name, ErrInferenceOnly)
@@ -175,7 +177,7 @@ func (q Request) runs(c Chip) error {
 	case q.Model.Kind == shape.Trees:
 		return nil
 	}
-	if _, _, err := c.format(q.Precision); err != nil {
+	if _, _, err := c.Format(q.Precision); err != nil {
 		return fmt.Errorf("%w: %w", ErrPrecision, err)
 	}
 	return nil
@@ -187,12 +189,17 @@ var (
 	ErrPrecision     = errors.New("no such format")
 )
 
-// sorted returns the chips by name, each once.
-func (c Chips) sorted() []Chip {
-	var out []Chip
-	for _, k := range c {
-		out = append(out, k)
+// hosts returns the machines to estimate for: the stated ones, those for sale, or an unknown one.
+func (e *Estimator) hosts(q Request, chip hardware.Chip, count float64) []hardware.Machine {
+	switch {
+	case q.Host != nil:
+		return []hardware.Machine{*q.Host}
+	case q.Price > 0:
+		return []hardware.Machine{{Hourly: q.Price, Source: "as given"}}
+	case e.prices != nil:
+		if list := e.prices.Machines(chip.Name, "", count); len(list) > 0 {
+			return list
+		}
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
-	return out
+	return []hardware.Machine{{}}
 }

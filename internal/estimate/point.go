@@ -5,7 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 )
 
@@ -81,15 +84,15 @@ func line(model string) string {
 }
 
 // describe converts a row to a point.
-func describe(r Row, chips Chips, n *names) likeness.Point {
-	r.Unit = r.unit()
-	r.Seq *= r.filled()
+func describe(r runs.Row, chips hardware.Chips, n *names) likeness.Point {
+	r.Unit = r.ThroughputUnit()
+	r.Seq *= physics.Filled(r)
 	m := r.Shape()
 	if m.Params <= 0 && (m.Kind == shape.Transformer || m.Kind == shape.Experts || m.Kind == shape.Segments) {
 		m.Params = 1.1e8 // BERT-Base, as in shape.Typical
 	}
-	c, okChip, _, _ := r.chip(chips)
-	class := ParsePrecision(r.Precision, c.TF32 > 0)
+	c, okChip, _, _ := r.Chip(chips)
+	class := hardware.ParsePrecision(r.Precision, c.TF32 > 0)
 	peak, okPeak := c.Peak(class)
 	if !okPeak {
 		peak = 100
@@ -98,26 +101,26 @@ func describe(r Row, chips Chips, n *names) likeness.Point {
 	if math.IsNaN(count) || count < 1 {
 		count = 1
 	}
-	p := likeness.Point{Name: r.names(n, c, class, count)}
+	p := likeness.Point{Name: n.row(r, c, class, count)}
 	if !okChip && r.Machine != "" {
 		p.Name[cArch] = n.id(cArch, "cpu")
 	}
 	per, batch := perUnit(r, m)
-	pp := ParseParallel(r.Parallel)
+	pp := runs.ParseParallel(r.Parallel)
 	cut := math.Max(1, pp.TP) * math.Max(1, pp.PP) * math.Max(1, pp.CP)
 	p.Num = [likeness.Nums]float64{
-		xN: math.Log(count), xMicro: lnOr(batch, 1), xSeq: math.Log(or(r.Seq, 1)), xOps: math.Log(per),
+		xN: math.Log(count), xMicro: lnOr(batch, 1), xSeq: math.Log(runs.Or(r.Seq, 1)), xOps: math.Log(per),
 		xPeak: math.Log(peak), xBand: lnOr(c.Band, 500), xSize: lnOr(m.Pass(), 1e8), xCut: math.Log(cut),
 	}
-	t, comm := constants.unit(r, m, c, class, peak, count)
+	t, comm := physics.Fitted.Unit(r, m, c, class, peak, count)
 	if comm > 0 {
 		p.Num[xComm] = math.Log1p(comm / t)
 	}
-	t = math.Pow(math.Pow(t, constants.overlap)+math.Pow(comm, constants.overlap), 1/constants.overlap)
+	t = math.Pow(math.Pow(t, physics.Fitted.Overlap)+math.Pow(comm, physics.Fitted.Overlap), 1/physics.Fitted.Overlap)
 	t *= math.Pow(0.985, -math.Log2(count))
 	p.Base = -math.Log(t)
 	if shape.Kind(r.Family) == shape.Trees {
-		rows := or(r.Rows, 1e6)
+		rows := runs.Or(r.Rows, 1e6)
 		p.Num[xOps], p.Num[xTree] = math.Log(rows), 1
 		p.Base = -math.Log(grown/rows + 1/treeRate(r, c, okChip))
 	}
@@ -129,8 +132,8 @@ func describe(r Row, chips Chips, n *names) likeness.Point {
 	return p
 }
 
-// names returns the names of the row's point.
-func (r Row) names(n *names, c Chip, class Precision, count float64) [likeness.Names]int32 {
+// row returns the names of the row's point.
+func (n *names) row(r runs.Row, c hardware.Chip, class hardware.Precision, count float64) [likeness.Names]int32 {
 	where := "one"
 	switch {
 	case count > 8:
@@ -143,15 +146,15 @@ func (r Row) names(n *names, c Chip, class Precision, count float64) [likeness.N
 		cChip: n.id(cChip, r.GPU+r.Spec+r.Machine), cArch: n.id(cArch, c.Arch),
 		cPrecision: n.id(cPrecision, "p"+r.Precision), cClass: n.id(cClass, string(class)),
 		cSource: n.id(cSource, r.Source), cStack: n.id(cStack, r.Stack()),
-		cCut:  n.id(cCut, "c"+r.Ckpt+"|"+strings.TrimPrefix(r.Sharding, unshared)+"|"+r.Parallel),
+		cCut:  n.id(cCut, "c"+r.Ckpt+"|"+strings.TrimPrefix(r.Sharding, runs.Unshared)+"|"+r.Parallel),
 		cLine: n.id(cLine, line(r.Model)), cWhere: n.id(cWhere, where), cForm: n.id(cForm, "f"+form(r.Parallel)),
 	}
 }
 
 // perUnit returns the operations of a unit of throughput, and how many units (or tokens of a transformer) an
 // accelerator has in its memory at a time.
-func perUnit(r Row, m shape.Model) (per, batch float64) {
-	seq := or(r.Seq, 1)
+func perUnit(r runs.Row, m shape.Model) (per, batch float64) {
+	seq := runs.Or(r.Seq, 1)
 	words := m.Kind == shape.Transformer || m.Kind == shape.Experts
 	// Attention kernels reach about half the rate of matrix products, so skipping the causal half saves nothing: it
 	// counts in full.
@@ -159,7 +162,7 @@ func perUnit(r Row, m shape.Model) (per, batch float64) {
 	if !ok {
 		ops = shape.Typical(m.Kind)
 	}
-	per, batch = ops, r.Micro*unitsOf(r, m)
+	per, batch = ops, r.Micro*physics.UnitsOf(r, m)
 	if words {
 		batch = r.Micro * seq
 	}
@@ -167,16 +170,6 @@ func perUnit(r Row, m shape.Model) (per, batch float64) {
 		per = ops * seq // one unit of throughput is many tokens
 	}
 	return per, batch
-}
-
-// usualColumns is the default number of columns of a table for boosted trees.
-const usualColumns = 12
-
-func tableColumns(features float64) float64 {
-	if features > 0 {
-		return features
-	}
-	return usualColumns
 }
 
 // grown is the setup time of one tree in seconds.
@@ -187,8 +180,9 @@ const grown = 0.02
 // columns). Both scale with the columns plus one. The default depth is six, as in the programs.
 //
 // Example: r4.8xlarge has 32 virtual and so 16 real cores, at depth 10: 3.2e7 a second; V100 with 900 GB/s: 6e7.
-func treeRate(r Row, c Chip, okChip bool) float64 {
-	depth := math.Max(1, or(r.Depth, 6)) * (tableColumns(or(r.Features, 0)) + 1) / (usualColumns + 1)
+func treeRate(r runs.Row, c hardware.Chip, okChip bool) float64 {
+	columns := physics.TableColumns(runs.Or(r.Features, 0))
+	depth := math.Max(1, runs.Or(r.Depth, 6)) * (columns + 1) / (physics.UsualColumns + 1)
 	if okChip && c.Band > 0 {
 		return c.Band * 1e9 / (1500 * depth)
 	}
@@ -221,39 +215,4 @@ func form(cut string) string {
 		}
 		return r
 	}, strings.ReplaceAll(strings.ToLower(cut), "n/a", "#"))
-}
-
-// unitsOf returns the units of throughput in a sample.
-func unitsOf(r Row, m shape.Model) float64 {
-	switch {
-	case strings.HasPrefix(r.Unit, "tokens") && (m.Kind == shape.Transformer || m.Kind == shape.Experts):
-		return or(r.Seq, 2048)
-	case strings.HasPrefix(r.Unit, "tokens") && m.Kind == shape.Recurrent:
-		return 50 // a sentence pair of WMT
-	case strings.HasPrefix(r.Unit, "tokens") && m.Kind == shape.Segments:
-		return 192
-	case strings.HasPrefix(r.Unit, "mel"):
-		return 600 // frames of an utterance of LJSpeech, 7 s at 86 a second
-	}
-	return 1
-}
-
-// Measured returns the measured throughput of the whole job in the row's unit: as published, or from a published rate
-// of operations.
-func (r Row) Measured(m shape.Model, per float64) (float64, bool) {
-	n := or(r.N, 1)
-	if n < 1 {
-		n = 1
-	}
-	switch {
-	case known(r.Throughput) && r.Throughput > 0:
-		return r.Throughput, true
-	case known(r.PerGPU) && r.PerGPU > 0:
-		return r.PerGPU * n, true
-	case r.Task == "pretrain" && known(r.TFLOPS) && r.TFLOPS > 0 && m.Params > 0:
-		return r.TFLOPS * 1e12 * n / per, true
-	case known(r.Tokens) && known(r.GPUHours) && r.GPUHours > 0 && r.Tokens > 0:
-		return r.Tokens * 1e9 / (r.GPUHours * 3600) * n, true
-	}
-	return 0, false
 }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/runs"
 )
 
 // Prices gives the machines that carry accelerators and their list prices in dollars per hour.
@@ -12,21 +14,21 @@ type Prices interface {
 	// Machines returns the ways to rent n accelerators of a kind: single machines that have them if they exist, or else
 	// several machines of one type. It is empty if no price is known: unknown is never free. machine is set if a
 	// certain machine type is requested.
-	Machines(accelerator, machine string, n float64) []Machine
+	Machines(accelerator, machine string, n float64) []hardware.Machine
 }
 
 // priced sets the hourly and total cost of an answer, and returns the source of the price.
-func (e *Estimator) priced(r Row, a *Answer) (why string) {
-	var h Machine
+func (e *Estimator) priced(r runs.Row, a *Answer) (why string) {
+	var h hardware.Machine
 	ok := r.Host != nil && r.Host.Hourly > 0
 	if ok {
 		h = *r.Host
 	} else {
-		kind := r.accelerator()
-		if c, _, taken, guessed := r.chip(e.chips); taken != "" && !guessed {
+		kind := r.Accelerator()
+		if c, _, taken, guessed := r.Chip(e.chips); taken != "" && !guessed {
 			kind = c.Name
 		}
-		h, ok = e.cheapest(kind, r.Machine, r.count())
+		h, ok = e.cheapest(kind, r.Machine, r.Count())
 	}
 	if !ok {
 		return "no price is known"
@@ -41,11 +43,11 @@ func (e *Estimator) priced(r Row, a *Answer) (why string) {
 
 // held limits the rate of an answer to what the host's processors can decode, unless a run of the same programs, model
 // and accelerator shows their rate. Programs differ by a factor of two.
-func (e *Estimator) held(r Row, p likeness.Point, a *Answer) (why string) {
+func (e *Estimator) held(r runs.Row, p likeness.Point, a *Answer) (why string) {
 	if r.Host == nil || r.Decoded {
 		return ""
 	}
-	most, ok := r.Host.decoded(r.Shape())
+	most, ok := r.Host.Decoded(r.Shape())
 	if !ok || e.shown[stackOf(p)] || a.Throughput.Value <= most {
 		return ""
 	}
@@ -62,7 +64,7 @@ func (e *Estimator) least(kind, machine string, n float64) (usd float64, priced 
 }
 
 // cheapest returns the cheapest machines that carry n accelerators of a kind.
-func (e *Estimator) cheapest(kind, machine string, n float64) (best Machine, ok bool) {
+func (e *Estimator) cheapest(kind, machine string, n float64) (best hardware.Machine, ok bool) {
 	if e.prices == nil {
 		return best, false
 	}

@@ -7,9 +7,11 @@ import (
 	"os"
 	"reflect"
 	"testing"
-	"unsafe"
 
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/runs"
 )
 
 var (
@@ -22,11 +24,11 @@ var (
 )
 
 // neutral holds the physical constants before any run: each is what the vendors' and the kernels' papers suggest.
-var neutral = physics{
-	product: 0.8, narrow: 200, few: 1000, attention: 0.5, traffic: 200, unfused: 4,
-	routing: 32, expert: 500, passes: 20, deep: 40, conv: 0.5, launch: 20e-6,
-	link: 0.5, network: 100, overlap: 2, small: 0.5,
-	balance: 0.5, plain: 1.2, exchange: 0.5, proposal: 2000, grouped: 0.65,
+var neutral = physics.Constants{
+	Product: 0.8, Narrow: 200, Few: 1000, Attention: 0.5, Traffic: 200, Unfused: 4,
+	Routing: 32, Expert: 500, Passes: 20, Deep: 40, Conv: 0.5, Launch: 20e-6,
+	Link: 0.5, Network: 100, Overlap: 2, Small: 0.5,
+	Balance: 0.5, Plain: 1.2, Exchange: 0.5, Proposal: 2000, Grouped: 0.65,
 }
 
 // blank returns the kernel before any run: every term moves a run by a tenth, and distances are a factor of four.
@@ -50,10 +52,10 @@ func blank() *likeness.Kernel {
 }
 
 // numbers returns every physical constant with its name.
-func (k *physics) numbers() (out []*float64, label []string) {
+func numbers(k *physics.Constants) (out []*float64, label []string) {
 	v := reflect.ValueOf(k).Elem()
 	for i := range v.NumField() {
-		out = append(out, (*float64)(unsafe.Pointer(v.Field(i).UnsafeAddr())))
+		out = append(out, v.Field(i).Addr().Interface().(*float64))
 		label = append(label, v.Type().Field(i).Name)
 	}
 	return out, label
@@ -69,8 +71,8 @@ type setting struct {
 
 // settling is the state of a fit.
 type settling struct {
-	rows   []Row
-	chips  Chips
+	rows   []runs.Row
+	chips  hardware.Chips
 	k      *likeness.Kernel
 	consts []*float64
 	list   []setting // the constants, the noise, then the shares and distances in the order of terms
@@ -81,10 +83,10 @@ type settling struct {
 
 // settle fits the constants and the kernel from the rows alone, starting with neutral and blank. It descends the loss
 // of left-out groups, sources and profiled runs; every setting that moves pays the cost of its prior.
-func settle(rows []Row, chips Chips, steps int, say func(string, ...any)) (physics, *likeness.Kernel) {
-	was := constants
-	defer func() { constants = was }()
-	constants = neutral
+func settle(rows []runs.Row, chips hardware.Chips, steps int, say func(string, ...any)) (physics.Constants, *likeness.Kernel) {
+	was := physics.Fitted
+	defer func() { physics.Fitted = was }()
+	physics.Fitted = neutral
 	s := newSettling(rows, chips)
 	for step := range steps {
 		loss, slope := s.look()
@@ -93,16 +95,16 @@ func settle(rows []Row, chips Chips, steps int, say func(string, ...any)) (physi
 			say("step %d loss %.2f held %.2f\n", step, loss, held)
 		}
 	}
-	return constants, s.k
+	return physics.Fitted, s.k
 }
 
-func newSettling(rows []Row, chips Chips) *settling {
+func newSettling(rows []runs.Row, chips hardware.Chips) *settling {
 	s := &settling{rows: rows, chips: chips, k: blank(), blocks: groups(rows, sourceKey)}
 	var labels []string
-	s.consts, labels = constants.numbers()
+	s.consts, labels = numbers(&physics.Fitted)
 	for i, c := range s.consts {
 		x := setting{at: c, from: *c, sd: *stiff, min: *c / 10, max: *c * 10}
-		if labels[i] == "overlap" {
+		if labels[i] == "Overlap" {
 			x.min, x.max = 1, 6
 		}
 		s.list = append(s.list, x)
@@ -196,7 +198,7 @@ func TestSettle(t *testing.T) {
 	}
 	b := newBench(t)
 	c, k := settle(b.rows, b.chips, *steps, telling)
-	from, labels := c.numbers()
+	from, labels := numbers(&c)
 	for i, l := range labels {
 		fmt.Fprintf(os.Stdout, "%s: %.3g, ", l, *from[i])
 	}

@@ -9,14 +9,17 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/test/lane"
 )
 
 var show = flag.Bool("show", false, "print the table of the benchmark")
 
 type weighed struct {
-	row  Row
+	row  runs.Row
 	p    likeness.Point
 	gb   float64
 	fits bool
@@ -31,13 +34,13 @@ func weighedRows(t testing.TB) []weighed {
 		if r.Quality != "A" && r.Quality != "B" || strings.HasPrefix(r.Task, "inference") {
 			continue
 		}
-		gb, ok := r.peakGB()
+		gb, ok := r.PeakGB()
 		if !ok && r.OOM != 1 {
 			continue
 		}
 		p := describe(r, chips, n)
 		p.Y = math.NaN()
-		m, mok := r.Setup(chips).Memory()
+		m, mok := physics.SetupOf(r, chips).Memory()
 		if !mok {
 			t.Logf("%s %s %s: no memory", r.ID, r.Model, r.Task)
 			continue
@@ -55,7 +58,7 @@ func weighedRows(t testing.TB) []weighed {
 // where there are such, else several of one type.
 type publishedPrices []map[string]string
 
-func (p publishedPrices) Machines(gpu, _ string, n float64) (list []Machine) {
+func (p publishedPrices) Machines(gpu, _ string, n float64) (list []hardware.Machine) {
 	number := func(m map[string]string, k string) float64 { v, _ := strconv.ParseFloat(m[k], 64); return v }
 	alone := false
 	for _, m := range p {
@@ -68,7 +71,7 @@ func (p publishedPrices) Machines(gpu, _ string, n float64) (list []Machine) {
 		}
 		if count >= n || !alone {
 			k := math.Ceil(n / count)
-			list = append(list, Machine{Count: k, Each: count, Hourly: usd * k, Source: m["instance_type"]})
+			list = append(list, hardware.Machine{Count: k, Each: count, Hourly: usd * k, Source: m["instance_type"]})
 		}
 	}
 	return list
@@ -83,7 +86,7 @@ func hourly(p Prices, gpu, machine string, n float64) (float64, string, bool) {
 // regret is, for every group of runs that do the same work on other machines, the
 // dollars of the one that is chosen over the dollars of the best.
 func (b *bench) regret(est []float64, prices Prices) (out []float64) {
-	work := func(r Row) string {
+	work := func(r runs.Row) string {
 		return strings.Join([]string{r.Source, r.Task, r.Model,
 			fmt.Sprint(r.Tokens, r.Epochs, r.Rows, r.TreeN, r.Depth, r.Seq, r.Global)}, "|")
 	}
@@ -92,11 +95,11 @@ func (b *bench) regret(est []float64, prices Prices) (out []float64) {
 		cheap, best := -1, -1
 		dollars := func(i int, y float64) float64 {
 			r := b.rows[i]
-			usd, _, ok := hourly(prices, r.Spec, r.Machine, r.count())
+			usd, _, ok := hourly(prices, r.Spec, r.Machine, r.Count())
 			if !ok || !b.asked(i) || math.IsNaN(y) {
 				return math.NaN()
 			}
-			return usd / (r.count() * math.Exp(b.points[i].Base+y))
+			return usd / (r.Count() * math.Exp(b.points[i].Base+y))
 		}
 		for _, i := range g {
 			guessed, paid := dollars(i, est[i]), dollars(i, b.points[i].Y)
@@ -119,7 +122,7 @@ func (b *bench) regret(est []float64, prices Prices) (out []float64) {
 }
 
 // workGroups leaves whole choices out.
-func workKey(r Row) string { return strings.Join([]string{r.Source, r.Task, r.Model}, "|") }
+func workKey(r runs.Row) string { return strings.Join([]string{r.Source, r.Task, r.Model}, "|") }
 
 func covered(m, half, y []float64, keep func(int) bool) float64 {
 	n, in := 0.0, 0.0
@@ -141,10 +144,10 @@ type memoryVerdict struct {
 	cover                  float64
 }
 
-func judgeMemory(t testing.TB, key func(Row) string) (v memoryVerdict) {
+func judgeMemory(t testing.TB, key func(runs.Row) string) (v memoryVerdict) {
 	list := weighedRows(t)
 	chips := publishedChips(t)
-	var rows []Row
+	var rows []runs.Row
 	for _, w := range list {
 		rows = append(rows, w.row)
 	}
@@ -155,7 +158,7 @@ func judgeMemory(t testing.TB, key func(Row) string) (v memoryVerdict) {
 		for _, i := range g {
 			out[i] = true
 		}
-		var rest []Row
+		var rest []runs.Row
 		for i := range rows {
 			if !out[i] {
 				rest = append(rest, rows[i])
@@ -164,7 +167,7 @@ func judgeMemory(t testing.TB, key func(Row) string) (v memoryVerdict) {
 		e := New(chips, nil, rest)
 		for _, i := range g {
 			a := e.Estimate(rows[i])
-			est[i], half[i] = math.Log(a.PeakMemory.Value*rows[i].memUnit()), math.Log(a.PeakMemory.High/a.PeakMemory.Value)
+			est[i], half[i] = math.Log(a.PeakMemory.Value*rows[i].UnitGB()), math.Log(a.PeakMemory.High/a.PeakMemory.Value)
 			y[i] = math.Log(list[i].gb)
 			if !list[i].fits {
 				v.ran++
@@ -253,7 +256,7 @@ func TestBench(t *testing.T) {
 		for _, i := range g {
 			out[i] = true
 		}
-		var rest []Row
+		var rest []runs.Row
 		for i := range b.rows {
 			if !out[i] {
 				rest = append(rest, b.rows[i])
@@ -267,8 +270,8 @@ func TestBench(t *testing.T) {
 			questions++
 			if r, ok := e.Rate(b.rows[i].Question()); ok {
 				answered++
-				ms[i] = math.Log(r.Value/b.rows[i].count()) - b.points[i].Base
-				mid[i] = math.Log(math.Sqrt(r.High*r.Low)/b.rows[i].count()) - b.points[i].Base
+				ms[i] = math.Log(r.Value/b.rows[i].Count()) - b.points[i].Base
+				mid[i] = math.Log(math.Sqrt(r.High*r.Low)/b.rows[i].Count()) - b.points[i].Base
 				hs[i] = math.Log(r.High/r.Low) / 2
 			}
 		}
@@ -326,7 +329,7 @@ func TestBench(t *testing.T) {
 
 	for _, p := range []struct {
 		name string
-		key  func(Row) string
+		key  func(runs.Row) string
 	}{{"known stack", stackKey}, {"unknown source", sourceKey}} {
 		v := judgeMemory(t, p.key)
 		if p.name == "known stack" {
@@ -391,7 +394,7 @@ func TestPhysicalPartAlone(t *testing.T) {
 // quarter of them and four times as much must do as well.
 func TestMemory_HardlyDependsOnKernelShares(t *testing.T) {
 	list := weighedRows(t)
-	var rows []Row
+	var rows []runs.Row
 	var points []likeness.Point
 	for _, w := range list {
 		if w.fits {

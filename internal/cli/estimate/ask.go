@@ -10,13 +10,16 @@ import (
 
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/modelfile"
+	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market/accelerator"
 )
 
 // ask converts the flags to a request, and a measurement to a run.
-func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Request, own []estimate.Row, err error) {
+func (f *estimateFlags) ask(chips hardware.Chips) (q estimate.Request, own []runs.Row, err error) {
 	q = estimate.Request{
 		Precision: f.precision, Seq: f.seq, Micro: f.micro, Global: f.global, Gather: f.gather, Zero: f.zero,
 		TP: f.tp, PP: f.pp,
@@ -38,7 +41,7 @@ func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Request, own []est
 		return q, nil, err
 	}
 	if strings.HasPrefix(strings.TrimSpace(f.model), "measured:") {
-		r, m, err := estimate.ParseMeasured(f.model, chips)
+		r, m, err := physics.ParseMeasured(f.model, chips)
 		if err != nil {
 			return q, nil, fmt.Errorf("--model %w", err)
 		}
@@ -46,7 +49,7 @@ func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Request, own []est
 		if q.Count == 0 && q.Chip == r.GPU {
 			q.Count = r.N
 		}
-		return q, []estimate.Row{r}, nil
+		return q, []runs.Row{r}, nil
 	}
 	q.Model, err = learn.ModelOf(f.model)
 	if q.Seq == 0 && q.Model.Text() {
@@ -85,8 +88,8 @@ func (f *estimateFlags) counts(q *estimate.Request) (err error) {
 // tuning reads the training method: recomputation, tuned weights and their format.
 func (f *estimateFlags) tuning(q *estimate.Request) error {
 	var ok bool
-	if q.Keep, ok = map[string]estimate.Recompute{"": estimate.KeepAll, "none": estimate.KeepAll,
-		"selective": estimate.KeepSome, "full": estimate.KeepEnds}[f.checkpointing]; !ok {
+	if q.Keep, ok = map[string]runs.Recompute{"": runs.KeepAll, "none": runs.KeepAll,
+		"selective": runs.KeepSome, "full": runs.KeepEnds}[f.checkpointing]; !ok {
 		return fmt.Errorf("--checkpointing %q is not one of none, selective, full", f.checkpointing)
 	}
 	switch {
@@ -106,12 +109,12 @@ func (f *estimateFlags) tuning(q *estimate.Request) error {
 // trainQLoRA sets QLoRA, with activation checkpointing unless --checkpointing says otherwise.
 func (f *estimateFlags) trainQLoRA(q *estimate.Request) {
 	if q.Tuning = shape.QLoRA; f.checkpointing == "" {
-		q.Keep = estimate.KeepEnds
+		q.Keep = runs.KeepEnds
 	}
 }
 
 // accelerator parses --gpu: a name with an optional count. A name that is sold in several forms selects all of them.
-func (f *estimateFlags) accelerator(q *estimate.Request, chips estimate.Chips) (err error) {
+func (f *estimateFlags) accelerator(q *estimate.Request, chips hardware.Chips) (err error) {
 	name, count, counted := strings.Cut(f.gpu, ":")
 	if counted {
 		if q.Count, err = strconv.ParseFloat(count, 64); err != nil || q.Count < 1 || q.Count > 1e6 {

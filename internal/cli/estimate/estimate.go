@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
 )
 
 // formats are the precisions that --precision takes.
@@ -143,7 +144,7 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 	if err != nil {
 		return err
 	}
-	chips, prices := estimate.Catalogued(), estimate.NewListed(c)
+	chips, prices := hardware.Catalogued(), hardware.NewListed(c)
 	switch {
 	case f.batch != "":
 		return a.batch(f.batch, estimate.New(chips, prices, learned))

@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 )
 
@@ -52,7 +53,7 @@ type knob struct {
 
 // Changes that knobs make.
 func share(x *estimate.Request)     { x.Zero = 3 }
-func recompute(x *estimate.Request) { x.Keep = estimate.KeepEnds }
+func recompute(x *estimate.Request) { x.Keep = runs.KeepEnds }
 func lora(x *estimate.Request)      { x.Tuning = shape.LoRA }
 
 // knobs returns the flags that would make a transformer fit, or cost less than least dollars (0 for any cost), each
@@ -74,7 +75,7 @@ func (f *estimateFlags) knobs(e *estimate.Estimator, q estimate.Request, least f
 			}
 		}
 	}
-	shares, keeps := q.Zero < 3 && q.Count != 1, q.Keep != estimate.KeepEnds
+	shares, keeps := q.Zero < 3 && q.Count != 1, q.Keep != runs.KeepEnds
 	both := func(x *estimate.Request) { share(x); recompute(x) }
 	try(knob{"--zero 3", shares, share})
 	try(knob{"--checkpointing full", keeps, recompute})

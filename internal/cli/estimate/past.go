@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
 )
 
 // past shows what runs have measured, or the errors of their estimates.
@@ -15,7 +16,7 @@ func (a *app) past(ctx context.Context, f estimateFlags) error {
 	if err != nil {
 		return err
 	}
-	chips := estimate.Catalogued()
+	chips := hardware.Catalogued()
 	if f.measured {
 		if !a.JSON {
 			a.Printf("%s", sizing.MeasuredRuns(runs, chips, f.most, a.Place()))

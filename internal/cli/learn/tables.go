@@ -10,14 +10,15 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/decide/measured"
-	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/runs"
 )
 
 // TableName is the file in the data folder with measured runs that every estimate learns from.
 const TableName = "measured.csv"
 
 // Rows reads the rows to learn from: the tables, and the runs of the data folder as one more table.
-func Rows(ctx context.Context, a *command.App, calibrate []string) ([]estimate.Row, error) {
+func Rows(ctx context.Context, a *command.App, calibrate []string) ([]runs.Row, error) {
 	rows, err := Tables(a, calibrate)
 	if err != nil {
 		return nil, err
@@ -26,16 +27,16 @@ func Rows(ctx context.Context, a *command.App, calibrate []string) ([]estimate.R
 	if err != nil {
 		a.Notef("note: runs of yours are left out: %v\n", err)
 	}
-	return append(rows, measured.Rows(runs, estimate.Catalogued())...), nil
+	return append(rows, measured.Rows(runs, hardware.Catalogued())...), nil
 }
 
 // Tables reads the tables of measured runs.
-func Tables(a *command.App, calibrate []string) ([]estimate.Row, error) {
+func Tables(a *command.App, calibrate []string) ([]runs.Row, error) {
 	files := append([]string(nil), calibrate...)
 	if own := filepath.Join(a.Data, TableName); len(files) == 0 || exists(own) {
 		files = append(files, own)
 	}
-	var rows []estimate.Row
+	var rows []runs.Row
 	for _, name := range files {
 		list, err := ReadTable(name)
 		if errors.Is(err, fs.ErrNotExist) && name == filepath.Join(a.Data, TableName) {
@@ -55,13 +56,13 @@ func exists(name string) bool {
 }
 
 // ReadTable reads a table of measured runs.
-func ReadTable(name string) ([]estimate.Row, error) {
+func ReadTable(name string) ([]runs.Row, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("read runs: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	rows, err := estimate.ReadRows(file)
+	rows, err := runs.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("read runs of %s: %w", name, err)
 	}
@@ -69,8 +70,8 @@ func ReadTable(name string) ([]estimate.Row, error) {
 }
 
 // sound returns the rows without an odd cell. It counts and reports the others.
-func sound(a *command.App, name string, rows []estimate.Row) (list []estimate.Row) {
-	var first *estimate.BadCell
+func sound(a *command.App, name string, rows []runs.Row) (list []runs.Row) {
+	var first *runs.BadCell
 	for _, r := range rows {
 		if len(r.Odd) == 0 {
 			list = append(list, r)

@@ -13,6 +13,8 @@ import (
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/decide/rank"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
@@ -46,7 +48,7 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Re
 		q.Variants = append(q.Variants, w.Variant)
 	}
 	q.Work = 3600
-	q.Estimate = estimateBy(estimate.New(estimate.Catalogued(), nil, rows), ask, ways)
+	q.Estimate = estimateBy(estimate.New(hardware.Catalogued(), nil, rows), ask, ways)
 	return nil
 }
 
@@ -91,7 +93,7 @@ func dividedAs(ask estimate.Request) string {
 	if ask.PP > 1 {
 		parts = append(parts, fmt.Sprintf("in %g stages", ask.PP))
 	}
-	if ask.Keep != estimate.KeepAll {
+	if ask.Keep != runs.KeepAll {
 		parts = append(parts, "activations are computed again")
 	}
 	if len(parts) == 0 {
@@ -143,8 +145,8 @@ func estimateBy(e *estimate.Estimator, ask estimate.Request, ways []way) func(ra
 }
 
 // hostOf returns the machines of a shape.
-func hostOf(s rank.Shape) *estimate.Machine {
-	return &estimate.Machine{Count: float64(s.Machines), Each: float64(s.Each), CPUs: float64(s.CPUs), Network: s.Network,
+func hostOf(s rank.Shape) *hardware.Machine {
+	return &hardware.Machine{Count: float64(s.Machines), Each: float64(s.Each), CPUs: float64(s.CPUs), Network: s.Network,
 		Link: s.Link}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/decide/rank"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/job/check"
 	"scrimp/internal/job/spec"
@@ -99,11 +100,11 @@ func precisionOf(j spec.Job, texts []check.Text, now time.Time) func(*estimate.R
 
 // proposeText adds ways that train a text model in less memory.
 func (l *wayList) proposeText(ask estimate.Request) {
-	l.propose("checkpointing", "activation checkpointing", func(x *estimate.Request) { x.Keep = estimate.KeepEnds })
+	l.propose("checkpointing", "activation checkpointing", func(x *estimate.Request) { x.Keep = runs.KeepEnds })
 	share := func(x *estimate.Request) { x.Zero = 3 }
 	l.propose("zero-3", "ZeRO stage 3 (FSDP)", share)
 	l.propose("zero-3-checkpointing", "ZeRO stage 3 with activation checkpointing", func(x *estimate.Request) {
-		x.Zero, x.Keep = 3, estimate.KeepEnds
+		x.Zero, x.Keep = 3, runs.KeepEnds
 	})
 	l.propose("fp8", "fp8", func(x *estimate.Request) { x.Precision = "fp8" })
 	for _, t := range []struct {
@@ -115,11 +116,11 @@ func (l *wayList) proposeText(ask estimate.Request) {
 			continue
 		}
 		l.propose(t.name, t.what+", where fine-tuning is all that is wanted", func(x *estimate.Request) { x.Tuning = t.to })
-		if ask.Keep == estimate.KeepEnds {
+		if ask.Keep == runs.KeepEnds {
 			continue
 		}
 		l.propose(t.name+"-checkpointing", t.what+" with activation checkpointing, where fine-tuning is all that is wanted",
-			func(x *estimate.Request) { x.Tuning, x.Keep = t.to, estimate.KeepEnds })
+			func(x *estimate.Request) { x.Tuning, x.Keep = t.to, runs.KeepEnds })
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/physics"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/test/golden"
 )
@@ -18,12 +20,12 @@ func span(v float64) *estimate.Range { return &estimate.Range{Value: v, Low: v *
 func estimates(p show.Place) map[string]string {
 	whole := estimate.Option{Chip: "H100-SXM-80GB", Count: 8, Micro: 4, Answer: estimate.Answer{
 		Throughput: span(81234.5), Unit: "tokens/s", Hours: span(6.84), Cost: span(376.4), Hourly: 55.04, PeakMemory: span(61.2), Fits: ptr(true),
-		Memory:     &estimate.Memory{Weights: 4.02, Gradients: 4.02, Optimiser: 8.03, Activations: 28.1, Logits: 10.5, Overhead: 1.2},
+		Memory:     &physics.Memory{Weights: 4.02, Gradients: 4.02, Optimiser: 8.03, Activations: 28.1, Logits: 10.5, Overhead: 1.2},
 		Provenance: "throughput by arithmetic × 1.08, learned from 691 measured runs, most of all Llama-3-8B on 8 H100-SXM-80GB (NVIDIA-NeMo/Megatron-Bridge), none of this program; memory by component × 1.00, against 80 GB; price aws p5.48xlarge in us-east-1, 2026-07-20.",
 	}}
-	whole.Machine = &estimate.Machine{Name: "aws p5.48xlarge", Count: 1, Each: 8, CPUs: 192, Network: 3200}
+	whole.Machine = &hardware.Machine{Name: "aws p5.48xlarge", Count: 1, Each: 8, CPUs: 192, Network: 3200}
 	small := whole
-	small.Machine = &estimate.Machine{Name: "gcp g2-standard-4", Count: 2, Each: 1, CPUs: 4, Network: 10}
+	small.Machine = &hardware.Machine{Name: "gcp g2-standard-4", Count: 2, Each: 1, CPUs: 4, Network: 10}
 	small.Micro, small.Throughput, small.Unit = 1, &estimate.Range{Value: 2.5312e6, Low: 999400, High: 4.17e9}, "row-trees/s"
 	big := whole
 	big.Chip, big.Fits, big.Cost, big.Hourly = "A100-SXM-40GB", ptr(false), nil, 0
@@ -46,7 +48,7 @@ func estimates(p show.Place) map[string]string {
 	past.Missed = measured.Missing(past.Pairs)
 	both := past
 	both.LeftOut = errors
-	chips := estimate.Catalogued()
+	chips := hardware.Catalogued()
 	return map[string]string{
 		"measured":          sizing.MeasuredRuns(runs, chips, 2, p),
 		"measured-nothing":  sizing.MeasuredRuns(nil, chips, 2, p),

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/runs"
 )
 
 // Pair compares one estimate made at the submission of a run with its measured value.
@@ -42,14 +44,14 @@ const mostCompared = 100
 // Compare pairs, for runs newest first, each estimate with its measured value. Hours and dollars are the estimates
 // made at submission. Compare estimates throughput as it could have been then: from rows and from the runs finished
 // by then.
-func Compare(runs []Run, rows []estimate.Row, chips estimate.Chips) []Pair {
+func Compare(past []Run, rows []runs.Row, chips hardware.Chips) []Pair {
 	var list []Pair
 	var e *estimate.Estimator
 	learned := -1
-	for i, r := range runs {
+	for i, r := range past {
 		p := Pair{Job: r.Job, Name: r.Name, Finished: r.Finished, Kind: r.Kind}
 		if row, ok := r.Row(chips); ok && i < mostCompared {
-			before := earlier(runs, r.Submitted)
+			before := earlier(past, r.Submitted)
 			// an earlier submission has fewer finished runs, so an equal number means the same runs
 			if len(before) != learned {
 				e, learned = estimate.New(chips, nil, append(slices.Clone(rows), Rows(before, chips)...)), len(before)

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -132,7 +133,7 @@ func TestWith_MeasuresBoostedTreesInRowTrees(t *testing.T) {
 	if r.Unit != "row-trees/s" || !near(*r.Throughput, 2000) {
 		t.Errorf("%g %s", *r.Throughput, r.Unit)
 	}
-	if row, ok := r.Row(estimate.Catalogued()); !ok || row.TreeN != 1000 || row.Features != 28 || row.Unit != "row-trees/s" {
+	if row, ok := r.Row(hardware.Catalogued()); !ok || row.TreeN != 1000 || row.Features != 28 || row.Unit != "row-trees/s" {
 		t.Errorf("%v %+v", ok, row)
 	}
 }
@@ -238,7 +239,7 @@ func TestProfile_MatchesALongName(t *testing.T) {
 }
 
 func TestRow_TeachesTheEstimator(t *testing.T) {
-	chips := estimate.Catalogued()
+	chips := hardware.Catalogued()
 	j := spec.Job{Name: "llama", Command: "train",
 		Model: spec.Model{Config: "llama-3-8b", Batch: 4, Sequence: 4096, Tuning: "lora"},
 		Work:  spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
@@ -288,7 +289,7 @@ func TestRow_TeachesTheEstimator(t *testing.T) {
 }
 
 func TestCompare_UsesWhatWasKnownAtSubmission(t *testing.T) {
-	chips := estimate.Catalogued()
+	chips := hardware.Catalogued()
 	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b"},
 		Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
 	at := func(weeks int, hours float64) measured.Run {

@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/modelfile"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/job/launcher"
 	"scrimp/internal/job/spec"
@@ -17,7 +19,7 @@ import (
 const Own = "own"
 
 // keeps maps the names of activation checkpointing in a job file.
-var keeps = map[string]estimate.Recompute{"selective": estimate.KeepSome, "full": estimate.KeepEnds}
+var keeps = map[string]runs.Recompute{"selective": runs.KeepSome, "full": runs.KeepEnds}
 
 // Source returns the source under which estimates learn from the runs of a job.
 func Source(job string) string { return Own + "/" + job }
@@ -79,9 +81,9 @@ func Sound(m spec.Model) error {
 
 // keepOf returns what the backward pass computes again. Programs that train QLoRA recompute activations unless they are
 // configured otherwise (prepare_model_for_kbit_training of PEFT).
-func keepOf(m spec.Model) estimate.Recompute {
+func keepOf(m spec.Model) runs.Recompute {
 	if m.Checkpointing == "" && Tunings[m.Tuning] == shape.QLoRA {
-		return estimate.KeepEnds
+		return runs.KeepEnds
 	}
 	return keeps[m.Checkpointing]
 }
@@ -130,15 +132,15 @@ func Checkpoint(m shape.Model, t shape.Tuning) size.Bytes {
 
 // Row returns the run in the form that estimates learn from. It returns false if the model, the accelerator or the
 // throughput is unknown.
-func (r Run) Row(chips estimate.Chips) (estimate.Row, bool) {
+func (r Run) Row(chips hardware.Chips) (runs.Row, bool) {
 	chip, known := chips.Find(r.Accelerator)
 	if r.Model == nil || !known || r.Accelerators < 1 || r.Throughput == nil || !(*r.Throughput > 0) {
-		return estimate.Row{}, false
+		return runs.Row{}, false
 	}
 	name := strings.TrimSuffix(r.Name, suffix)
 	m, ok := Shape(name, *r.Model)
 	if !ok {
-		return estimate.Row{}, false
+		return runs.Row{}, false
 	}
 	q := Request(spec.Job{Name: name, Model: *r.Model, Work: r.Work}, m)
 	q.Unit, q.Chip, q.Count = r.Unit, chip.Name, float64(r.Accelerators)
@@ -156,9 +158,9 @@ func (r Run) Row(chips estimate.Chips) (estimate.Row, bool) {
 }
 
 // Rows returns the rows of the runs that have one.
-func Rows(runs []Run, chips estimate.Chips) []estimate.Row {
-	var rows []estimate.Row
-	for _, r := range runs {
+func Rows(list []Run, chips hardware.Chips) []runs.Row {
+	var rows []runs.Row
+	for _, r := range list {
 		if row, ok := r.Row(chips); ok {
 			rows = append(rows, row)
 		}

@@ -13,6 +13,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/lib/figure"
 	_ "scrimp/internal/test/sameseed"
 
@@ -199,9 +201,9 @@ func realistic(q *rank.Request, learned int) *estimate.Estimator {
 		q.Offers[i].AcceleratorMemory = k.Memory
 		q.Offers[i].Offer.ID = market.ID(q.Offers[i].Offer)
 	}
-	chips := estimate.Catalogued()
+	chips := hardware.Catalogued()
 	r := rand.New(rand.NewPCG(3, 3))
-	var rows []estimate.Row
+	var rows []runs.Row
 	for i := range learned {
 		ask := asked(i % 50)
 		k, _ := chips.Find(kinds[r.IntN(len(kinds))].Name)
@@ -218,8 +220,8 @@ func asked(v int) estimate.Request {
 	m, _ := shape.Published("gpt2")
 	return estimate.Request{
 		Model: m, Seq: float64(int(512) << (v / 25)), Precision: []string{"bf16", "fp32", "fp8", "tf32", "fp16"}[v%5],
-		Keep: []estimate.Recompute{estimate.KeepAll, estimate.KeepEnds, estimate.KeepSome, estimate.KeepAll,
-			estimate.KeepEnds}[v/5%5], Tokens: 1e9,
+		Keep: []runs.Recompute{runs.KeepAll, runs.KeepEnds, runs.KeepSome, runs.KeepAll,
+			runs.KeepEnds}[v/5%5], Tokens: 1e9,
 	}
 }
 

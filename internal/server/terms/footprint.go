@@ -6,6 +6,7 @@ import (
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/size"
@@ -24,7 +25,7 @@ func footprint(j spec.Job) (f plan.Footprint) {
 	if !ok {
 		return f
 	}
-	e := estimate.New(estimate.Catalogued(), nil, nil)
+	e := estimate.New(hardware.Catalogued(), nil, nil)
 	ask := measured.Request(j, m)
 	machines := max(1, j.FewestNodes())
 	cut := max(1, int(ask.TP)) * max(1, int(ask.PP))

@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/cli/show"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/lib/draw"
 )
 
@@ -39,7 +40,7 @@ func between(r *estimate.Range, f func(float64) string, unit string) string {
 func hoursOf(hours float64) string { return show.Seconds(hours * 3600) }
 
 // machineText names the machines that carry the accelerators, with the parameters that the run shares.
-func machineText(m estimate.Machine, o estimate.Option) string {
+func machineText(m hardware.Machine, o estimate.Option) string {
 	text := fmt.Sprintf("%s, %g × %s", m.Name, m.Each, o.Chip)
 	if m.Count > 1 {
 		text = fmt.Sprintf("%g × %s, each %g × %s", m.Count, m.Name, m.Each, o.Chip)
@@ -184,7 +185,7 @@ func spotCost(o estimate.Option) string {
 
 // severalText says how many machines carry an option's accelerators, and what joins them, which is slower than the
 // links inside a machine.
-func severalText(m estimate.Machine) string {
+func severalText(m hardware.Machine) string {
 	network := "a network of unknown speed"
 	if m.Network > 0 {
 		network = fmt.Sprintf("%g Gbit/s", m.Network)

@@ -7,12 +7,13 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
 
 // MeasuredRuns formats the table of runs that estimates learn from, newest first.
-func MeasuredRuns(runs []measured.Run, chips estimate.Chips, most int, p show.Place) string {
+func MeasuredRuns(runs []measured.Run, chips hardware.Chips, most int, p show.Place) string {
 	if len(runs) == 0 {
 		return draw.Wrap("", "No measured runs yet. A finished run that reported its steps is one; scrimp profile "+
 			"measures one in a few minutes.", p.Columns())

@@ -1,4 +1,5 @@
-package estimate
+// Package runs describes training runs, asked for or measured, and reads tables of them.
+package runs
 
 import (
 	"bufio"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/shape"
 )
 
@@ -34,7 +36,7 @@ type Row struct {
 	// Given is the model if it was read from a file or stated, not named.
 	Given *shape.Model
 	// Host holds the machines that carry the accelerators; nil if unknown.
-	Host *Machine
+	Host *hardware.Machine
 	// Decoded means that the host's processors decode no images.
 	Decoded bool
 	// Odd holds the impossible cells. They count as unstated.
@@ -62,9 +64,9 @@ func (e *BadCell) Error() string {
 	return fmt.Sprintf("line %d, %s %q: %s", e.Line, e.Field, e.Value, e.Why)
 }
 
-// ReadRows reads the CSV format of the published measurements. It finds columns by name, ignoring case, ignores unknown
+// Read reads the CSV format of the published measurements. It finds columns by name, ignoring case, ignores unknown
 // columns, and treats missing ones as unknown. An impossible cell makes its row Odd, but not the table unreadable.
-func ReadRows(r io.Reader) ([]Row, error) {
+func Read(r io.Reader) ([]Row, error) {
 	in := bufio.NewReader(r)
 	if mark, _ := in.Peek(3); string(mark) == "\ufeff" {
 		_, _ = in.Discard(3) // it was peeked
@@ -238,12 +240,12 @@ func (r Row) Question() Row {
 	return r
 }
 
-// known reports whether a number was stated.
-func known(v float64) bool { return !math.IsNaN(v) }
+// Known reports whether a number was stated.
+func Known(v float64) bool { return !math.IsNaN(v) }
 
-// or returns v, or other if v was not stated.
-func or(v, other float64) float64 {
-	if known(v) {
+// Or returns v, or other if v was not stated.
+func Or(v, other float64) float64 {
+	if Known(v) {
 		return v
 	}
 	return other

@@ -1,11 +1,9 @@
-package estimate
+package hardware
 
 import (
 	"math"
 	"sort"
 	"strings"
-
-	"scrimp/internal/market/accelerator"
 )
 
 // makers lists prefixes of accelerator names that do not distinguish them.
@@ -27,16 +25,16 @@ func words(name string) (out []string) {
 	return out
 }
 
-// meant returns the accelerator for an unknown spelling. The first word must match; among the matches it prefers the
+// Meant returns the accelerator for an unknown spelling. The first word must match; among the matches it prefers the
 // most words in common, then the closest memory, then the maker's own boards.
-func (c Chips) meant(name string, mem float64) (Chip, bool) {
+func (c Chips) Meant(name string, mem float64) (Chip, bool) {
 	w := words(name)
 	if len(w) == 0 {
 		return Chip{}, false
 	}
 	var best Chip
 	found, most := false, math.Inf(-1)
-	for _, k := range c.sorted() {
+	for _, k := range c.Sorted() {
 		own := words(k.Name)
 		if len(own) == 0 || own[0] != w[0] {
 			continue
@@ -62,41 +60,20 @@ func (c Chips) meant(name string, mem float64) (Chip, bool) {
 	return best, found
 }
 
-// standIn replaces an unknown accelerator by the one with the median rate among those with about the same memory.
-func (c Chips) standIn(mem float64) (Chip, bool) {
+// StandIn replaces an unknown accelerator by the one with the median rate among those with about the same memory.
+func (c Chips) StandIn(mem float64) (Chip, bool) {
 	var near []Chip
-	for _, k := range c.sorted() {
+	for _, k := range c.Sorted() {
 		if k.Half > 0 && k.Band > 0 && (!(mem > 0) || math.Abs(math.Log(k.Mem/mem)) < 0.35) {
 			near = append(near, k)
 		}
 	}
 	if len(near) == 0 && mem > 0 {
-		return c.standIn(0)
+		return c.StandIn(0)
 	}
 	if len(near) == 0 {
 		return Chip{}, false
 	}
 	sort.SliceStable(near, func(i, j int) bool { return near[i].Half < near[j].Half })
 	return near[len(near)/2], true
-}
-
-// chip returns the accelerator of a row. If the catalogue does not have its name, taken describes the stand-in; guessed
-// is set if nothing is known about it.
-func (r Row) chip(chips Chips) (c Chip, ok bool, taken string, guessed bool) {
-	if c, ok = chips.Find(r.Spec, r.GPU); ok || r.Spec == "" && r.GPU == "" {
-		return c, ok, "", false
-	}
-	if accelerator.IsPart(r.Spec) || accelerator.IsPart(r.GPU) {
-		return c, false, "", false
-	}
-	for _, n := range []string{r.Spec, r.GPU} {
-		if c, ok = chips.meant(n, or(r.GPUMem, 0)); ok {
-			return c, true, n + " is taken for " + c.Name, false
-		}
-	}
-	if c, ok = chips.standIn(or(r.GPUMem, 0)); ok {
-		return c, true, "nothing is known of the accelerator " + r.accelerator() + ": it is taken for one like " +
-			c.Name, true
-	}
-	return c, false, "", false
 }

@@ -1,32 +1,24 @@
-package estimate
+package physics
 
 import (
 	"math"
 
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
-)
-
-// Recompute is how much of the forward pass is discarded and recomputed.
-type Recompute int
-
-// What activation checkpointing keeps.
-const (
-	KeepAll  Recompute = iota
-	KeepSome           // the products of every other matrix: half
-	KeepEnds           // only the input of each layer
 )
 
 // Setup holds the parameters of a run that its memory depends on. Zero is unknown; each field states the assumption.
 type Setup struct {
 	Model  shape.Model
 	Tuning shape.Tuning
-	Class  Precision
+	Class  hardware.Precision
 	Pure   bool    // weights, gradients and optimizer entirely in 16 bit
 	N      float64 // accelerators; default 1
 	Micro  float64 // samples in an accelerator's memory at a time
 	Seq    float64 // tokens per sample
-	Keep   Recompute
-	Cut    Parallel
+	Keep   runs.Recompute
+	Cut    runs.Parallel
 	Stage  int     // ZeRO: 1 shards the optimizer, 2 also gradients, 3 also weights (FSDP is 3)
 	Stated bool    // Stage is stated: it shards frozen weights even if they would fit
 	Nested bool    // the constants of 4-bit weights are quantized, too
@@ -73,9 +65,9 @@ func (s Setup) Memory() (Memory, bool) {
 	m := s.Model
 	if m.Kind == shape.Trees {
 		// A value and a bin for each column, and gradient and leaf for each row.
-		return Memory{Activations: (5*tableColumns(s.Features) + 4) * s.Rows / 1e9}, s.Rows > 0
+		return Memory{Activations: (5*TableColumns(s.Features) + 4) * s.Rows / 1e9}, s.Rows > 0
 	}
-	if m.Params <= 0 || s.Micro <= 0 || m.Kind == rated {
+	if m.Params <= 0 || s.Micro <= 0 || m.Kind == Rated {
 		return Memory{}, false
 	}
 	if m.Kind == shape.Transformer || m.Kind == shape.Experts {
@@ -88,7 +80,7 @@ func (s Setup) Memory() (Memory, bool) {
 		return Memory{}, false
 	}
 	bytes := 2.0
-	if s.Class == FP32 || s.Class == TF32 {
+	if s.Class == hardware.FP32 || s.Class == hardware.TF32 {
 		bytes = 4
 	}
 	// The backward pass needs two and a half copies of what each layer writes.
@@ -127,20 +119,20 @@ func (s Setup) transformer() Memory {
 	tokens := s.Micro * s.Seq / cp
 	wide := s.kept(d, f, kv)
 	switch s.Keep {
-	case KeepEnds:
+	case runs.KeepEnds:
 		ends := 2 * d * l
 		if s.Stage == 3 {
 			ends /= tp // FSDP with tensor parallelism splits the sequence between layers
 		}
 		g.Activations = tokens * (ends + wide/tp)
-	case KeepSome:
+	case runs.KeepSome:
 		g.Activations = tokens * wide * l / 2 / tp
 	default:
 		g.Activations = tokens * wide * l / tp
 	}
 	g.Activations /= 1e9
 	g.Logits = 10 * tokens * m.Vocab / tp / 1e9
-	if s.Class == FP32 || s.Class == TF32 {
+	if s.Class == hardware.FP32 || s.Class == hardware.TF32 {
 		g.Activations, g.Logits = 2*g.Activations, g.Logits*12/10
 	}
 	return g
@@ -215,7 +207,7 @@ func (s Setup) frozen(g *Memory, d, n, cut, shards float64) {
 		embed += table
 	}
 	bytes := 2 * p
-	if s.Tuning == shape.QLoRA || s.Class == FP4 {
+	if s.Tuning == shape.QLoRA || s.Class == hardware.FP4 {
 		each := 0.5 + 4.0/64
 		if s.Nested {
 			each = 0.5 + 1.0/64

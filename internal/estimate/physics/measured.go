@@ -1,4 +1,4 @@
-package estimate
+package physics
 
 import (
 	"fmt"
@@ -6,22 +6,24 @@ import (
 	"strconv"
 	"strings"
 
+	"scrimp/internal/estimate/hardware"
+	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 )
 
-// rated is the kind of a model with only a known rate.
-const rated shape.Kind = "measured"
+// Rated is the kind of a model with only a known rate.
+const Rated shape.Kind = "measured"
 
-// bound returns the seconds per unit of a model with only a known rate, and their uncertainty, in ln: the bottleneck is
+// Bound returns the seconds per unit of a model with only a known rate, and their uncertainty, in ln: the bottleneck is
 // unknown. If it were computing alone, another accelerator would be faster by its rate of operations; if it were memory
 // alone, by its bandwidth. Params and Acts are set so that each takes half the time where the rate was measured. bound
 // returns the middle of both, and the range goes from one to the other.
 //
 // Example: L4 to A10G, 121 to 70e12 operations a second and 300 to 600 GB/s: 0.58 or 2 times as fast, so 1.08, give or
 // take a factor of 1.86.
-func (k *physics) bound(m shape.Model, rate, band, wide float64) (t, off float64) {
-	products := 6 * m.Params / (k.product * rate)
-	moved := m.Acts * 1e6 * wide * k.passes / band
+func (k *Constants) Bound(m shape.Model, rate, band, wide float64) (t, off float64) {
+	products := 6 * m.Params / (k.Product * rate)
+	moved := m.Acts * 1e6 * wide * k.Passes / band
 	if !(moved > 0) || math.IsInf(moved, 1) {
 		return 2 * products, 0
 	}
@@ -30,9 +32,9 @@ func (k *physics) bound(m shape.Model, rate, band, wide float64) (t, off float64
 
 // ParseMeasured parses a measurement: "120 samples/s on L4", "3500 tokens/s on 8 A100-SXM-80GB". It returns the run,
 // and a model that has only the operations per unit that this rate implies.
-func ParseMeasured(line string, chips Chips) (Row, shape.Model, error) {
-	bad := func(why string) (Row, shape.Model, error) {
-		return Row{}, shape.Model{},
+func ParseMeasured(line string, chips hardware.Chips) (runs.Row, shape.Model, error) {
+	bad := func(why string) (runs.Row, shape.Model, error) {
+		return runs.Row{}, shape.Model{},
 			fmt.Errorf("measured %q: %s; write it as \"measured: 120 samples/s on L4\" or \"measured: 3500 tokens/s "+
 				"on 8 A100-SXM-80GB\"", line, why)
 	}
@@ -58,16 +60,16 @@ func ParseMeasured(line string, chips Chips) (Row, shape.Model, error) {
 	if !ok {
 		return bad(fmt.Sprintf("nothing is known of the accelerator %s", kind))
 	}
-	peak, ok := c.Peak(Half)
+	peak, ok := c.Peak(hardware.Half)
 	if !ok {
 		return bad(fmt.Sprintf("the rate of %s is not known", kind))
 	}
-	m := shape.Model{Name: "measured", Kind: rated, Source: "as measured"}
-	r := Unstated()
+	m := shape.Model{Name: "measured", Kind: Rated, Source: "as measured"}
+	r := runs.Unstated()
 	r.Family, r.Task, r.Model, r.Source = "measured", "train", "measured", "own"
 	r.GPU, r.Spec, r.N, r.Unit, r.Throughput = c.Name, c.Name, n, w[1], rate
-	m.Params = constants.product * c.ceiling() * peak * 1e12 * n / rate / 6 / 2
-	m.Acts = c.Band * 1e9 * n / rate / (2 * constants.passes * 1e6) / 2
+	m.Params = Fitted.Product * c.Ceiling() * peak * 1e12 * n / rate / 6 / 2
+	m.Acts = c.Band * 1e9 * n / rate / (2 * Fitted.Passes * 1e6) / 2
 	m.Note = "whether computing or memory bounds it is not known: it is taken for as much of both, and the range " +
 		"holds either"
 	r.Given = &m

@@ -1,7 +1,9 @@
-package estimate
+// Package hardware has the figures of accelerators and machines that the speed and price of a run depend on.
+package hardware
 
 import (
 	"fmt"
+	"sort"
 	"strings"
 
 	"scrimp/internal/estimate/shape"
@@ -80,12 +82,12 @@ func (c Chip) Peak(p Precision) (float64, bool) {
 // noBF16 lists the architectures without bfloat16: it came with Ampere (NVIDIA A100 white paper, 2020).
 var noBF16 = map[string]bool{"pascal": true, "volta": true, "turing": true}
 
-// format returns the format in which the accelerator trains a run that requests one: the same, or the nearest that it
+// Format returns the format in which the accelerator trains a run that requests one: the same, or the nearest that it
 // has, with the reason. It returns an error if no format would do: a run in 8 bits is not the same run in 16.
-func (c Chip) format(asked string) (use, why string, err error) {
+func (c Chip) Format(asked string) (use, why string, err error) {
 	low := strings.ToLower(asked)
 	missing := func(format string) error {
-		return fmt.Errorf("%s multiplies no %s: give a precision that it has, such as %s", c.Name, format, c.half())
+		return fmt.Errorf("%s multiplies no %s: give a precision that it has, such as %s", c.Name, format, c.Sixteen())
 	}
 	switch class := ParsePrecision(asked, true); {
 	case class == FP8 && (c.FP8 <= 0 || strings.HasPrefix(low, "mx") && c.Arch != "blackwell"):
@@ -102,17 +104,17 @@ func (c Chip) format(asked string) (use, why string, err error) {
 	return asked, "", nil
 }
 
-// half returns the accelerator's 16-bit format.
-func (c Chip) half() string {
+// Sixteen returns the accelerator's 16-bit format.
+func (c Chip) Sixteen() string {
 	if noBF16[c.Arch] {
 		return "fp16"
 	}
 	return "bf16"
 }
 
-// ceiling returns the share of the peak that the best measured matrix product reaches, which bounds every training.
+// Ceiling returns the share of the peak that the best measured matrix product reaches, which bounds every training.
 // Chips without a measurement get the A100's share.
-func (c Chip) ceiling() float64 {
+func (c Chip) Ceiling() float64 {
 	if c.Matmul > 0 && c.Half > 0 {
 		return c.Matmul / c.Half
 	}
@@ -200,4 +202,14 @@ func (c Chips) Name(query string) (string, error) {
 		return names[0], nil
 	}
 	return "", fmt.Errorf("%q may be %s: name one", query, strings.Join(names, ", "))
+}
+
+// Sorted returns the chips by name, each once.
+func (c Chips) Sorted() []Chip {
+	var out []Chip
+	for _, k := range c {
+		out = append(out, k)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
 }
