@@ -15,6 +15,8 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/bills"
 	"scrimp/internal/work/bill"
+	"scrimp/internal/work/bill/reader"
+	"scrimp/internal/work/bill/record"
 )
 
 // app gives the commands of this package their shared environment.
@@ -25,7 +27,8 @@ func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	cmd := &cobra.Command{Use: "bill", Short: "Read and keep bills of providers", Args: command.Takes(),
 		GroupID: command.GroupMoney,
-		Long: "Reads what a provider bills: " + bill.Kinds + ". scrimp recognises the kind by the columns of the file. The " +
+		Long: "Reads what a provider bills: " + reader.Kinds +
+			". scrimp recognises the kind by the columns of the file. The " +
 			"server keeps imported bills, and scrimp reconcile --book makes the ledger equal to them." +
 			command.PlainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
@@ -113,16 +116,16 @@ func (a *app) show(ctx context.Context, file string) (whole bool, err error) {
 }
 
 // open opens a bill in the file's format.
-func open(file string, in *os.File) (*bill.Reader, error) {
-	r, err := bill.New(file, in, bill.Default())
-	if !errors.Is(err, bill.ErrParquet) {
+func open(file string, in *os.File) (*reader.Reader, error) {
+	r, err := reader.New(file, in, bill.Default())
+	if !errors.Is(err, record.ErrParquet) {
 		return r, err
 	}
 	header, next, err := readParquet(in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return bill.Table(file, header, next, bill.Default())
+	return reader.Table(file, header, next, bill.Default())
 }
 
 // problems writes the JSON object of a file. It streams the problems, because a file may have millions of them.

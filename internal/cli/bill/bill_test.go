@@ -37,7 +37,7 @@ func shows(t *testing.T, name string, b []byte) (out map[string]any, text string
 }
 
 func TestShow_ExitsWithOneOnUnreadableRow(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "work", "bill", "testdata", "faults.csv"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "work", "bill", "reader", "testdata", "faults.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}

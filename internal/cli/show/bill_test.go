@@ -13,15 +13,16 @@ import (
 	"scrimp/internal/cli/show/bills"
 	"scrimp/internal/test/golden"
 	"scrimp/internal/work/bill"
+	"scrimp/internal/work/bill/reader"
 )
 
 func TestBill_FitsATerminal(t *testing.T) {
 	for _, name := range []string{"aws-cur-2.csv", "faults.csv", "azure-mca-german.csv"} {
-		b, err := os.ReadFile(filepath.Join("..", "..", "work", "bill", "testdata", name))
+		b, err := os.ReadFile(filepath.Join("..", "..", "work", "bill", "reader", "testdata", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := bill.New(name, bytes.NewReader(b), bill.Default())
+		r, err := reader.New(name, bytes.NewReader(b), bill.Default())
 		if err != nil {
 			t.Fatal(err)
 		}

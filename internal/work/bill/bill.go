@@ -1,13 +1,11 @@
-// Package bill reads the bills of cloud providers: AWS CUR, Azure cost exports, GCP billing exports, OCI cost reports,
-// and FOCUS of any provider. It reads row by row, so the size of a file does not matter, and keeps every digit. Each
-// row becomes lines or a problem: nothing is left out, and the amounts of both add up to the file's total.
+// Package bill has the lines, problems and sums of the bills of cloud providers. It keeps every digit: the amounts of
+// lines and problems add up to the file's total.
 package bill
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -116,11 +114,11 @@ func (l *Line) Check() error {
 	switch {
 	case l.Provider == "" || len(l.Provider) > mostName || len(l.Account) > mostName:
 		return fmt.Errorf("the provider is missing, or provider or account have more than %d bytes", mostName)
-	case !known(l.Currency):
+	case !IsCurrency(l.Currency):
 		return fmt.Errorf("%.20q is no currency such as USD", string(l.Currency))
 	case !slices.Contains(Categories, l.Category):
 		return fmt.Errorf("%.20q is no category", string(l.Category))
-	case size.Cmp(most) > 0:
+	case size.Cmp(Most) > 0:
 		return errors.New("the amount is beyond 10^12")
 	case l.End.Before(l.Start):
 		return errors.New("the charge ends before it begins")
@@ -176,107 +174,5 @@ func Default() Limits {
 	return Limits{Record: 1 << 20, Repeated: 500_000, Unpacked: 64 << 20, Ratio: 200}
 }
 
-// sampled is the number of rows that are read ahead to learn how the file writes numbers and dates, and the currency of
-// each account.
-const sampled = 500
-
-// most bounds an amount, as in the ledger.
-var most, _ = decimal.Parse("1e12")
-
-// mostNumber bounds quantities and prices.
-var mostNumber, _ = decimal.Parse("1e30")
-
-// Reader reads one bill.
-type Reader struct {
-	file     string
-	form     *form
-	kind     string
-	from     source
-	ahead    []record // sampled and not converted yet
-	ended    bool
-	header   []string
-	at       columns
-	numbers  numbers
-	dates    dates
-	seen     repeated
-	currency map[string]money.Currency // of each account
-	lastTags string                    // of the previous row: most rows have the same
-	lastRead map[string]string
-	lastOK   bool
-}
-
-// New reads a bill in CSV or JSON lines, optionally compressed with gzip.
-func New(file string, in io.Reader, limits Limits) (*Reader, error) {
-	from, header, err := open(in, limits)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return newReader(file, from, header, limits)
-}
-
-// Table reads a bill from parsed rows, such as those of Parquet. next returns io.EOF at the end.
-func Table(file string, header []string, next func() ([]string, error), limits Limits) (*Reader, error) {
-	return newReader(file, &table{rows: next}, header, limits)
-}
-
-func newReader(file string, from source, header []string, limits Limits) (*Reader, error) {
-	r := &Reader{file: file, from: from, header: header, seen: repeated{most: limits.Repeated}}
-	for len(r.ahead) < sampled && !r.ended {
-		r.fetch()
-	}
-	if err := r.recognise(); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if objects, ok := from.(*objects); ok {
-		for i := range r.ahead {
-			r.ahead[i] = objects.arrange(r.ahead[i], r.header)
-		}
-	}
-	r.sample()
-	return r, nil
-}
-
-// fetch reads one more row. A premature end of the file becomes a problem like that of a row.
-func (r *Reader) fetch() {
-	c, err := r.from.next()
-	switch {
-	case errors.Is(err, io.EOF):
-		r.ended = true
-	case err != nil:
-		r.ended = true
-		c.fault = fmt.Sprintf("the file cannot be read from here on: %v", err)
-		r.ahead = append(r.ahead, c)
-	default:
-		r.ahead = append(r.ahead, c)
-	}
-}
-
-// Kind returns the kind of the bill, such as "AWS CUR 2.0".
-func (r *Reader) Kind() string { return r.kind }
-
-// Lacks returns the kind's columns that the file lacks; their values are unknown.
-func (r *Reader) Lacks() (names []string) {
-	for _, f := range []field{fieldList, fieldEffective, fieldTags, fieldResource} {
-		inColumns := f == fieldTags && r.at[fieldJob] >= 0 // each tag has a column
-		if aliases := r.form.fields[f]; len(aliases) > 0 && r.at[f] < 0 && !inColumns {
-			names = append(names, fieldNames[f])
-		}
-	}
-	return names
-}
-
-// Next returns the next row, and io.EOF after the last.
-func (r *Reader) Next() (Row, error) {
-	if len(r.ahead) == 0 && !r.ended {
-		r.fetch()
-		if objects, ok := r.from.(*objects); ok && len(r.ahead) > 0 {
-			r.ahead[0] = objects.arrange(r.ahead[0], r.header)
-		}
-	}
-	if len(r.ahead) == 0 {
-		return Row{}, io.EOF
-	}
-	c := r.ahead[0]
-	r.ahead = r.ahead[1:]
-	return r.understand(c), nil
-}
+// Most bounds an amount, as in the ledger.
+var Most, _ = decimal.Parse("1e12")

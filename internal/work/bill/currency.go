@@ -6,8 +6,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// known reports whether a code is in ISO 4217.
-func known(c money.Currency) bool { return currencies[c] }
+// IsCurrency reports whether a code is in ISO 4217.
+func IsCurrency(c money.Currency) bool { return currencies[c] }
 
 // currencies holds the codes of ISO 4217 in use.
 var currencies = func() map[money.Currency]bool {

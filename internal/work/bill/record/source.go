@@ -1,4 +1,6 @@
-package bill
+// Package record reads the rows of CSV and of JSON lines, whatever their columns mean. A torn row affects no other row,
+// and memory is bounded for any file.
+package record
 
 import (
 	"bufio"
@@ -10,24 +12,26 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"scrimp/internal/work/bill"
 )
 
-// record is a row that is not converted yet.
-type record struct {
-	line   int
-	fields []string
-	object map[string]string // replaces fields until the columns are known
-	fault  string            // why the row is invalid
-	sum    hash              // of the whole row
+// Record is a row that is not converted yet.
+type Record struct {
+	Line   int
+	Fields []string
+	Object map[string]string // replaces fields until the columns are known
+	Fault  string            // why the row is invalid
+	Sum    hash              // of the whole row
 }
 
-// source reads the rows of a file. An error other than io.EOF also ends the file.
-type source interface{ next() (record, error) }
+// Source reads the rows of a file. An error other than io.EOF also ends the file.
+type Source interface{ Next() (Record, error) }
 
-// table reads rows that are already split.
-type table struct {
+// Table reads rows that are already split.
+type Table struct {
 	line int
-	rows func() ([]string, error)
+	Rows func() ([]string, error)
 }
 
 // Errors of files that are not a bill in a supported format.
@@ -40,11 +44,14 @@ var (
 	errSwells = errors.New("it unpacks to far more than a bill does")
 )
 
+// ErrHeader reports a first row that names no columns, because a quote is misplaced.
+var ErrHeader = errors.New("the first row has a misplaced quote")
+
 // ErrParquet reports a Parquet file, which New does not read.
 var ErrParquet = errors.New("the file is Parquet")
 
-// open detects the format of a file from its first bytes. The header of JSON lines is nil.
-func open(in io.Reader, limits Limits) (source, []string, error) {
+// Open detects the format of a file from its first bytes. The header of JSON lines is nil.
+func Open(in io.Reader, limits bill.Limits) (Source, []string, error) {
 	packed := &counted{from: in}
 	text := bufio.NewReaderSize(packed, 1<<16)
 	if start, _ := text.Peek(2); bytes.Equal(start, []byte{0x1f, 0x8b}) {
@@ -76,11 +83,11 @@ func open(in io.Reader, limits Limits) (source, []string, error) {
 	case len(first) == 0:
 		return nil, nil, errEmpty
 	case first[0] == '{':
-		return &objects{lines: lines}, nil, nil
+		return &Objects{lines: lines}, nil, nil
 	case first[0] == '[':
 		return nil, nil, errArray
 	}
-	c := &cells{lines: lines}
+	c := &Cells{lines: lines}
 	header, err := c.header()
 	return c, header, err
 }
@@ -101,7 +108,7 @@ func (c *counted) Read(p []byte) (int, error) {
 type unpacked struct {
 	counted
 	packed *counted
-	limits Limits
+	limits bill.Limits
 }
 
 func (u *unpacked) Read(p []byte) (int, error) {
@@ -160,8 +167,25 @@ func (l *lines) next() (line, error) {
 // giveBack makes next return the lines again.
 func (l *lines) giveBack(list []line) { l.back = slices.Concat(list, l.back) }
 
-func (t *table) next() (record, error) {
-	fields, err := t.rows()
+func (t *Table) Next() (Record, error) {
+	fields, err := t.Rows()
 	t.line++
-	return record{line: t.line, fields: fields, sum: hashOf(strings.Join(fields, "\x1f"))}, err
+	return Record{Line: t.line, Fields: fields, Sum: hashOf(strings.Join(fields, "\x1f"))}, err
+}
+
+// Key normalizes a column's name: it removes the differences between exports in case, "_", "/" and blanks. Azure writes
+// a column's name in the reader's language followed by the English one: "Maßeinheit (UnitOfMeasure)" becomes
+// unitofmeasure.
+func Key(name string) string {
+	if before, inner, ok := strings.Cut(strings.TrimSpace(name), " ("); ok && before != "" {
+		if inner, ok = strings.CutSuffix(inner, ")"); ok && !strings.ContainsFunc(inner, unicode.IsSpace) {
+			name = inner
+		}
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
 }

@@ -1,4 +1,4 @@
-package bill_test
+package reader_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scrimp/internal/work/bill"
+	"scrimp/internal/work/bill/reader"
 )
 
 // BenchmarkRead reads rows of FOCUS 1.3, each with a different cost and machine.
@@ -16,7 +17,7 @@ func BenchmarkRead(b *testing.B) {
 		return strings.NewReplacer("vm-0001", fmt.Sprint("vm-", i), "12.345678901234", fmt.Sprintf("%d.%012d", i%90, i*7919)).
 			Replace(text[1]) + "\n"
 	}}
-	r, err := bill.New("x", in, bill.Default())
+	r, err := reader.New("x", in, bill.Default())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package bill
+package reader
 
 import (
 	"encoding/json"
@@ -7,28 +7,29 @@ import (
 	"strings"
 
 	"scrimp/internal/lib/decimal"
+	"scrimp/internal/work/bill"
 )
 
 // signs lists words that tell the category, in order of precedence: a virtual machine's disk is storage, and what it
 // sends is transfer.
 var signs = []struct {
-	Category
+	bill.Category
 	words []string
 }{
-	{Support, []string{"support"}},
-	{Address, []string{"publicipv4", "elasticip", "ip address", "idleaddress", "inuseaddress", "static ip",
+	{bill.Support, []string{"support"}},
+	{bill.Address, []string{"publicipv4", "elasticip", "ip address", "idleaddress", "inuseaddress", "static ip",
 		"public ip", "external ip", "reserved ip"}},
-	{Transfer, []string{"datatransfer", "data transfer", "-bytes", "bandwidth", "egress", "ingress", "natgateway",
+	{bill.Transfer, []string{"datatransfer", "data transfer", "-bytes", "bandwidth", "egress", "ingress", "natgateway",
 		"nat gateway", "network", "load balanc", "loadbalanc", "vpn", "interconnect", "cloudfront"}},
-	{Storage, []string{"ebs:", "volume", "snapshot", "storage", "disk", "pd capacity", "bucket", "timedstorage",
+	{bill.Storage, []string{"ebs:", "volume", "snapshot", "storage", "disk", "pd capacity", "bucket", "timedstorage",
 		"amazons3", "blob", "backup"}},
-	{Compute, []string{"boxusage", "spotusage", "dedicatedusage", "hostusage", "compute", "virtual machine", "instance",
-		"gpu", "tpu", "vcpu", "core running", "ram running", "amazonec2", "sagemaker", "kubernetes", "machine learning",
-		"container", "ocpu"}},
+	{bill.Compute, []string{"boxusage", "spotusage", "dedicatedusage", "hostusage", "compute", "virtual machine",
+		"instance", "gpu", "tpu", "vcpu", "core running", "ram running", "amazonec2", "sagemaker", "kubernetes",
+		"machine learning", "container", "ocpu"}},
 }
 
 // classify returns the category of the first text that tells one.
-func classify(texts ...string) Category {
+func classify(texts ...string) bill.Category {
 	for _, text := range texts {
 		text = strings.ToLower(text)
 		for _, s := range signs {
@@ -39,80 +40,80 @@ func classify(texts ...string) Category {
 			}
 		}
 	}
-	return Other
+	return bill.Other
 }
 
 // used returns the category of a usage line.
-func (c *row) used(l *Line) Category {
+func (c *row) used(l *bill.Line) bill.Category {
 	if strings.Contains(strings.ToLower(l.Service), "support") {
-		return Support
+		return bill.Support
 	}
 	return classify(c.text(fieldUsage), l.Description, c.text(fieldGroup), l.Service)
 }
 
-var zero = Number{Known: true}
+var zero = bill.Number{Known: true}
 
 // awsLine uses the type of the line. Usage covered by a commitment is billed at its on-demand price and deducted again
 // by a negation; its effective cost has its own column.
-func awsLine(c *row, l *Line) []Line {
+func awsLine(c *row, l *bill.Line) []bill.Line {
 	kind := c.text(fieldType)
 	planned := l.Effective // of a savings plan
-	l.Effective, l.Category = Number{l.Billed, true}, c.used(l)
+	l.Effective, l.Category = bill.Number{Value: l.Billed, Known: true}, c.used(l)
 	switch kind {
 	case "Tax":
-		l.Category = Tax
+		l.Category = bill.Tax
 	case "Refund":
-		l.Category = Refund
+		l.Category = bill.Refund
 	case "Credit", "Discount", "EdpDiscount", "BundledDiscount", "PrivateRateDiscount", "RiVolumeDiscount",
 		"SppDiscount", "DistributorDiscount":
-		l.Category = Credit
+		l.Category = bill.Credit
 	case "SavingsPlanCoveredUsage":
 		l.Effective = planned
 	case "DiscountedUsage":
-		l.Effective = c.number(fieldReserved, most)
+		l.Effective = c.number(fieldReserved, bill.Most)
 	case "SavingsPlanNegation", "SavingsPlanUpfrontFee":
-		l.Category, l.Effective = Commitment, zero
+		l.Category, l.Effective = bill.Commitment, zero
 	case "SavingsPlanRecurringFee":
-		l.Category = Commitment
-		l.Effective = difference(c.number(fieldUnusedPlan, most), c.number(fieldUsedPlan, most))
+		l.Category = bill.Commitment
+		l.Effective = difference(c.number(fieldUnusedPlan, bill.Most), c.number(fieldUsedPlan, bill.Most))
 	case "RIFee":
-		l.Category = Commitment
-		unused := c.number(fieldUnusedFee, most)
+		l.Category = bill.Commitment
+		unused := c.number(fieldUnusedFee, bill.Most)
 		unused.Value = unused.Value.Neg()
-		l.Effective = difference(c.number(fieldUnusedUpfront, most), unused)
+		l.Effective = difference(c.number(fieldUnusedUpfront, bill.Most), unused)
 	case "Fee":
 		if c.text(fieldCommitment) != "" {
-			l.Category, l.Effective = Commitment, zero
+			l.Category, l.Effective = bill.Commitment, zero
 		}
 	}
 	return nil
 }
 
 // difference returns a - b if both are known.
-func difference(a, b Number) Number {
+func difference(a, b bill.Number) bill.Number {
 	if !a.Known || !b.Known {
-		return Number{}
+		return bill.Number{}
 	}
-	return Number{a.Value.Sub(b.Value), true}
+	return bill.Number{Value: a.Value.Sub(b.Value), Known: true}
 }
 
-func azureLine(c *row, l *Line) []Line {
+func azureLine(c *row, l *bill.Line) []bill.Line {
 	l.Category = c.used(l)
 	switch kind := strings.ToLower(strings.ReplaceAll(c.text(fieldType), " ", "")); {
 	case kind == "tax":
-		l.Category = Tax
+		l.Category = bill.Tax
 	case kind == "refund":
-		l.Category = Refund
+		l.Category = bill.Refund
 	case kind == "credit":
-		l.Category = Credit
+		l.Category = bill.Credit
 	case strings.HasPrefix(kind, "unused"):
-		l.Category = Commitment
+		l.Category = bill.Commitment
 	case kind == "purchase" && (c.text(fieldCommitment) != "" ||
 		strings.Contains(strings.ToLower(c.text(fieldPricing)), "reserv") ||
 		strings.Contains(strings.ToLower(c.text(fieldPricing)), "savings")):
-		l.Category = Commitment
+		l.Category = bill.Commitment
 	case strings.Contains(kind, "rounding"):
-		l.Category = Other
+		l.Category = bill.Other
 	}
 	return nil
 }
@@ -153,20 +154,20 @@ func creditsOf(text string) (list []credit, err error) {
 }
 
 // gcpLine adds a line for each credit to that of the usage. Google bills the sum.
-func gcpLine(c *row, l *Line) []Line {
+func gcpLine(c *row, l *bill.Line) []bill.Line {
 	l.Category = c.used(l)
 	switch c.text(fieldType) {
 	case "tax":
-		l.Category = Tax
+		l.Category = bill.Tax
 	case "adjustment":
 		if l.Correction = true; l.Billed.Sign() < 0 {
-			l.Category = Refund
+			l.Category = bill.Refund
 		}
 	case "rounding_error":
-		l.Category = Other
+		l.Category = bill.Other
 	default:
 		if strings.HasPrefix(l.Description, "Commitment") {
-			l.Category = Commitment
+			l.Category = bill.Commitment
 		}
 	}
 	list, err := creditsOf(c.text(fieldCredits))
@@ -174,66 +175,66 @@ func gcpLine(c *row, l *Line) []Line {
 		c.fail(fieldCredits, err)
 		return nil
 	}
-	var more []Line
+	var more []bill.Line
 	for _, one := range list {
-		if one.amount.Cmp(most) > 0 || one.amount.Cmp(most.Neg()) < 0 {
-			c.fail(fieldCredits, fmt.Errorf("an amount is beyond %s", most))
+		if one.amount.Cmp(bill.Most) > 0 || one.amount.Cmp(bill.Most.Neg()) < 0 {
+			c.fail(fieldCredits, fmt.Errorf("an amount is beyond %s", bill.Most))
 			return nil
 		}
 		part := *l
-		part.Billed, part.Effective, part.ListCost = one.amount, Number{one.amount, true}, zero
-		part.Quantity, part.UnitPrice, part.Description, part.Category = Number{}, Number{}, one.name, Credit
+		part.Billed, part.Effective, part.ListCost = one.amount, bill.Number{Value: one.amount, Known: true}, zero
+		part.Quantity, part.UnitPrice, part.Description, part.Category = bill.Number{}, bill.Number{}, one.name, bill.Credit
 		if strings.HasPrefix(one.kind, "COMMITTED_USAGE") {
-			part.Category = Commitment
+			part.Category = bill.Commitment
 		}
 		more = append(more, part)
 	}
 	return more
 }
 
-func ociLine(c *row, l *Line) []Line {
+func ociLine(c *row, l *bill.Line) []bill.Line {
 	l.Category = c.used(l)
 	return nil
 }
 
 // focusLine uses ChargeCategory, and then the service's category.
-func focusLine(c *row, l *Line) []Line {
+func focusLine(c *row, l *bill.Line) []bill.Line {
 	kind := strings.ToLower(c.text(fieldType))
 	group := strings.ToLower(c.text(fieldGroup))
 	switch {
 	case kind == "tax":
-		l.Category = Tax
+		l.Category = bill.Tax
 	case kind == "credit":
-		l.Category = Credit
+		l.Category = bill.Credit
 	case kind == "adjustment" && l.Billed.Sign() < 0:
-		l.Category = Refund
+		l.Category = bill.Refund
 	case kind == "purchase" && c.text(fieldCommitment) != "",
 		strings.EqualFold(c.text(fieldPricing), "unused"):
-		l.Category = Commitment
+		l.Category = bill.Commitment
 	case kind == "adjustment":
-		l.Category = Other
+		l.Category = bill.Other
 	default:
 		l.Category = focusUsed(c, l, group)
 	}
 	return nil
 }
 
-func focusUsed(c *row, l *Line, group string) Category {
+func focusUsed(c *row, l *bill.Line, group string) bill.Category {
 	finer := c.used(l)
 	switch {
-	case finer == Address || finer == Support:
+	case finer == bill.Address || finer == bill.Support:
 		return finer
 	case group == "storage":
-		return Storage
+		return bill.Storage
 	case group == "networking":
-		return Transfer
+		return bill.Transfer
 	case group == "compute" || group == "ai and machine learning":
-		if finer == Storage || finer == Transfer { // AWS: a disk and its transfers belong to EC2
+		if finer == bill.Storage || finer == bill.Transfer { // AWS: a disk and its transfers belong to EC2
 			return finer
 		}
-		return Compute
+		return bill.Compute
 	case group == "":
 		return finer
 	}
-	return Other
+	return bill.Other
 }

@@ -1,4 +1,4 @@
-package bill
+package record
 
 import (
 	"strings"
@@ -7,17 +7,17 @@ import (
 // mostLines bounds the lines of one CSV row, whose texts may contain newlines.
 const mostLines = 1000
 
-// cells reads the rows of CSV. A row with unbalanced quotes affects only itself: its first line becomes a fault, and
+// Cells reads the rows of CSV. A row with unbalanced quotes affects only itself: its first line becomes a fault, and
 // the next line starts a row again.
-type cells struct {
+type Cells struct {
 	*lines
-	comma   byte
+	Comma   byte
 	width   int    // number of fields in the header
 	spanned []line // lines of a row after its first
 }
 
 // header reads the first row, which determines the separator.
-func (c *cells) header() ([]string, error) {
+func (c *Cells) header() ([]string, error) {
 	first, err := c.lines.next()
 	for err == nil && strings.TrimSpace(first.text) == "" {
 		first, err = c.lines.next()
@@ -28,53 +28,53 @@ func (c *cells) header() ([]string, error) {
 	if strings.IndexByte(first.text, 0) >= 0 || first.cut {
 		return nil, errBinary
 	}
-	c.comma = ','
+	c.Comma = ','
 	for _, mark := range []byte{';', '\t'} {
-		if strings.Count(first.text, string(mark)) > strings.Count(first.text, string(c.comma)) {
-			c.comma = mark
+		if strings.Count(first.text, string(mark)) > strings.Count(first.text, string(c.Comma)) {
+			c.Comma = mark
 		}
 	}
-	header, ok := split(first.text, c.comma)
+	header, ok := split(first.text, c.Comma)
 	if !ok {
-		return nil, errNoBill
+		return nil, ErrHeader
 	}
 	c.width = len(header)
 	return header, nil
 }
 
-func (c *cells) next() (record, error) {
+func (c *Cells) Next() (Record, error) {
 	first, err := c.lines.next()
 	for err == nil && first.text == "" && !first.cut {
 		first, err = c.lines.next()
 	}
 	if err != nil {
-		return record{line: first.n}, err
+		return Record{Line: first.n}, err
 	}
 	if first.cut {
-		return record{line: first.n, fault: "the row is longer than any of a bill"}, nil
+		return Record{Line: first.n, Fault: "the row is longer than any of a bill"}, nil
 	}
 	text, whole, err := c.rest(first)
 	if err != nil {
-		return record{line: first.n}, err
+		return Record{Line: first.n}, err
 	}
-	fields, ok := split(text, c.comma)
+	fields, ok := split(text, c.Comma)
 	switch {
 	case !whole || !ok && len(c.spanned) > 0:
 		c.giveBack(c.spanned)
-		fields, _ = split(first.text, c.comma)
-		return record{line: first.n, fields: fields, fault: "the row is torn: a quote does not end"}, nil
+		fields, _ = split(first.text, c.Comma)
+		return Record{Line: first.n, Fields: fields, Fault: "the row is torn: a quote does not end"}, nil
 	case !ok:
-		return record{line: first.n, fields: fields, fault: "the row is torn: a quote stands within a field"}, nil
+		return Record{Line: first.n, Fields: fields, Fault: "the row is torn: a quote stands within a field"}, nil
 	case len(fields) != c.width && len(c.spanned) > 0:
 		c.giveBack(c.spanned)
-		fields, _ = split(first.text, c.comma)
-		return record{line: first.n, fields: fields, fault: "the row is torn: a quote does not end"}, nil
+		fields, _ = split(first.text, c.Comma)
+		return Record{Line: first.n, Fields: fields, Fault: "the row is torn: a quote does not end"}, nil
 	}
-	return record{line: first.n, fields: fields, sum: hashOf(text)}, nil
+	return Record{Line: first.n, Fields: fields, Sum: hashOf(text)}, nil
 }
 
 // rest adds lines until every quote is closed, and keeps them in spanned.
-func (c *cells) rest(first line) (text string, whole bool, err error) {
+func (c *Cells) rest(first line) (text string, whole bool, err error) {
 	c.spanned = c.spanned[:0]
 	quotes := strings.Count(first.text, `"`)
 	if quotes%2 == 0 {

@@ -1,4 +1,4 @@
-package bill
+package record
 
 import "crypto/sha256"
 
@@ -10,22 +10,22 @@ func hashOf(text string) hash {
 	return hash(sum[:16])
 }
 
-// repeated finds duplicate rows. It remembers only the latest rows, so its memory is bounded for any file: a provider
+// Repeated finds duplicate rows. It remembers only the latest rows, so its memory is bounded for any file: a provider
 // that repeats a row does so within one file of a few hundred thousand rows.
-type repeated struct {
-	most         int
+type Repeated struct {
+	Most         int
 	young, older map[hash]int // line of each row
 }
 
-// first returns the line of the first identical row, or 0.
-func (r *repeated) first(sum hash, line int) int {
+// First returns the line of the first identical row, or 0.
+func (r *Repeated) First(sum hash, line int) int {
 	if at := r.young[sum]; at > 0 {
 		return at
 	}
 	if at := r.older[sum]; at > 0 {
 		return at
 	}
-	if r.young == nil || len(r.young) >= r.most {
+	if r.young == nil || len(r.young) >= r.Most {
 		r.young, r.older = map[hash]int{}, r.young
 	}
 	r.young[sum] = line

@@ -1,4 +1,4 @@
-package bill
+package reader
 
 import "slices"
 

@@ -1,4 +1,4 @@
-package bill
+package reader
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/lib/decimal"
+	"scrimp/internal/work/bill"
 )
 
 // numbers is the number format of a file.
@@ -62,17 +63,17 @@ func styleOf(s string) numbers {
 
 // read parses a number in the file's format. An error may come with a value: the number is unambiguous, but in another
 // format than the others.
-func (n numbers) read(s string) (Number, error) {
+func (n numbers) read(s string) (bill.Number, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
-		return Number{}, nil
+		return bill.Number{}, nil
 	}
 	style := styleOf(s)
 	m := mantissa(s)
 	if style == unsure {
 		single := strings.Count(m, ",")+strings.Count(m, ".") == 1
 		if single && strings.Contains(m, ",") != (n == comma) {
-			return Number{}, fmt.Errorf("%.40q %w: write it as the file writes other numbers", s, errAmbiguous)
+			return bill.Number{}, fmt.Errorf("%.40q %w: write it as the file writes other numbers", s, errAmbiguous)
 		}
 		style = n
 	}
@@ -82,7 +83,7 @@ func (n numbers) read(s string) (Number, error) {
 	}
 	whole, part, has := strings.Cut(m, mark)
 	if strings.Contains(part, mark) || strings.Contains(part, group) || !grouped(strings.TrimLeft(whole, "+-"), group) {
-		return Number{}, fmt.Errorf("%.40q %w", s, errNoNumber)
+		return bill.Number{}, fmt.Errorf("%.40q %w", s, errNoNumber)
 	}
 	plain := strings.ReplaceAll(whole, group, "")
 	if has {
@@ -90,13 +91,14 @@ func (n numbers) read(s string) (Number, error) {
 	}
 	d, err := decimal.Parse(plain + s[len(m):])
 	if err != nil {
-		return Number{}, fmt.Errorf("%.40q %w", s, errNoNumber)
+		return bill.Number{}, fmt.Errorf("%.40q %w", s, errNoNumber)
 	}
 	if style != n {
-		return Number{d, true}, fmt.Errorf("%.40q is not written as the other numbers of the file are (decimal %s)", s,
-			map[numbers]string{point: "point", comma: "comma"}[n])
+		return bill.Number{Value: d, Known: true},
+			fmt.Errorf("%.40q is not written as the other numbers of the file are (decimal %s)", s,
+				map[numbers]string{point: "point", comma: "comma"}[n])
 	}
-	return Number{d, true}, nil
+	return bill.Number{Value: d, Known: true}, nil
 }
 
 // grouped reports whether the thousands groups have three digits each.

@@ -1,12 +1,15 @@
-package bill
+package reader
 
 import (
 	"encoding/json"
 	"strings"
+
+	"scrimp/internal/work/bill"
+	"scrimp/internal/work/bill/record"
 )
 
 // tags reads the tags that scrimp gives to machines. A line with unreadable tags has none and is counted.
-func (c *row) tags(l *Line) {
+func (c *row) tags(l *bill.Line) {
 	l.Job, l.Attempt = c.text(fieldJob), c.text(fieldAttempt)
 	text := c.text(fieldTags)
 	if text == "" || !strings.Contains(text, "crimp") && text[0] != '"' {
@@ -18,7 +21,7 @@ func (c *row) tags(l *Line) {
 	}
 	l.TagsUnread = !c.lastOK
 	for name, value := range c.lastRead {
-		switch strings.TrimPrefix(key(name), "user") {
+		switch strings.TrimPrefix(record.Key(name), "user") {
 		case "scrimpjob":
 			l.Job = value
 		case "scrimpattempt":

@@ -1,4 +1,4 @@
-package bill
+package record
 
 import (
 	"bytes"
@@ -9,34 +9,34 @@ import (
 // deepest bounds the nesting of objects in a JSON line.
 const deepest = 6
 
-// objects reads the rows of JSON lines. The name of a nested field includes its parents: "service.description". A list
+// Objects reads the rows of JSON lines. The name of a nested field includes its parents: "service.description". A list
 // stays JSON.
-type objects struct {
+type Objects struct {
 	*lines
 }
 
-func (o *objects) next() (record, error) {
+func (o *Objects) Next() (Record, error) {
 	l, err := o.lines.next()
 	for err == nil && strings.TrimSpace(l.text) == "" && !l.cut {
 		l, err = o.lines.next()
 	}
-	c := record{line: l.n, sum: hashOf(l.text)}
+	c := Record{Line: l.n, Sum: hashOf(l.text)}
 	if err != nil {
 		return c, err
 	}
 	if l.cut {
-		c.fault = "the row is longer than any of a bill"
+		c.Fault = "the row is longer than any of a bill"
 		return c, nil
 	}
 	d := json.NewDecoder(strings.NewReader(l.text))
 	d.UseNumber()
 	var raw map[string]json.RawMessage
 	if err := d.Decode(&raw); err != nil || d.More() {
-		c.fault = "the row is torn: it is no JSON object"
+		c.Fault = "the row is torn: it is no JSON object"
 		return c, nil
 	}
-	c.object = map[string]string{}
-	flatten(c.object, "", raw, 0)
+	c.Object = map[string]string{}
+	flatten(c.Object, "", raw, 0)
 	return c, nil
 }
 
@@ -45,7 +45,7 @@ func flatten(to map[string]string, prefix string, raw map[string]json.RawMessage
 		name = prefix + name
 		switch value = bytes.TrimSpace(value); value[0] {
 		case '{':
-			to[key(name)] = string(value)
+			to[Key(name)] = string(value)
 			var inner map[string]json.RawMessage
 			if depth < deepest && json.Unmarshal(value, &inner) == nil {
 				flatten(to, name+".", inner, depth+1)
@@ -53,23 +53,23 @@ func flatten(to map[string]string, prefix string, raw map[string]json.RawMessage
 		case '"':
 			var text string
 			_ = json.Unmarshal(value, &text) // it is a string, and the line is valid
-			to[key(name)] = text
+			to[Key(name)] = text
 		case 'n': // null is no value
 		default:
-			to[key(name)] = string(value)
+			to[Key(name)] = string(value)
 		}
 	}
 }
 
-// arrange puts an object's values in column order.
-func (o *objects) arrange(c record, header []string) record {
-	if c.object == nil {
+// Arrange puts an object's values in column order.
+func (o *Objects) Arrange(c Record, header []string) Record {
+	if c.Object == nil {
 		return c
 	}
-	c.fields = make([]string, len(header))
+	c.Fields = make([]string, len(header))
 	for i, name := range header {
-		c.fields[i] = c.object[name]
+		c.Fields[i] = c.Object[name]
 	}
-	c.object = nil
+	c.Object = nil
 	return c
 }

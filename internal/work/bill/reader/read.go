@@ -1,4 +1,4 @@
-package bill
+package reader
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 
 	"scrimp/internal/lib/decimal"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/bill"
+	"scrimp/internal/work/bill/record"
 )
 
 // mostAccounts bounds the accounts whose currency is remembered.
@@ -21,10 +23,10 @@ func (r *Reader) sample() {
 	styles, orders := map[numbers]int{}, map[dates]int{}
 	votes := map[string]map[money.Currency]int{}
 	for _, c := range r.ahead {
-		if c.fault != "" || len(c.fields) != len(r.header) {
+		if c.Fault != "" || len(c.Fields) != len(r.header) {
 			continue
 		}
-		cells := &row{Reader: r, fields: c.fields}
+		cells := &row{Reader: r, fields: c.Fields}
 		for _, f := range numeric {
 			styles[styleOf(cells.text(f))]++
 		}
@@ -51,7 +53,7 @@ func (r *Reader) sample() {
 // vote counts the currency of the row for its account.
 func (c *row) vote(votes map[string]map[money.Currency]int) {
 	code := money.Currency(c.text(fieldCurrency))
-	if !known(code) || len(votes) >= mostAccounts {
+	if !bill.IsCurrency(code) || len(votes) >= mostAccounts {
 		return
 	}
 	account := c.account()
@@ -64,8 +66,8 @@ func (c *row) vote(votes map[string]map[money.Currency]int) {
 // looksContinental reports whether a file without a telling number probably writes a decimal comma: its header is
 // translated, or a semicolon parts its cells.
 func (r *Reader) looksContinental() bool {
-	csv, isCSV := r.from.(*cells)
-	return isCSV && csv.comma == ';' ||
+	csv, isCSV := r.from.(*record.Cells)
+	return isCSV && csv.Comma == ';' ||
 		slices.ContainsFunc(r.header, func(name string) bool { return strings.Contains(name, " (") })
 }
 
@@ -102,7 +104,7 @@ func (c *row) fail(f field, err error) {
 }
 
 // number parses a cell; an empty one is unknown.
-func (c *row) number(f field, bound decimal.Decimal) Number {
+func (c *row) number(f field, bound decimal.Decimal) bill.Number {
 	n, err := c.numbers.read(c.text(f))
 	if err == nil && n.Known && (n.Value.Cmp(bound) > 0 || n.Value.Cmp(bound.Neg()) < 0) {
 		err = fmt.Errorf("%.40q is beyond %.60s", c.text(f), bound)
@@ -132,16 +134,16 @@ func (c *row) provider() string {
 }
 
 // amount returns the billed amount, as far as its cells are readable.
-func (c *row) amount() (Number, money.Currency) {
+func (c *row) amount() (bill.Number, money.Currency) {
 	code := money.Currency(c.text(fieldCurrency))
-	if !known(code) {
+	if !bill.IsCurrency(code) {
 		code = ""
 	}
 	n, _ := c.numbers.read(c.text(fieldBilled)) // a value with an error is unambiguous
 	if n.Known && c.at[fieldCredits] >= 0 {
 		list, err := creditsOf(c.text(fieldCredits))
 		if err != nil {
-			return Number{}, code
+			return bill.Number{}, code
 		}
 		for _, l := range list {
 			n.Value = n.Value.Add(l.amount)
@@ -151,64 +153,64 @@ func (c *row) amount() (Number, money.Currency) {
 }
 
 // understand converts a record to lines, or to a problem.
-func (r *Reader) understand(c record) Row {
-	cells := &row{Reader: r, fields: c.fields}
-	fault := c.fault
-	if extra := len(c.fields) - len(r.header); fault == "" && extra != 0 {
-		if extra < 0 || slices.ContainsFunc(c.fields[len(r.header):], func(s string) bool { return s != "" }) {
-			fault = fmt.Sprintf("the row is torn: it has %d fields, and the header has %d", len(c.fields), len(r.header))
+func (r *Reader) understand(c record.Record) bill.Row {
+	cells := &row{Reader: r, fields: c.Fields}
+	fault := c.Fault
+	if extra := len(c.Fields) - len(r.header); fault == "" && extra != 0 {
+		if extra < 0 || slices.ContainsFunc(c.Fields[len(r.header):], func(s string) bool { return s != "" }) {
+			fault = fmt.Sprintf("the row is torn: it has %d fields, and the header has %d", len(c.Fields), len(r.header))
 		}
 	}
 	if fault != "" {
-		p := &Problem{File: r.file, Line: c.line, Reason: fault}
+		p := &bill.Problem{File: r.file, Line: c.Line, Reason: fault}
 		// The last field may be cut off. With too many fields their meaning is unknown.
-		if n := len(c.fields); n > 0 && n <= len(r.header) {
-			cells.fields = c.fields[:n-1]
+		if n := len(c.Fields); n > 0 && n <= len(r.header) {
+			cells.fields = c.Fields[:n-1]
 			p.Amount, p.Currency = cells.amount()
 		}
-		return Row{Problem: p}
+		return bill.Row{Problem: p}
 	}
-	repeats := r.seen.first(c.sum, c.line)
+	repeats := r.seen.First(c.Sum, c.Line)
 	if repeats > 0 {
 		cells.err = fmt.Errorf("the row is the same as line %d", repeats)
 	}
-	nul := slices.ContainsFunc(c.fields, func(s string) bool { return strings.IndexByte(s, 0) >= 0 })
+	nul := slices.ContainsFunc(c.Fields, func(s string) bool { return strings.IndexByte(s, 0) >= 0 })
 	if nul && cells.err == nil {
 		cells.err = fmt.Errorf("the row has a NUL byte")
 	}
 	if cells.err == nil {
-		if list := cells.lines(c.line); cells.err == nil {
-			return Row{Lines: list}
+		if list := cells.lines(c.Line); cells.err == nil {
+			return bill.Row{Lines: list}
 		}
 	}
-	p := &Problem{File: r.file, Line: c.line, Reason: cells.err.Error(), Repeats: repeats}
+	p := &bill.Problem{File: r.file, Line: c.Line, Reason: cells.err.Error(), Repeats: repeats}
 	if p.Amount, p.Currency = cells.amount(); !nul {
 		p.About = cells.about()
 	}
-	return Row{Problem: p}
+	return bill.Row{Problem: p}
 }
 
 // about returns what the row charges: texts, which are readable in a row that is whole.
-func (c *row) about() *About {
-	l := Line{SKU: c.text(fieldSKU), Description: c.text(fieldDescription), Resource: c.text(fieldResource)}
+func (c *row) about() *bill.About {
+	l := bill.Line{SKU: c.text(fieldSKU), Description: c.text(fieldDescription), Resource: c.text(fieldResource)}
 	c.tags(&l)
-	return &About{SKU: l.SKU, Description: l.Description, Resource: l.Resource, Job: l.Job, Attempt: l.Attempt,
+	return &bill.About{SKU: l.SKU, Description: l.Description, Resource: l.Resource, Job: l.Job, Attempt: l.Attempt,
 		TagsUnread: l.TagsUnread}
 }
 
 // lines reads every cell. It sets err if one is unreadable.
-func (c *row) lines(at int) []Line {
-	l := Line{At: at, Provider: c.provider(), Account: c.text(fieldAccount), Invoice: c.text(fieldInvoice),
+func (c *row) lines(at int) []bill.Line {
+	l := bill.Line{At: at, Provider: c.provider(), Account: c.text(fieldAccount), Invoice: c.text(fieldInvoice),
 		Service: c.text(fieldService), SKU: c.text(fieldSKU), Description: c.text(fieldDescription),
 		Region: c.text(fieldRegion), Resource: c.text(fieldResource), Unit: c.text(fieldUnit),
 		Correction: strings.EqualFold(c.text(fieldClass), "correction") || c.text(fieldClass) == "true"}
 	l.Currency = c.currencyOf()
-	billed := c.number(fieldBilled, most)
+	billed := c.number(fieldBilled, bill.Most)
 	if !billed.Known {
 		c.fail(fieldBilled, fmt.Errorf("the cell is empty"))
 	}
 	l.Billed = billed.Value
-	l.ListCost, l.Effective = c.number(fieldList, most), c.number(fieldEffective, most)
+	l.ListCost, l.Effective = c.number(fieldList, bill.Most), c.number(fieldEffective, bill.Most)
 	l.Quantity, l.UnitPrice = c.number(fieldQuantity, mostNumber), c.number(fieldUnitPrice, mostNumber)
 	c.times(&l)
 	c.tags(&l)
@@ -216,13 +218,13 @@ func (c *row) lines(at int) []Line {
 	if c.err != nil {
 		return nil
 	}
-	return append([]Line{l}, more...)
+	return append([]bill.Line{l}, more...)
 }
 
 // currencyOf returns the row's currency, which must equal that of the account's other rows.
 func (c *row) currencyOf() money.Currency {
 	code := money.Currency(c.text(fieldCurrency))
-	if !known(code) {
+	if !bill.IsCurrency(code) {
 		c.fail(fieldCurrency, fmt.Errorf("%.20q is no currency such as USD", string(code)))
 		return ""
 	}
@@ -237,7 +239,7 @@ func (c *row) currencyOf() money.Currency {
 	return code
 }
 
-func (c *row) times(l *Line) {
+func (c *row) times(l *bill.Line) {
 	var day bool
 	if l.Start, day = c.moment(fieldStart); l.Start.IsZero() {
 		c.fail(fieldStart, fmt.Errorf("the cell is empty"))

@@ -1,11 +1,13 @@
-package bill
+package reader
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
+
+	"scrimp/internal/work/bill"
+	"scrimp/internal/work/bill/record"
 )
 
 // field is the meaning of a column.
@@ -65,7 +67,7 @@ type form struct {
 	marks    [][]string // identifying columns, each with its other names
 	fields   map[field][]string
 	// line handles the specifics of a row, and returns further lines in it.
-	line func(*row, *Line) []Line
+	line func(*row, *bill.Line) []bill.Line
 	name func(has func(key string) bool, raw []string) string
 }
 
@@ -85,32 +87,15 @@ const Kinds = "AWS CUR 2.0, AWS CUR, Azure EA or MCA costs, a GCP billing export
 
 var errNoBill = errors.New("the file is no bill that scrimp reads: it has not the columns of " + Kinds)
 
-// key normalizes a column's name: it removes the differences between exports in case, "_", "/" and blanks. Azure writes
-// a column's name in the reader's language followed by the English one: "Maßeinheit (UnitOfMeasure)" becomes
-// unitofmeasure.
-func key(name string) string {
-	if before, inner, ok := strings.Cut(strings.TrimSpace(name), " ("); ok && before != "" {
-		if inner, ok = strings.CutSuffix(inner, ")"); ok && !strings.ContainsFunc(inner, unicode.IsSpace) {
-			name = inner
-		}
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, name)
-}
-
 // recognise finds the kind of the file from its columns, and the index of each field.
 func (r *Reader) recognise() error {
-	if _, isJSON := r.from.(*objects); isJSON {
+	if _, isJSON := r.from.(*record.Objects); isJSON {
 		r.header = r.names()
 	}
 	places := map[string]int{}
 	twice := map[string]bool{}
 	for i, name := range r.header {
-		k := key(name)
+		k := record.Key(name)
 		if _, is := places[k]; is && k != "" {
 			twice[k] = true
 			continue
@@ -177,7 +162,7 @@ var written = map[string]string{"lineitemunblendedcost": "line_item_unblended_co
 func (r *Reader) names() (list []string) {
 	seen := map[string]bool{}
 	for _, c := range r.ahead {
-		for name := range c.object {
+		for name := range c.Object {
 			seen[name] = true
 		}
 	}

@@ -1,4 +1,4 @@
-package bill_test
+package reader_test
 
 import (
 	"bytes"
@@ -22,12 +22,13 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
 	"scrimp/internal/work/bill"
+	"scrimp/internal/work/bill/reader"
 )
 
 // readAll reads a whole bill.
 func readAll(t *testing.T, name string, in io.Reader, limits bill.Limits) (s bill.Summary, lines []bill.Line, problems []bill.Problem) {
 	t.Helper()
-	r, err := bill.New(name, in, limits)
+	r, err := reader.New(name, in, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +301,7 @@ func TestNew_RefusesOtherFilesWithTheReason(t *testing.T) {
 		"no currency": {strings.Replace(head, "BillingCurrency", "Money", 1), "FOCUS 1.0, but has no column BillingCurrency"},
 		"cost twice":  {strings.Replace(head, "EffectiveCost", "billed_cost", 1), "the column BilledCost is there twice"},
 	} {
-		if _, err := bill.New("x.csv", strings.NewReader(c.text), bill.Default()); err == nil || !strings.HasPrefix(err.Error(), "x.csv: ") ||
+		if _, err := reader.New("x.csv", strings.NewReader(c.text), bill.Default()); err == nil || !strings.HasPrefix(err.Error(), "x.csv: ") ||
 			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v; want %s", name, err, c.says)
 		}
@@ -375,7 +376,7 @@ func TestReader_NeedsLittleMemoryForLargeFiles(t *testing.T) {
 		"open and never": func(i int) string { return strings.Repeat("a", 70) + map[bool]string{true: `"`}[i == 1] + "\n" },
 	} {
 		in := &endless{text: head, row: row, most: 4 << 20}
-		r, err := bill.New(name, in, limits)
+		r, err := reader.New(name, in, limits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -427,7 +428,7 @@ func TestNumbers_AreNeverGuessed(t *testing.T) {
 		for i, cell := range strings.Fields(c.cells) {
 			text += strings.ReplaceAll(rowOf("@", i), "@", `"`+cell+`"`)
 		}
-		r, err := bill.New("x", strings.NewReader(text), bill.Default())
+		r, err := reader.New("x", strings.NewReader(text), bill.Default())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -516,7 +517,7 @@ func FuzzNew(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := bill.New("x", bytes.NewReader(b), bill.Default())
+		r, err := reader.New("x", bytes.NewReader(b), bill.Default())
 		if err != nil {
 			return
 		}
