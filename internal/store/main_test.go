@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"scrimp/internal/test/storetest"
+	"scrimp/internal/test/storetest/suite"
 )
 
 // backends lists the backends in this build.
 var backends = []storetest.Backend{sqlite}
 
 // TestMain also runs the child processes that the suite kills.
-func TestMain(m *testing.M) { os.Exit(storetest.Main(m, backends...)) }
+func TestMain(m *testing.M) { os.Exit(suite.Main(m, backends...)) }
 
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/storetest"
+	"scrimp/internal/test/storetest/suite"
 )
 
 // A PostgreSQL place is the data folder, a space, and the address.
@@ -89,7 +90,7 @@ func TestPostgres(t *testing.T) {
 	c := pgtest.Start(t)
 	t.Run("conforms", func(t *testing.T) {
 		t.Parallel()
-		storetest.Run(t, postgres(c))
+		suite.Run(t, postgres(c))
 	})
 	t.Run("replicas", func(t *testing.T) {
 		t.Parallel()
@@ -101,14 +102,14 @@ func TestPostgres(t *testing.T) {
 func TestPostgresOnAFullDisk(t *testing.T) {
 	lane.Component(t, "postgres")
 	t.Parallel()
-	storetest.FullDisk(t, postgres(pgtest.Start(t)))
+	suite.FullDisk(t, postgres(pgtest.Start(t)))
 }
 
 // TestPostgresAtLength runs more records and rounds than the component lane has time for.
 func TestPostgresAtLength(t *testing.T) {
 	lane.Nightly(t, "a hundred thousand records, and leaders that are killed in a loop")
 	c := pgtest.Start(t)
-	t.Run("conforms", func(t *testing.T) { storetest.Run(t, postgres(c)) })
+	t.Run("conforms", func(t *testing.T) { suite.Run(t, postgres(c)) })
 	t.Run("leaders", func(t *testing.T) { killedLeaders(t, c) })
 }
 

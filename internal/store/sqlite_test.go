@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/storetest"
+	"scrimp/internal/test/storetest/suite"
 )
 
 var sqlite = storetest.Backend{
@@ -33,18 +34,18 @@ var sqlite = storetest.Backend{
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, sqlite)
+	suite.Run(t, sqlite)
 }
 
 func TestSQLiteOnAFullDisk(t *testing.T) {
 	lane.Component(t, "host")
-	storetest.FullDisk(t, sqlite)
+	suite.FullDisk(t, sqlite)
 }
 
 // TestSQLiteAtLength appends more records, more often, than the other lanes have time for.
 func TestSQLiteAtLength(t *testing.T) {
 	lane.Nightly(t, "a hundred thousand records")
-	storetest.Run(t, sqlite)
+	suite.Run(t, sqlite)
 }
 
 func execSQLite(t testing.TB, place, text string) error {

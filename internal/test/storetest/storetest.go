@@ -1,5 +1,5 @@
-// Package storetest is the suite that every store.Store must pass, with the records that it writes. A backend makes
-// and damages its places; the properties are the same for all.
+// Package storetest has what tests of a store.Store need: backends, which make and damage their places, and the
+// records to write. Package suite has the tests that every backend must pass.
 package storetest
 
 import (
@@ -39,8 +39,8 @@ type Writer struct {
 	kept  uint64
 }
 
-// opened is the market time of the first record.
-var opened = time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.UTC)
+// Opened is the market time of the first record.
+var Opened = time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.UTC)
 
 // Make returns the next n records: of two tenants, with keys and facts on some, and 0 to 2 chained postings each.
 // Every sixth, from the third on, is a sample. The same log has the same records.
@@ -64,7 +64,7 @@ func (w *Writer) record() Record {
 	tenant := []string{"default", "lab"}[seq%3%2]
 	job := fmt.Sprintf("j-%d", seq%5)
 	r := Record{
-		Seq: seq, Tenant: tenant, At: opened.Add(time.Duration(seq) * time.Second),
+		Seq: seq, Tenant: tenant, At: Opened.Add(time.Duration(seq) * time.Second),
 		Kind: []string{"job_submitted", "tick"}[seq%2],
 		// spaces and escapes stay unchanged
 		Event: json.RawMessage(fmt.Sprintf(`{"at": "x",  "seq":%d,"text":"né\u0000\"<&>","job":%q}`, seq, job)),
@@ -97,8 +97,8 @@ func (w *Writer) record() Record {
 	return r
 }
 
-// open opens a place and closes it at the end of the test.
-func (b Backend) open(t testing.TB, place string) store.Store {
+// At opens a place and closes it at the end of the test.
+func (b Backend) At(t testing.TB, place string) store.Store {
 	t.Helper()
 	s, err := b.Open(t.Context(), place)
 	if err != nil {
@@ -108,12 +108,14 @@ func (b Backend) open(t testing.TB, place string) store.Store {
 	return s
 }
 
-func (b Backend) fresh(t testing.TB) store.Store {
+// Fresh opens a new, empty place.
+func (b Backend) Fresh(t testing.TB) store.Store {
 	t.Helper()
-	return b.open(t, b.Place(t))
+	return b.At(t, b.Place(t))
 }
 
-func must(t testing.TB, err error) {
+// Must ends the test on an error.
+func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -127,29 +129,30 @@ func Same(t testing.TB, got, want []Record) {
 		t.Fatalf("%d records, want %d", len(got), len(want))
 	}
 	for i := range want {
-		if g, w := text(got[i]), text(want[i]); g != w {
+		if g, w := Text(got[i]), Text(want[i]); g != w {
 			t.Fatalf("record %d differs\n got %s\nwant %s", want[i].Seq, g, w)
 		}
 	}
 }
 
-func text(r Record) string {
+// Text formats a record with its postings.
+func Text(r Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d after %d, sample %v %q %s %q %q\n event %q\n facts %q",
 		r.Seq, r.Kept, r.Sample, r.Tenant, r.At.Format(time.RFC3339Nano), r.Kind, r.Key, r.Event, r.Facts)
 	for _, p := range r.Postings {
-		b.WriteString("\n " + posted(p))
+		b.WriteString("\n " + Posted(p))
 	}
 	return b.String()
 }
 
-// posted formats a posting with its chain.
-func posted(p ledger.Posting) string {
+// Posted formats a posting with its chain.
+func Posted(p ledger.Posting) string {
 	return fmt.Sprintf("posting %x %x", p.AppendBinary(nil), p.Hash)
 }
 
-// bare removes the postings.
-func bare(list []Record) []Record {
+// Bare removes the postings.
+func Bare(list []Record) []Record {
 	out := make([]Record, len(list))
 	for i, r := range list {
 		r.Postings = nil
@@ -158,16 +161,50 @@ func bare(list []Record) []Record {
 	return out
 }
 
-// all reads the whole log in growing pages.
-func all(t testing.TB, s store.Store) (list []Record) {
+// All reads the whole log in growing pages.
+func All(t testing.TB, s store.Store) (list []Record) {
 	t.Helper()
 	after := uint64(0)
 	for limit := 7; ; limit += limit / 2 {
 		page, err := s.WholeRecords(context.Background(), after, limit)
-		must(t, err)
+		Must(t, err)
 		if len(page) == 0 {
 			return list
 		}
 		list, after = append(list, page...), page[len(page)-1].Seq
 	}
+}
+
+// Verify checks the chain of each tenant.
+func Verify(t testing.TB, s store.Store) {
+	t.Helper()
+	for _, tenant := range []string{"default", "lab"} {
+		if err := ledger.Verify(s.Postings(context.Background(), tenant, "")); err != nil {
+			t.Errorf("ledger of %s: %v", tenant, err)
+		}
+	}
+}
+
+// Blob returns the database's type for bytes.
+func (b Backend) Blob() string {
+	if b.Name == "postgres" {
+		return "bytea"
+	}
+	return "BLOB"
+}
+
+// More returns SQL that increases an amount by the smallest unit.
+func (b Backend) More() string {
+	if b.Name == "postgres" {
+		return "amount = amount + 0.000000000001"
+	}
+	return "picos = picos + 1"
+}
+
+// Unguard returns SQL that removes a trigger from a table.
+func (b Backend) Unguard(trigger, table string) string {
+	if b.Name == "postgres" {
+		return "DROP TRIGGER " + trigger + " ON " + table
+	}
+	return "DROP TRIGGER " + trigger
 }

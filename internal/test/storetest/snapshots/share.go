@@ -1,4 +1,4 @@
-package storetest
+package snapshots
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"scrimp/internal/store"
+	"scrimp/internal/test/storetest"
 )
 
 // partsOf returns the head and the parts of a snapshot.
@@ -24,10 +25,11 @@ func partsOf(t *testing.T, s store.Store, snap store.Snapshot) []string {
 	return list
 }
 
-func snapshotShared(t *testing.T, b Backend) {
+// Shared checks that a snapshot shares its unchanged parts with the one before, and that unneeded parts go.
+func Shared(t *testing.T, b storetest.Backend) {
 	place := b.Place(t)
-	s := b.open(t, place)
-	must(t, s.Append(t.Context(), new(Writer).Make(40)))
+	s := b.At(t, place)
+	storetest.Must(t, s.Append(t.Context(), new(storetest.Writer).Make(40)))
 	whole := []string(nil) // the head, and the last saved value of each part
 	var earlier store.Snapshot
 	base := uint64(0)
@@ -37,9 +39,10 @@ func snapshotShared(t *testing.T, b Backend) {
 		whole = append(whole, make([]string, parts+1-len(whole))...)
 		whole[0] = fmt.Sprintf(`{"head":%d,"long":%q}`, round, strings.Repeat("x", 5<<20*(round%2)))
 		saved, names := changeParts(whole[1:], round)
-		must(t, s.SaveParts(t.Context(), seq, saved))
+		storetest.Must(t, s.SaveParts(t.Context(), seq, saved))
 		// parts of a snapshot that never completes
-		must(t, s.SaveParts(t.Context(), seq+1, map[int]json.RawMessage{0: []byte(`"torn"`), 999: []byte(`"torn"`)}))
+		torn := map[int]json.RawMessage{0: []byte(`"torn"`), 999: []byte(`"torn"`)}
+		storetest.Must(t, s.SaveParts(t.Context(), seq+1, torn))
 		if snap, ok, err := s.LatestSnapshot(t.Context()); err != nil || ok != (round > 0) || snap.Seq != base {
 			t.Fatalf("round %d: the snapshot at %d is there before it is saved: %v", round, snap.Seq, err)
 		}
@@ -50,11 +53,11 @@ func snapshotShared(t *testing.T, b Backend) {
 				t.Fatalf("round %d: a snapshot with a hole is saved", round)
 			}
 		}
-		must(t, s.SaveSnapshot(t.Context(), next))
+		storetest.Must(t, s.SaveSnapshot(t.Context(), next))
 		base = seq
 		if round == 5 {
-			must(t, s.Close())
-			s = b.open(t, place)
+			storetest.Must(t, s.Close())
+			s = b.At(t, place)
 		}
 		snap := shownWhole(t, s, next, whole)
 		if round == 4 {
@@ -68,13 +71,13 @@ func snapshotShared(t *testing.T, b Backend) {
 	if !errors.Is(gone, store.ErrGone) {
 		t.Errorf("a snapshot that three newer ones have followed is read: %v", gone)
 	}
-	must(t, b.Exec(t, place, "DELETE FROM snapshot WHERE seq = 32")) // the one before it is still whole
+	storetest.Must(t, b.Exec(t, place, "DELETE FROM snapshot WHERE seq = 32")) // the one before it is still whole
 	snap, ok, err := s.LatestSnapshot(t.Context())
 	if err != nil || !ok || snap.Seq != 28 || len(partsOf(t, s, snap)) != snap.Parts+1 {
 		t.Errorf("the snapshot before the newest: %v, %v, at %d", ok, err, snap.Seq)
 	}
 	unneededPartsGo(t, b, s, place)
-	must(t, s.Close())
+	storetest.Must(t, s.Close())
 }
 
 // changeParts gives new text to each part that has none and to a third of the others, which differs from round to
@@ -95,7 +98,8 @@ func shownWhole(t *testing.T, s store.Store, next store.Snapshot, whole []string
 	t.Helper()
 	snap, ok, err := s.LatestSnapshot(t.Context())
 	if err != nil || !ok || snap.Seq != next.Seq || snap.Version != 7 || snap.Parts != next.Parts {
-		t.Fatalf("snapshot %d: %v, %v: %d of version %d with %d parts", next.Seq, ok, err, snap.Seq, snap.Version, snap.Parts)
+		t.Fatalf("snapshot %d: %v, %v: %d of version %d with %d parts", next.Seq, ok, err, snap.Seq, snap.Version,
+			snap.Parts)
 	}
 	if got := partsOf(t, s, snap); !slices.Equal(got, whole) {
 		t.Fatalf("snapshot %d: %.300q, want %.300q", next.Seq, got, whole)
@@ -109,12 +113,12 @@ func shownWhole(t *testing.T, s store.Store, next store.Snapshot, whole []string
 }
 
 // unneededPartsGo saves snapshots without parts, after those at 28 and 32.
-func unneededPartsGo(t *testing.T, b Backend, s store.Store, place string) {
+func unneededPartsGo(t *testing.T, b storetest.Backend, s store.Store, place string) {
 	t.Helper()
 	// A snapshot without parts makes all others unneeded, except those of the snapshot before it.
-	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 36, Version: 7, State: []byte(`"all"`)}))
-	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 37, Version: 7, State: []byte(`"all"`)}))
-	must(t, b.Exec(t, place, "DELETE FROM snapshot_part WHERE seq >= 36"))
+	storetest.Must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 36, Version: 7, State: []byte(`"all"`)}))
+	storetest.Must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 37, Version: 7, State: []byte(`"all"`)}))
+	storetest.Must(t, b.Exec(t, place, "DELETE FROM snapshot_part WHERE seq >= 36"))
 	if err := b.Exec(t, place, "CREATE TABLE nothing_is_left AS SELECT 1/(CASE WHEN count(*) = 0 THEN 1 ELSE 0 END) "+
 		"AS ok FROM snapshot_part"); err != nil {
 		t.Errorf("parts are kept that no snapshot needs: %v", err)

@@ -1,4 +1,4 @@
-package storetest
+package suite
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/store"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/proc"
+	"scrimp/internal/test/storetest"
 )
 
 // childVariable names the place to which a child process appends.
@@ -21,7 +22,7 @@ const childVariable = "SCRIMP_STORETEST_CHILD"
 
 // Main must be called by TestMain: in the child process of the kill -9 test it appends until it is killed; otherwise
 // it runs the tests.
-func Main(m *testing.M, backends ...Backend) int {
+func Main(m *testing.M, backends ...storetest.Backend) int {
 	name, place, ok := strings.Cut(os.Getenv(childVariable), " ")
 	if !ok {
 		return m.Run()
@@ -36,7 +37,7 @@ func Main(m *testing.M, backends ...Backend) int {
 
 // child continues the log and reports each batch once it is durable. After some it takes a snapshot, and drops what
 // that makes unneeded.
-func child(b Backend, place string) error {
+func child(b storetest.Backend, place string) error {
 	ctx := context.Background()
 	s, err := b.Open(ctx, place)
 	if err != nil {
@@ -46,7 +47,7 @@ func child(b Backend, place string) error {
 	if err != nil {
 		return err
 	}
-	var w Writer
+	var w storetest.Writer
 	w.Make(int(end))
 	marks, err := s.Marks(ctx)
 	if err != nil {
@@ -90,17 +91,17 @@ func count(ctx context.Context, s store.Store, from store.Mark, to uint64) (stor
 func counted(t *testing.T, s store.Store, end uint64) {
 	t.Helper()
 	marks, err := s.Marks(t.Context())
-	must(t, err)
+	storetest.Must(t, err)
 	rows, err := s.Rows(t.Context(), countName, []string{"records"})
-	must(t, err)
+	storetest.Must(t, err)
 	if mark := marks[countName]; mark.Seq == 0 || mark.Seq > end || uint64(len(rows["records"])) != mark.Seq {
 		t.Errorf("the projection is at %+v with %d records counted, and the log ends at %d", mark, len(rows["records"]), end)
 	}
 }
 
-func locked(t *testing.T, b Backend) {
+func locked(t *testing.T, b storetest.Backend) {
 	place := b.Place(t)
-	s := b.open(t, place)
+	s := b.At(t, place)
 	other, err := b.Open(t.Context(), place)
 	if err == nil {
 		_ = other.Close()
@@ -109,47 +110,47 @@ func locked(t *testing.T, b Backend) {
 		t.Fatalf("a second server: %v; want ErrLocked with the process that has it", err)
 	}
 	t.Logf("as a user reads it: %v", err)
-	must(t, s.Append(t.Context(), new(Writer).Make(3))) // the first store is unharmed
-	must(t, s.Close())
-	b.open(t, place)
+	storetest.Must(t, s.Append(t.Context(), new(storetest.Writer).Make(3))) // the first store is unharmed
+	storetest.Must(t, s.Close())
+	b.At(t, place)
 }
 
-func killed(t *testing.T, b Backend) {
+func killed(t *testing.T, b storetest.Backend) {
 	place := b.Place(t)
-	var want Writer
+	var want storetest.Writer
 	acked := uint64(0)
 	for round := range lane.Pick(2, 4) {
 		acked = max(acked, runChild(t, b, place, acked+uint64(100+37*round)))
-		s := b.open(t, place) // dead processes hold no lock
-		got := all(t, s)
+		s := b.At(t, place) // dead processes hold no lock
+		got := storetest.All(t, s)
 		end, err := s.End(t.Context())
-		must(t, err)
+		storetest.Must(t, err)
 		if end < acked {
 			t.Fatalf("round %d: the log ends at %d, but %d were acknowledged", round, end, acked)
 		}
 		counted(t, s, end)
 		snap, ok, err := s.LatestSnapshot(t.Context())
-		must(t, err)
+		storetest.Must(t, err)
 		if !ok || len(got) == int(end) {
 			t.Errorf("round %d: a snapshot %v, and %d records of %d: no sample was dropped", round, ok, len(got), end)
 		}
-		want = Writer{}
-		Same(t, got, without(want.Make(int(end)), got, snap.Seq))
-		whole(t, s, snap.Seq)
-		Verify(t, s)
-		must(t, s.Close())
+		want = storetest.Writer{}
+		storetest.Same(t, got, storetest.Without(want.Make(int(end)), got, snap.Seq))
+		storetest.Whole(t, s, snap.Seq)
+		storetest.Verify(t, s)
+		storetest.Must(t, s.Close())
 	}
 }
 
 // runChild starts a child that appends, kills it with -9 once it has acknowledged record until, and returns the last
 // acknowledged record.
-func runChild(t *testing.T, b Backend, place string, until uint64) (acked uint64) {
+func runChild(t *testing.T, b storetest.Backend, place string, until uint64) (acked uint64) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), childVariable+"="+b.Name+" "+place)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	must(t, err)
+	storetest.Must(t, err)
 	p := proc.Start(t, cmd)
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {

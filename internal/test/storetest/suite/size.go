@@ -1,4 +1,4 @@
-package storetest
+package suite
 
 import (
 	"crypto/sha256"
@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/store"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/storetest"
 )
 
 // Limits on the disk usage of a record beyond the text of its event and facts, and of a whole posting, including
@@ -24,17 +25,17 @@ const (
 
 // sizes measures records and as many postings, 100,000 of each in the nightly lane, in a database that has grown
 // without a vacuum.
-func sizes(t *testing.T, b Backend) {
+func sizes(t *testing.T, b storetest.Backend) {
 	const each = 5
 	records, events := lane.Pick(5_000, 100_000), lane.Pick(1_000, 20_000)
 	place := b.Place(t)
-	s := b.open(t, place)
+	s := b.At(t, place)
 	empty := b.Size(t, place)
 	text, seq := 0, uint64(0)
 	write := func(n int, postings func(seq uint64) []ledger.Posting) (grown float64) {
 		before, texts := b.Size(t, place), text
 		for range n / 1000 {
-			list := make([]Record, 0, 1000)
+			list := make([]storetest.Record, 0, 1000)
 			for range 1000 {
 				seq++
 				r := typical(seq)
@@ -42,7 +43,7 @@ func sizes(t *testing.T, b Backend) {
 				text += len(r.Event) + len(r.Facts)
 				list = append(list, r)
 			}
-			must(t, s.Append(t.Context(), list))
+			storetest.Must(t, s.Append(t.Context(), list))
 		}
 		return float64(b.Size(t, place)-before) - float64(text-texts)
 	}
@@ -65,7 +66,7 @@ func sizes(t *testing.T, b Backend) {
 func typical(seq uint64) store.Record {
 	job := fmt.Sprintf("j-%06d", seq%5000)
 	r := store.Record{
-		Seq: seq, Tenant: "default", At: opened.Add(time.Duration(seq) * time.Second),
+		Seq: seq, Tenant: "default", At: storetest.Opened.Add(time.Duration(seq) * time.Second),
 		Kind: []string{"tick", "price_changed", "phase_changed"}[seq%3],
 		Event: json.RawMessage(
 			fmt.Sprintf(
@@ -87,7 +88,7 @@ func typicalPostings(seq uint64, n int) (list []ledger.Posting) {
 	for line := range n {
 		p, _ := ledger.Move(money.Picos(98_320_000_000_000+int64(seq)*1_000_003), ledger.Payable("aws"),
 			ledger.Cost(ledger.Compute, ledger.Open))
-		p.Event, p.Line, p.At, p.Currency = seq, line, opened.Add(time.Duration(seq)*time.Second), money.USD
+		p.Event, p.Line, p.At, p.Currency = seq, line, storetest.Opened.Add(time.Duration(seq)*time.Second), money.USD
 		p.Category, p.Phase, p.Use = ledger.Compute, ledger.Accrued, ledger.Open
 		p.Provider, p.Region, p.SKU = "aws", "us-east-1", "p5.48xlarge"
 		p.Begin, p.End, p.Quantity, p.Unit = p.At.Add(-time.Hour), p.At, ledger.Seconds(time.Hour), ledger.SecondUnit
