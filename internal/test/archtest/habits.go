@@ -5,14 +5,13 @@ import (
 	"go/ast"
 	"go/token"
 	"slices"
-	"strings"
 )
 
 // ErrorTexts returns where p makes decisions from the text of an error, which is for people and may change: code
 // distinguishes errors by value or by type.
 func ErrorTexts(p Package) (problems []string) {
 	for _, f := range p.Files {
-		if f.Test || strings.HasSuffix(p.Dir, "test") {
+		if f.Test || within(p.room(), "test") {
 			continue // tests may check what people read
 		}
 		ast.Inspect(f.Tree, func(n ast.Node) bool {
