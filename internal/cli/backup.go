@@ -17,6 +17,8 @@ import (
 	"scrimp/internal/server"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/store/postgres"
+	"scrimp/internal/store/sqlite"
 )
 
 func (a *app) backupCmd() *cobra.Command {
@@ -102,9 +104,9 @@ func (a *app) restoreCmd() *cobra.Command {
 			var st store.Replica
 			db = cmp.Or(db, os.Getenv("SCRIMP_DB"))
 			if db == "" {
-				st, err = store.Open(dir)
+				st, err = sqlite.Open(dir)
 			} else {
-				st, err = store.OpenPostgres(cmd.Context(), store.DefaultPostgres(db, dir))
+				st, err = postgres.Open(cmd.Context(), postgres.Default(db, dir))
 			}
 			if err != nil {
 				return fmt.Errorf("restore: %w", err)

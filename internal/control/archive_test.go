@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/view"
 	"scrimp/internal/view/projection"
 )
@@ -17,7 +17,7 @@ import (
 // archiving runs a server that archives jobs a moment after their end, until stop.
 func archiving(t *testing.T, folder string, engines ...engine.Engine) (*Control, func()) {
 	t.Helper()
-	st, err := store.Open(folder)
+	st, err := sqlite.Open(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
-	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 )
 
 // faulty is a data folder whose servers fail at the steps that the test chooses.
@@ -28,7 +28,7 @@ type faulty struct {
 // serve runs a server on the log until stop, or until it ends the process.
 func (f *faulty) serve() (c *Control, stop func()) {
 	f.Helper()
-	st, err := store.Open(f.folder)
+	st, err := sqlite.Open(f.folder)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 )
 
 // place is a test engine: a cloud whose offers carry the engine's name.
@@ -109,7 +109,7 @@ func opened(t *testing.T, folder string, engines ...engine.Engine) (*Control, fu
 // openedTo is opened with a choice of Config.Ends.
 func openedTo(t *testing.T, folder string, ends bool, engines ...engine.Engine) (*Control, func()) {
 	t.Helper()
-	st, err := store.Open(folder)
+	st, err := sqlite.Open(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/engine"
 	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 )
 
 // wide is a store in whose log each allocation requests three machines.
@@ -48,7 +49,7 @@ func asksForThree(t *testing.T, p *place, before func(key string)) (*Control, fu
 	p.away.Store(false)
 	p.hide(true) // otherwise the first inventory could report machines before the launch does
 	before(key)
-	st, err := store.Open(folder)
+	st, err := sqlite.Open(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 )
 
 // sells is a provider some of whose offers make no sense.
@@ -50,7 +50,7 @@ func TestPollMarket_DropsInvalidOffers(t *testing.T) {
 	add("of no kind", 5, func(o *market.Offer) { o.Capacity = "" })
 	add("", 5, nil)
 
-	st, err := store.Open(t.TempDir())
+	st, err := sqlite.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/await"
 )
 
@@ -109,7 +109,7 @@ func (c *cloud) open(t *testing.T, folder string) (*Control, func()) {
 // openFor is open with a limit on the jobs that hold a machine; 0: the default.
 func (c *cloud) openFor(t *testing.T, folder string, running int) (*Control, func()) {
 	t.Helper()
-	st, err := store.Open(folder)
+	st, err := sqlite.Open(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 )
 
 // Samples older than a week are deleted once two snapshots contain them. Younger ones and all other events stay.
 func TestDropSamples_DeletesOldSamplesInBothSnapshots(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(t.TempDir())
+	st, err := sqlite.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 )
 
 // shut is a provider without offers.
@@ -33,7 +33,7 @@ func TestRestart_FindsTheSameState(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	parts := 0
-	st, err := store.Open(dir)
+	st, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

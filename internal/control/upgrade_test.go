@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 )
 
 // keptLog returns the log that an early release wrote.
@@ -104,7 +105,7 @@ func TestRestore_OpensADatabaseOfAnEarlierRelease(t *testing.T) {
 		{name: "no snapshot, and a log without its beginning", without: 3, fails: "events 1 to 3 are missing from the log: restore a backup"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			st, err := store.Open(t.TempDir())
+			st, err := sqlite.Open(t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}

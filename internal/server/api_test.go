@@ -21,8 +21,8 @@ import (
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/wire/api"
 )
 
@@ -261,7 +261,7 @@ func TestBackup_TakenWhileServingRestoresTheSameLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := store.Open(t.TempDir())
+	st, err := sqlite.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

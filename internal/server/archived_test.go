@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"scrimp/internal/server/auth"
-	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/await"
 	"scrimp/internal/wire/api"
 )
@@ -18,7 +18,7 @@ func TestArchivedJobs_CanBeReadAndResumed(t *testing.T) {
 	const closed, queued = 40, 20
 	dir := t.TempDir()
 	in := func(o *Options) { o.Dir, o.Rate = dir, 1e6 }
-	st, err := store.Open(dir)
+	st, err := sqlite.Open(dir)
 	check(t, err)
 	FillClosed(t, st, closed, queued)
 	check(t, st.Close())

@@ -21,16 +21,18 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/store/postgres"
+	"scrimp/internal/store/sqlite"
 )
 
 func (c *chaos) open() store.Replica {
 	c.t.Helper()
 	if c.db == "" {
-		s, err := store.Open(c.dir)
+		s, err := sqlite.Open(c.dir)
 		chaosMust(c.t, err)
 		return s
 	}
-	s, err := store.OpenPostgres(context.Background(), store.DefaultPostgres(c.db, c.dir))
+	s, err := postgres.Open(context.Background(), postgres.Default(c.db, c.dir))
 	chaosMust(c.t, err)
 	return s
 }
@@ -161,11 +163,11 @@ func (c *chaos) restore(file string, want backup.Sum) {
 	text, err := os.ReadFile(file)
 	chaosMust(c.t, err)
 	into := map[string]store.Replica{}
-	into["sqlite"], err = store.Open(c.t.TempDir())
+	into["sqlite"], err = sqlite.Open(c.t.TempDir())
 	chaosMust(c.t, err)
 	if c.cluster != nil {
-		into["postgres"], err = store.OpenPostgres(c.t.Context(),
-			store.DefaultPostgres(c.cluster.Database(c.t), c.t.TempDir()))
+		into["postgres"], err = postgres.Open(c.t.Context(),
+			postgres.Default(c.cluster.Database(c.t), c.t.TempDir()))
 		chaosMust(c.t, err)
 		chaosMust(c.t, into["postgres"].TryLead(c.t.Context()))
 	}

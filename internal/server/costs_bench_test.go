@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/wire/api"
 )
 
@@ -29,7 +30,7 @@ var (
 // snapshot at its end.
 func fillPaid(b *testing.B, dir string, n int) {
 	b.Helper()
-	st, err := store.Open(dir)
+	st, err := sqlite.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}

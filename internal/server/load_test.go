@@ -13,6 +13,8 @@ import (
 
 	"scrimp/internal/server"
 	"scrimp/internal/store"
+	"scrimp/internal/store/postgres"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/testbin"
 )
@@ -39,7 +41,7 @@ func BenchmarkLoad(b *testing.B) {
 		cluster := pgtest.Start(b)
 		for b.Loop() {
 			dir, db := b.TempDir(), cluster.Database(b)
-			st, err := store.OpenPostgres(b.Context(), store.DefaultPostgres(db, dir))
+			st, err := postgres.Open(b.Context(), postgres.Default(db, dir))
 			must(b, err)
 			must(b, st.Lead(b.Context()))
 			load(&loaded{b: b, exe: exe, dir: dir, db: db, database: cluster.PID()}, st, *loadJobs, *loadFor)
@@ -52,7 +54,7 @@ func TestServer_KilledUnderLoadKeepsAcknowledgedJobs(t *testing.T) {
 	t.Parallel()
 	const before = 200
 	s := &loaded{b: t, exe: testbin.Local.Path(t), dir: t.TempDir()}
-	st, err := store.Open(s.dir)
+	st, err := sqlite.Open(s.dir)
 	must(t, err)
 	server.Fill(t, st, before)
 	must(t, st.Close())
@@ -67,7 +69,7 @@ func TestServer_KilledUnderLoadKeepsAcknowledgedJobs(t *testing.T) {
 func onSQLite(tb testing.TB, exe string, jobs int, each time.Duration) {
 	tb.Helper()
 	dir := tb.TempDir()
-	st, err := store.Open(dir)
+	st, err := sqlite.Open(dir)
 	must(tb, err)
 	load(&loaded{b: tb, exe: exe, dir: dir}, st, jobs, each)
 }

@@ -10,7 +10,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/lib/identity"
-	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 )
 
 // pieces records how a response is written.
@@ -30,7 +30,7 @@ func TestList_OfAllJobsIsNeverWholeInMemory(t *testing.T) {
 	t.Parallel()
 	const jobs = 2100 // two pages, and some
 	dir := t.TempDir()
-	st, err := store.Open(dir)
+	st, err := sqlite.Open(dir)
 	check(t, err)
 	Fill(t, st, jobs)
 	check(t, st.Close())

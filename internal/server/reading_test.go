@@ -11,6 +11,8 @@ import (
 
 	"scrimp/internal/server"
 	"scrimp/internal/store"
+	"scrimp/internal/store/postgres"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/testbin"
 )
@@ -71,7 +73,7 @@ func BenchmarkReading(b *testing.B) {
 	b.Run("sqlite", func(b *testing.B) {
 		for b.Loop() {
 			dir := b.TempDir()
-			st, err := store.Open(dir)
+			st, err := sqlite.Open(dir)
 			must(b, err)
 			read(&loaded{b: b, exe: exe, dir: dir}, st)
 		}
@@ -80,7 +82,7 @@ func BenchmarkReading(b *testing.B) {
 		cluster := pgtest.Start(b)
 		for b.Loop() {
 			dir, db := b.TempDir(), cluster.Database(b)
-			st, err := store.OpenPostgres(b.Context(), store.DefaultPostgres(db, dir))
+			st, err := postgres.Open(b.Context(), postgres.Default(db, dir))
 			must(b, err)
 			must(b, st.Lead(b.Context()))
 			read(&loaded{b: b, exe: exe, dir: dir, db: db, database: cluster.PID()}, st)

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 )
 
 // reserveEvery is the interval between attempts to restore the disk reserve.
@@ -56,7 +56,7 @@ func freeFullDisk(o *Options) {
 }
 
 // openLocal opens the log in the folder of a server. It returns nil for a server whose log lies in PostgreSQL.
-func openLocal(o *Options) (*store.SQLite, error) {
+func openLocal(o *Options) (*sqlite.Store, error) {
 	if o.DB != "" {
 		return nil, nil
 	}
@@ -65,7 +65,7 @@ func openLocal(o *Options) (*store.SQLite, error) {
 			"--data", o.Dir)
 	}
 	freeFullDisk(o)
-	return store.Open(o.Dir)
+	return sqlite.Open(o.Dir)
 }
 
 // teamDisks returns the disk limit in bytes of each team that has one.

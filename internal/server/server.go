@@ -44,6 +44,7 @@ import (
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/store/postgres"
 	"scrimp/internal/view"
 	"scrimp/internal/view/projection"
 	"scrimp/internal/wire/signed"
@@ -189,7 +190,7 @@ func Serve(ctx context.Context, o Options) error {
 			return err
 		case errors.Is(err, store.ErrDeposed), errors.Is(err, store.ErrConflict):
 			o.Log.Warn("another server leads; following", "error", err)
-		case joined && store.Away(err): // it may return; if every replica gave up, none could lead
+		case joined && postgres.Away(err): // it may return; if every replica gave up, none could lead
 			o.Log.Warn("the database does not answer; asking again", "error", err)
 			if err := wait.For(ctx, time.Second); err != nil {
 				return nil //nolint:nilerr // told to stop
@@ -203,7 +204,7 @@ func Serve(ctx context.Context, o Options) error {
 // follow waits until this server may lead the database, then leads. It sets joined once it has reached the
 // database.
 func follow(ctx context.Context, o Options, f *front.Front, pace *auth.Pace, joined *bool) error {
-	st, err := store.OpenPostgres(ctx, store.DefaultPostgres(o.DB, o.Dir))
+	st, err := postgres.Open(ctx, postgres.Default(o.DB, o.Dir))
 	if err != nil {
 		return err
 	}

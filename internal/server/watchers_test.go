@@ -18,7 +18,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/lib/identity"
-	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/wire/api"
@@ -28,7 +28,7 @@ import (
 func TestFeed_ThousandWatchersDoNotSlowOthers(t *testing.T) {
 	lane.Nightly(t, "it measures a server with a thousand readers")
 	dir := t.TempDir()
-	st, err := store.Open(dir)
+	st, err := sqlite.Open(dir)
 	check(t, err)
 	Fill(t, st, 10_000)
 	check(t, st.Close())

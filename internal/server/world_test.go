@@ -25,6 +25,8 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/store"
+	"scrimp/internal/store/postgres"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/signed"
@@ -84,8 +86,8 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 	}
 	st, err := store.Replica(nil), error(nil)
 	if o.DB == "" {
-		st, err = store.Open(o.Dir)
-	} else if st, err = store.OpenPostgres(t.Context(), store.DefaultPostgres(o.DB, o.Dir)); err == nil {
+		st, err = sqlite.Open(o.Dir)
+	} else if st, err = postgres.Open(t.Context(), postgres.Default(o.DB, o.Dir)); err == nil {
 		err = st.Lead(t.Context())
 	}
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/store"
+	"scrimp/internal/store/postgres"
 	"scrimp/internal/test/lane"
 )
 
@@ -20,7 +20,7 @@ func TestOpenPostgres_HidesThePasswordInErrors(t *testing.T) {
 		"u:s3cret@127.0.0.1/db", "postgres://127.0.0.1:1/db?password=s3cret&user=u&sslmode=zz",
 		"postgres://u:s3cret@127.0.0.1:1/db", "host=127.0.0.1 user=u port=1 password='my s3cret'",
 	} {
-		_, err := store.OpenPostgres(t.Context(), store.DefaultPostgres(address, t.TempDir()))
+		_, err := postgres.Open(t.Context(), postgres.Default(address, t.TempDir()))
 		if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "3tword") {
 			t.Errorf("%s: %v", address, err)
 		}

@@ -32,8 +32,8 @@ var benchJobs = flag.Int("jobs", 20_000, "jobs in the queue of BenchmarkResident
 
 // onBoth runs a benchmark on both databases, durable as in production.
 func onBoth(b *testing.B, do func(b *testing.B, backend storetest.Backend)) {
-	b.Run("sqlite", func(b *testing.B) { do(b, sqlite) })
-	b.Run("postgres", func(b *testing.B) { do(b, postgres(pgtest.Start(b))) })
+	b.Run("sqlite", func(b *testing.B) { do(b, onSQLite) })
+	b.Run("postgres", func(b *testing.B) { do(b, onPostgres(pgtest.Start(b))) })
 }
 
 // submission returns the event of a short job file: 0.8 KB.

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"errors"
 	"fmt"
-	"math"
 )
 
 // Kept records (those that are not samples) are linked: each record names the kept record before it, as the number of
@@ -63,49 +61,4 @@ func (c *Chain) Ends(end uint64) error {
 		return &MissingError{c.After + 1, end}
 	}
 	return nil
-}
-
-// tail is the end of a log: its last record and its last kept record.
-type tail struct{ end, kept uint64 }
-
-// follow checks that records continue the log and that each posting names its record. It returns the number of
-// samples between each record and the kept one before it, and the new tail. If holes is true, dropped samples may
-// have been in the gaps: each record names the kept one before it.
-func (t tail) follow(records []Record, holes bool) (gaps []int64, next tail, err error) {
-	gaps = make([]int64, len(records))
-	for i, r := range records {
-		switch {
-		case holes && (r.Seq <= t.end || r.Kept != t.kept):
-			return nil, t, fmt.Errorf("append event %d after event %d: the log ends at %d after event %d: %w",
-				r.Seq, r.Kept, t.end, t.kept, ErrConflict)
-		case !holes && r.Seq != t.end+1:
-			return nil, t, fmt.Errorf("append event %d: the log wants %d: %w", r.Seq, t.end+1, ErrConflict)
-		case r.Sample && (len(r.Facts) > 0 || len(r.Postings) > 0):
-			return nil, t, fmt.Errorf("append event %d: a sample cannot have facts or postings", r.Seq)
-		case r.Seq-1-t.kept > math.MaxInt32:
-			return nil, t, errors.New("append: 2,147,483,647 samples without an event between them")
-		}
-		for _, p := range r.Postings {
-			if p.Event != r.Seq {
-				return nil, t, fmt.Errorf("append event %d: a posting of event %d is among its own", r.Seq, p.Event)
-			}
-		}
-		gaps[i] = int64(r.Seq - 1 - t.kept)
-		t.end = r.Seq
-		if !r.Sample {
-			t.kept = r.Seq
-		}
-	}
-	return gaps, t, nil
-}
-
-// needed returns an error if the older snapshot needs samples up to upTo; older is 0 if there is no snapshot.
-func needed(upTo, older uint64) error {
-	switch {
-	case upTo <= older:
-		return nil
-	case older == 0:
-		return fmt.Errorf("drop samples up to %d: there is no snapshot: %w", upTo, ErrNeeded)
-	}
-	return fmt.Errorf("drop samples up to %d: the older snapshot is of event %d: %w", upTo, older, ErrNeeded)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"scrimp/internal/store"
+	"scrimp/internal/store/postgres"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/proc"
@@ -47,7 +48,7 @@ func replicaChild(lease, place string) error {
 	if cfg.Lease, err = time.ParseDuration(lease); err != nil {
 		return err
 	}
-	s, err := store.OpenPostgres(ctx, cfg)
+	s, err := postgres.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func killedLeaders(t *testing.T, c *pgtest.Cluster) {
 // A takeover takes less than 10 s with a server's settings.
 func TestPostgres_TakesOverWithinTenSeconds(t *testing.T) {
 	lane.Nightly(t, "measures how long a takeover takes")
-	leaders(t, pgtest.Start(t), store.DefaultPostgres("", "").Lease, 1, func(takeover func()) {
+	leaders(t, pgtest.Start(t), postgres.Default("", "").Lease, 1, func(takeover func()) {
 		began := time.Now()
 		takeover()
 		if took := time.Since(began); took > 10*time.Second {

@@ -9,7 +9,7 @@ import (
 )
 
 // backends lists the backends in this build.
-var backends = []storetest.Backend{sqlite}
+var backends = []storetest.Backend{onSQLite}
 
 // TestMain also runs the child processes that the suite kills.
 func TestMain(m *testing.M) { os.Exit(suite.Main(m, backends...)) }

@@ -20,6 +20,9 @@ import (
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/store/migrations"
+	"scrimp/internal/store/postgres"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/pgtest"
@@ -30,9 +33,9 @@ import (
 // A PostgreSQL place is the data folder, a space, and the address.
 func placeOf(t testing.TB, address string) string { return t.TempDir() + " " + address }
 
-func settings(place string) store.PostgresConfig {
+func settings(place string) postgres.Config {
 	dir, address, _ := strings.Cut(place, " ")
-	cfg := store.DefaultPostgres(address, dir)
+	cfg := postgres.Default(address, dir)
 	cfg.Lease = 2 * time.Second // the tests wait for it after each kill -9
 	return cfg
 }
@@ -40,7 +43,7 @@ func settings(place string) store.PostgresConfig {
 // lead opens a place and leads; it waits longer than a dead leader's lease.
 func lead(ctx context.Context, place string) (store.Store, error) {
 	cfg := settings(place)
-	s, err := store.OpenPostgres(ctx, cfg)
+	s, err := postgres.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +59,7 @@ func lead(ctx context.Context, place string) (store.Store, error) {
 }
 
 // postgres returns the backend; without a cluster it can only open places.
-func postgres(c *pgtest.Cluster) storetest.Backend {
+func onPostgres(c *pgtest.Cluster) storetest.Backend {
 	return storetest.Backend{
 		Name:  "postgres",
 		Place: func(t testing.TB) string { return placeOf(t, c.Database(t)) },
@@ -82,7 +85,7 @@ func postgres(c *pgtest.Cluster) storetest.Backend {
 	}
 }
 
-func init() { backends = append(backends, postgres(nil)) }
+func init() { backends = append(backends, onPostgres(nil)) }
 
 func TestPostgres(t *testing.T) {
 	lane.Component(t, "postgres")
@@ -90,7 +93,7 @@ func TestPostgres(t *testing.T) {
 	c := pgtest.Start(t)
 	t.Run("conforms", func(t *testing.T) {
 		t.Parallel()
-		suite.Run(t, postgres(c))
+		suite.Run(t, onPostgres(c))
 	})
 	t.Run("replicas", func(t *testing.T) {
 		t.Parallel()
@@ -102,14 +105,14 @@ func TestPostgres(t *testing.T) {
 func TestPostgresOnAFullDisk(t *testing.T) {
 	lane.Component(t, "postgres")
 	t.Parallel()
-	suite.FullDisk(t, postgres(pgtest.Start(t)))
+	suite.FullDisk(t, onPostgres(pgtest.Start(t)))
 }
 
 // TestPostgresAtLength runs more records and rounds than the component lane has time for.
 func TestPostgresAtLength(t *testing.T) {
 	lane.Nightly(t, "a hundred thousand records, and leaders that are killed in a loop")
 	c := pgtest.Start(t)
-	t.Run("conforms", func(t *testing.T) { suite.Run(t, postgres(c)) })
+	t.Run("conforms", func(t *testing.T) { suite.Run(t, onPostgres(c)) })
 	t.Run("leaders", func(t *testing.T) { killedLeaders(t, c) })
 }
 
@@ -142,9 +145,9 @@ func replicas(t *testing.T, c *pgtest.Cluster) {
 }
 
 // replica opens a place without leading.
-func replica(t testing.TB, cfg store.PostgresConfig) store.Replica {
+func replica(t testing.TB, cfg postgres.Config) store.Replica {
 	t.Helper()
-	s, err := store.OpenPostgres(t.Context(), cfg)
+	s, err := postgres.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +311,7 @@ func hostileBackup(t *testing.T, c *pgtest.Cluster) {
 		"a zero byte": {"a\x00b", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			from, err := store.Open(t.TempDir())
+			from, err := sqlite.Open(t.TempDir())
 			must(t, err)
 			defer func() { _ = from.Close() }()
 			records := new(storetest.Writer).Make(5)
@@ -417,7 +420,7 @@ func migrateOnce(t *testing.T, c *pgtest.Cluster) {
 	if n := leaders.Load(); n != 1 {
 		t.Errorf("%d servers lead", n)
 	}
-	if got, err := c.Query(settings(place).URL, "SELECT count(*) FROM schema_version"); got != fmt.Sprint(store.Schema("postgres")-2) || err != nil {
+	if got, err := c.Query(settings(place).URL, "SELECT count(*) FROM schema_version"); got != fmt.Sprint(migrations.Schema("postgres")-2) || err != nil {
 		t.Errorf("%s notes of the schema, %v", got, err)
 	}
 }
@@ -462,7 +465,7 @@ func crash(t *testing.T, _ *pgtest.Cluster) {
 
 // A team that outgrows its SQLite folder keeps its whole history, and can return.
 func thereAndBack(t *testing.T, c *pgtest.Cluster) {
-	from, err := store.Open(t.TempDir())
+	from, err := sqlite.Open(t.TempDir())
 	must(t, err)
 	defer func() { _ = from.Close() }()
 	must(t, from.Append(t.Context(), new(storetest.Writer).Make(30)))
@@ -481,7 +484,7 @@ func thereAndBack(t *testing.T, c *pgtest.Cluster) {
 	var again bytes.Buffer
 	_, err = backup.Write(t.Context(), pg, &again)
 	must(t, err)
-	folder, err := store.Open(t.TempDir())
+	folder, err := sqlite.Open(t.TempDir())
 	must(t, err)
 	defer func() { _ = folder.Close() }()
 	back, err := backup.Restore(t.Context(), folder, &again)
@@ -506,20 +509,20 @@ func wantWritten(t testing.TB, s store.Store, n int) {
 
 func TestPostgresConfig_ValidateNamesTheField(t *testing.T) {
 	lane.Component(t, "postgres")
-	good := store.DefaultPostgres("postgres://x/y", t.TempDir())
+	good := postgres.Default("postgres://x/y", t.TempDir())
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	for words, change := range map[string]func(*store.PostgresConfig){
-		"no address":         func(c *store.PostgresConfig) { c.URL = "" },
-		"data folder: none":  func(c *store.PostgresConfig) { c.Dir = "" },
-		"too short":          func(c *store.PostgresConfig) { c.Lease = time.Millisecond },
-		"is negative":        func(c *store.PostgresConfig) { c.Patience = -1 },
-		"write postgres://U": func(c *store.PostgresConfig) { c.URL = "mysql://x:y:z" },
+	for words, change := range map[string]func(*postgres.Config){
+		"no address":         func(c *postgres.Config) { c.URL = "" },
+		"data folder: none":  func(c *postgres.Config) { c.Dir = "" },
+		"too short":          func(c *postgres.Config) { c.Lease = time.Millisecond },
+		"is negative":        func(c *postgres.Config) { c.Patience = -1 },
+		"write postgres://U": func(c *postgres.Config) { c.URL = "mysql://x:y:z" },
 	} {
 		bad := good
 		change(&bad)
-		if s, err := store.OpenPostgres(t.Context(), bad); err == nil || !strings.Contains(err.Error(), words) {
+		if s, err := postgres.Open(t.Context(), bad); err == nil || !strings.Contains(err.Error(), words) {
 			if err == nil {
 				_ = s.Close()
 			}
@@ -528,7 +531,7 @@ func TestPostgresConfig_ValidateNamesTheField(t *testing.T) {
 	}
 	bad := good
 	bad.URL = "postgres://nobody:hunter2@/none?host=" + t.TempDir()
-	if _, err := store.OpenPostgres(t.Context(), bad); err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, err := postgres.Open(t.Context(), bad); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("no server: %v; want an error without the password", err)
 	} else {
 		fmt.Fprintln(t.Output(), "as a user reads it:", err)

@@ -10,17 +10,18 @@ import (
 	"testing"
 
 	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/storetest"
 	"scrimp/internal/test/storetest/suite"
 )
 
-var sqlite = storetest.Backend{
+var onSQLite = storetest.Backend{
 	Name:  "sqlite",
 	Place: fast.Dir,
 	Open: func(_ context.Context, place string) (store.Store, error) {
-		s, err := store.Open(place)
+		s, err := sqlite.Open(place)
 		if err != nil {
 			return nil, err // avoids a nil *SQLite in a Store
 		}
@@ -34,18 +35,18 @@ var sqlite = storetest.Backend{
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	suite.Run(t, sqlite)
+	suite.Run(t, onSQLite)
 }
 
 func TestSQLiteOnAFullDisk(t *testing.T) {
 	lane.Component(t, "host")
-	suite.FullDisk(t, sqlite)
+	suite.FullDisk(t, onSQLite)
 }
 
 // TestSQLiteAtLength appends more records, more often, than the other lanes have time for.
 func TestSQLiteAtLength(t *testing.T) {
 	lane.Nightly(t, "a hundred thousand records")
-	suite.Run(t, sqlite)
+	suite.Run(t, onSQLite)
 }
 
 func execSQLite(t testing.TB, place, text string) error {

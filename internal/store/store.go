@@ -53,7 +53,8 @@ type Snapshot struct {
 	Base    uint64 // when saving: the snapshot that provides the parts not in New; 0: none
 	New     []int  // when saving: the parts saved for Seq
 
-	from []uint64 // by part: the snapshot that it was saved for
+	// From is, by part, the snapshot that it was saved for. LatestSnapshot sets it, and SnapshotParts reads it.
+	From []uint64
 }
 
 // Store is what the server needs of a database. storetest tests every implementation.
@@ -130,9 +131,3 @@ type Store interface {
 	ProjectionStore
 	Close() error
 }
-
-// partSize is the number of bytes of a snapshot in one row: small enough that an append does not wait long behind it.
-const partSize = 4 << 20
-
-// slice is the number of samples dropped in one transaction; appends wait behind it.
-const slice = 1000

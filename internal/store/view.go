@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 )
 
 // Projections are rows that follow from the log alone. They are written some time after the log, with a mark of how far
@@ -52,33 +51,4 @@ type ProjectionStore interface {
 	RowRange(ctx context.Context, projection string, r Range) ([]Row, error)
 	// RecordsAt returns the existing records with those numbers, without their postings, in the order of the log.
 	RecordsAt(ctx context.Context, numbers []uint64) ([]Record, error)
-}
-
-// query returns the SQL of a range and its arguments after the projection, which is the first.
-func (r Range) query(table string, arg func(int) string) (text string, args []any) {
-	text = "SELECT key, value FROM " + table + " WHERE projection = (SELECT id FROM projection WHERE name = " + arg(1) +
-		") AND key > " + arg(2)
-	args = []any{r.After}
-	if r.Before != "" {
-		text, args = text+" AND key < "+arg(3), append(args, r.Before)
-	}
-	direction := ""
-	if r.Backwards {
-		direction = " DESC"
-	}
-	return text + " ORDER BY key" + direction + " LIMIT " + arg(len(args)+2), append(args, r.Limit)
-}
-
-// errMoved is the error if another server has moved the mark of a projection.
-func errMoved(name string) error {
-	return errors.Join(errors.New("move the projection "+name), ErrConflict)
-}
-
-// signed converts event numbers to database integers.
-func signed(numbers []uint64) []int64 {
-	list := make([]int64, len(numbers))
-	for i, n := range numbers {
-		list[i] = int64(n)
-	}
-	return list
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"scrimp/internal/store"
+	"scrimp/internal/store/postgres"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/storetest"
@@ -243,7 +244,7 @@ func deadLines(t *testing.T, c *pgtest.Cluster) {
 	wire.frozen.Store(true)
 	err := last.PutMeta(t.Context(), "a", "b")
 	close(wire.thaw)
-	if !store.Away(err) {
+	if !postgres.Away(err) {
 		t.Errorf("a write that had no answer is taken for another fault: %v", err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/view"
 	"scrimp/internal/view/projection"
@@ -70,7 +71,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, seed uint64) *world {
-	s, err := store.Open(t.TempDir())
+	s, err := sqlite.Open(t.TempDir())
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return &world{TB: t, Store: s, source: &source{more: make(chan struct{})}, rng: rand.New(rand.NewPCG(seed, 1)),
@@ -284,7 +285,7 @@ func TestView_IsRebuiltWhenLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 8)
 			dir := t.TempDir()
-			s, err := store.Open(dir)
+			s, err := sqlite.Open(dir)
 			must(t, err)
 			w.Store = s
 			w.write(100)
@@ -293,7 +294,7 @@ func TestView_IsRebuiltWhenLost(t *testing.T) {
 			end()
 			must(t, s.Close())
 			must(t, harm(filepath.Join(dir, "view.db")))
-			s, err = store.Open(dir)
+			s, err = sqlite.Open(dir)
 			must(t, err)
 			defer func() { _ = s.Close() }()
 			w.Store = s

@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/terms"
 	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/wire/api"
 )
@@ -41,7 +42,7 @@ type booking struct {
 // open starts a log with the given number of waiting jobs.
 func (b *booking) open(jobs int) {
 	b.Helper()
-	st, err := store.Open(b.TempDir())
+	st, err := sqlite.Open(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/storetest"
@@ -33,7 +34,7 @@ func must(t testing.TB, err error) {
 
 func smallBackup(t testing.TB) (file []byte, sum backup.Sum) {
 	t.Helper()
-	s, err := store.Open(fast.Dir(t))
+	s, err := sqlite.Open(fast.Dir(t))
 	must(t, err)
 	defer func() { _ = s.Close() }()
 	must(t, s.Append(t.Context(), new(storetest.Writer).Make(30)))
@@ -128,7 +129,7 @@ func TestCheck_FindsForgery(t *testing.T) {
 // A member name in a backup is an attempt's, never a path.
 func TestRestore_DoesNotEscapeItsFolder(t *testing.T) {
 	t.Parallel()
-	s, err := store.Open(fast.Dir(t))
+	s, err := sqlite.Open(fast.Dir(t))
 	must(t, err)
 	defer func() { _ = s.Close() }()
 	file, _ := smallBackup(t)
@@ -195,7 +196,7 @@ func TestSum_CoversEverything(t *testing.T) {
 	t.Parallel()
 	sumWith := func(records func([]store.Record), rest func(store.Store) error) backup.Sum {
 		t.Helper()
-		s, err := store.Open(fast.Dir(t))
+		s, err := sqlite.Open(fast.Dir(t))
 		must(t, err)
 		defer func() { _ = s.Close() }()
 		list := new(storetest.Writer).Make(20) // the last one has a key, facts and two postings

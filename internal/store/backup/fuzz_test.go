@@ -5,13 +5,13 @@ import (
 	"compress/gzip"
 	"testing"
 
-	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/store/sqlite"
 )
 
 // Check reads any bytes or calls them damaged, and never takes a changed backup for the original.
 func FuzzCheck(f *testing.F) {
-	s, err := store.Open(f.TempDir())
+	s, err := sqlite.Open(f.TempDir())
 	if err != nil {
 		f.Fatal(err)
 	}

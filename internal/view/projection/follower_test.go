@@ -17,6 +17,7 @@ import (
 
 	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
+	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/view/projection"
 )
@@ -51,9 +52,9 @@ func (s *source) Changed() <-chan struct{} {
 }
 
 // fill opens a store with n records.
-func fill(t testing.TB, n int) (*store.SQLite, *source) {
+func fill(t testing.TB, n int) (*sqlite.Store, *source) {
 	t.Helper()
-	st, err := store.Open(t.TempDir())
+	st, err := sqlite.Open(t.TempDir())
 	must(t, err)
 	t.Cleanup(func() { _ = st.Close() })
 	for from := 0; from < n; from += 10_000 {
@@ -137,7 +138,7 @@ var errStopped = errors.New("the process is gone")
 
 // stops is a store whose process ends before or after a write.
 type stops struct {
-	*store.SQLite
+	*sqlite.Store
 	left  int  // writes until the end
 	after bool // the last write is done
 	gone  chan struct{}
@@ -158,11 +159,11 @@ func (s *stops) last(write func() error) error {
 }
 
 func (s *stops) Project(ctx context.Context, from, to store.Mark, c map[string]map[string]store.Change) error {
-	return s.last(func() error { return s.SQLite.Project(ctx, from, to, c) })
+	return s.last(func() error { return s.Store.Project(ctx, from, to, c) })
 }
 
 func (s *stops) DropProjection(ctx context.Context, name string) error {
-	return s.last(func() error { return s.SQLite.DropProjection(ctx, name) })
+	return s.last(func() error { return s.Store.DropProjection(ctx, name) })
 }
 
 // A process that ends before or after any of its writes loses no event and counts none twice.
@@ -181,7 +182,7 @@ func TestFollow_StoppedBetweenWritesLosesNothing(t *testing.T) {
 				if rng.IntN(3) == 0 {
 					p = newer // drops the rows of the other version first
 				}
-				log := &stops{SQLite: st, left: 1 + rng.IntN(4), after: rng.IntN(2) == 0, gone: make(chan struct{})}
+				log := &stops{Store: st, left: 1 + rng.IntN(4), after: rng.IntN(2) == 0, gone: make(chan struct{})}
 				f, end := follow(t, log, src, p)
 				ctx, cancel := context.WithCancel(t.Context())
 				reached := make(chan struct{})

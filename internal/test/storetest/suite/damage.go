@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/store"
 	"scrimp/internal/store/logfile"
+	"scrimp/internal/store/migrations"
 	"scrimp/internal/test/storetest"
 )
 
@@ -225,7 +226,7 @@ func newer(t *testing.T, b storetest.Backend) {
 	s := b.At(t, place)
 	storetest.Must(t, s.Close())
 	storetest.Must(t, b.Exec(t, place, fmt.Sprintf("INSERT INTO schema_version (version, at) VALUES (%d, '2030-01-01')",
-		store.Schema(b.Name)+1)))
+		migrations.Schema(b.Name)+1)))
 	if s, err := b.Open(t.Context(), place); err == nil || !strings.Contains(err.Error(), "use a newer program") {
 		if err == nil {
 			_ = s.Close()

@@ -1,6 +1,6 @@
 //go:build !local
 
-package store
+package postgres
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"scrimp/internal/lib/wait"
+	"scrimp/internal/store"
+	"scrimp/internal/store/layout"
 )
 
 // lease owns the goroutine that renews it.
@@ -36,14 +38,14 @@ func (l *lease) stop() {
 }
 
 // Epoch implements Replica.
-func (s *Postgres) Epoch() uint64 { return s.epoch.Load() }
+func (s *Store) Epoch() uint64 { return s.epoch.Load() }
 
 // Deposed implements Replica.
-func (s *Postgres) Deposed() <-chan struct{} { return s.lease.lost }
+func (s *Store) Deposed() <-chan struct{} { return s.lease.lost }
 
 // Leads implements Replica. The lease counts from before the renewal was sent, on this machine's monotonic clock, so
 // it ends before it ends in the database.
-func (s *Postgres) Leads() bool {
+func (s *Store) Leads() bool {
 	select {
 	case <-s.lease.lost:
 		return false
@@ -53,12 +55,12 @@ func (s *Postgres) Leads() bool {
 }
 
 // TryLead implements Replica.
-func (s *Postgres) TryLead(ctx context.Context) error {
+func (s *Store) TryLead(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-s.lease.lost:
-		return fmt.Errorf("lead: %w: open the database again", ErrDeposed) // its state in memory is outdated
+		return fmt.Errorf("lead: %w: open the database again", store.ErrDeposed) // its state in memory is outdated
 	default:
 	}
 	if s.epoch.Load() > 0 {
@@ -72,7 +74,7 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	holder := fmt.Sprintf("process %d on %s", os.Getpid(), host)
 	sent := time.Now()
 	var epoch int64
-	var t tail
+	var t layout.Tail
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("lead: %w", err)
@@ -82,7 +84,7 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	// If a write of the old leader holds the row, this statement waits for it and evaluates the condition again.
 	err = conn.QueryRow(ctx, `UPDATE leader SET epoch = epoch + 1, holder = $1, since = clock_timestamp(),
 		until = clock_timestamp() + $2::interval
-		WHERE until < clock_timestamp() RETURNING epoch, seq, kept`, holder, s.cfg.Lease).Scan(&epoch, &t.end, &t.kept)
+		WHERE until < clock_timestamp() RETURNING epoch, seq, kept`, holder, s.cfg.Lease).Scan(&epoch, &t.End, &t.Kept)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s.held(ctx)
 	}
@@ -103,7 +105,7 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 // unblock ends the sessions that block the backend once it has waited for a lease and the lease has expired.
 // Otherwise a leader that was frozen or cut off during a write would keep the lead as long as its connection stands.
 // The database rolls back what it wrote. The caller calls done when the backend no longer waits.
-func (s *Postgres) unblock(ctx context.Context, backend uint32) (done func()) {
+func (s *Store) unblock(ctx context.Context, backend uint32) (done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var waits sync.WaitGroup
 	waits.Go(func() {
@@ -117,24 +119,24 @@ func (s *Postgres) unblock(ctx context.Context, backend uint32) (done func()) {
 }
 
 // held returns an error that names the leader.
-func (s *Postgres) held(ctx context.Context) error {
+func (s *Store) held(ctx context.Context) error {
 	var holder string
 	var since time.Time
 	if err := s.pool.QueryRow(ctx, "SELECT holder, since FROM leader WHERE epoch > 0").Scan(&holder, &since); err != nil {
 		return fmt.Errorf("lead: %w", err)
 	}
-	return fmt.Errorf("lead: the database is %w by %s since %s: stop that server first, or wait for it", ErrLocked, holder,
-		since.UTC().Format(time.RFC3339))
+	return fmt.Errorf("lead: the database is %w by %s since %s: stop that server first, or wait for it",
+		store.ErrLocked, holder, since.UTC().Format(time.RFC3339))
 }
 
 // Lead implements Replica.
-func (s *Postgres) Lead(ctx context.Context) error {
+func (s *Store) Lead(ctx context.Context) error {
 	for {
 		err := s.TryLead(ctx)
-		if err == nil || errors.Is(err, ErrDeposed) {
+		if err == nil || errors.Is(err, store.ErrDeposed) {
 			return err
 		}
-		if !errors.Is(err, ErrLocked) && !away(err) && !noRoom(err) {
+		if !errors.Is(err, store.ErrLocked) && !away(err) && !noRoom(err) {
 			return err
 		}
 		if cause := wait.For(ctx, s.cfg.Lease/8); cause != nil {
@@ -145,7 +147,7 @@ func (s *Postgres) Lead(ctx context.Context) error {
 
 // renew renews the lease until ctx ends or the lease is lost. A renewal without an answer for half a lease is sent
 // again at once on another connection: there is still time.
-func (s *Postgres) renew(ctx context.Context, epoch int64) {
+func (s *Store) renew(ctx context.Context, epoch int64) {
 	for every := s.cfg.Lease / 4; wait.For(ctx, every) == nil; {
 		sent := time.Now()
 		once, cancel := context.WithTimeout(ctx, s.cfg.Lease/2)

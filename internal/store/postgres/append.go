@@ -1,21 +1,23 @@
 //go:build !local
 
-package store
+package postgres
 
 import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scrimp/internal/store/layout"
 )
 
 // statement builds the append as one statement, hence one transaction and one round trip. It begins with the fence:
 // if the epoch is past or the log ends elsewhere, there is no row and nothing is written. It leaves out tables
 // without new rows, since each costs the database time and most appends contain one event.
-func (c *columns) statement(epoch uint64, from, to tail, lease time.Duration) (sql string, args []any) {
+func (c *columns) statement(epoch uint64, from, to layout.Tail, lease time.Duration) (sql string, args []any) {
 	var b appending
-	b.WriteString("WITH fence AS (UPDATE leader SET seq = " + b.arg(int64(to.end)) + ", kept = " + b.arg(int64(to.kept)) +
+	b.WriteString("WITH fence AS (UPDATE leader SET seq = " + b.arg(int64(to.End)) + ", kept = " + b.arg(int64(to.Kept)) +
 		", until = clock_timestamp() + " + b.arg(lease) + "::interval WHERE epoch = " + b.arg(int64(epoch)) + " AND seq = " +
-		b.arg(int64(from.end)) + " RETURNING 1)")
+		b.arg(int64(from.End)) + " RETURNING 1)")
 	if e := &c.events; len(e.seq) > 0 {
 		b.insert("event", "seq:bigint at:bigint gap:bigint tenant:integer kind:integer key:text event:text facts:text",
 			epoch, e.seq, e.at, e.gap, e.tenant, e.kind, e.key, e.event, e.facts)

@@ -1,6 +1,6 @@
 //go:build !local
 
-package store
+package postgres
 
 import (
 	"context"
@@ -16,21 +16,24 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scrimp/internal/store"
+	"scrimp/internal/store/layout"
 	"scrimp/internal/store/logfile"
+	"scrimp/internal/store/migrations"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Postgres is a Replica in a PostgreSQL database. As with SQLite, the output of programs is in files.
-type Postgres struct {
+// Store is a Replica in a PostgreSQL database. As with SQLite, the output of programs is in files.
+type Store struct {
 	logfile.Files
-	cfg  PostgresConfig
+	cfg  Config
 	pool *pgxpool.Pool
 
 	mu   sync.Mutex // held during an append
-	tail tail
+	tail layout.Tail
 
 	tenants, kinds *names
 	unsure         bool // an append failed and may have been applied
@@ -41,8 +44,8 @@ type Postgres struct {
 	lease   lease
 }
 
-// OpenPostgres connects, creates or migrates the schema, and returns a store that reads; it writes once it leads.
-func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
+// Open connects, creates or migrates the schema, and returns a store that reads; it writes once it leads.
+func Open(ctx context.Context, cfg Config) (store.Replica, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -72,7 +75,7 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	s := &Postgres{Files: logfile.In(cfg.Dir), cfg: cfg, pool: pool, born: time.Now(), tenants: newNames("tenant"),
+	s := &Store{Files: logfile.In(cfg.Dir), cfg: cfg, pool: pool, born: time.Now(), tenants: newNames("tenant"),
 		kinds: newNames("kind")}
 	s.lease.lost = make(chan struct{})
 	if err := s.migrate(ctx); err != nil {
@@ -89,8 +92,8 @@ var errAddress = errors.New("its address cannot be read, and is not repeated her
 
 // migrate applies the missing migrations, each in its own transaction. If several servers start at once, one migrates
 // and the others wait.
-func (s *Postgres) migrate(ctx context.Context) error {
-	files, err := schemas("postgres")
+func (s *Store) migrate(ctx context.Context) error {
+	files, err := migrations.Of("postgres")
 	if err != nil {
 		return err
 	}
@@ -108,15 +111,15 @@ func (s *Postgres) migrate(ctx context.Context) error {
 			if err := tx.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&have); err != nil {
 				return err
 			}
-			if err := readable(have, before+len(files)); err != nil {
+			if err := migrations.Readable(have, migrations.Before+len(files)); err != nil {
 				return err
 			}
-			have = max(have, before)
-			if done = have == before+len(files); done {
+			have = max(have, migrations.Before)
+			if done = have == migrations.Before+len(files); done {
 				return nil
 			}
-			name := files[have-before]
-			text, err := migrations.ReadFile(name)
+			name := files[have-migrations.Before]
+			text, err := migrations.FS.ReadFile(name)
 			if err != nil {
 				return err
 			}
@@ -134,7 +137,7 @@ func (s *Postgres) migrate(ctx context.Context) error {
 }
 
 // Close releases the leadership, so that another server takes over at once, and disconnects.
-func (s *Postgres) Close() error {
+func (s *Store) Close() error {
 	s.lease.stop()
 	if epoch := s.epoch.Swap(0); epoch > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Lease)
@@ -147,12 +150,12 @@ func (s *Postgres) Close() error {
 }
 
 // failed adds that the database caused the error, as in most failures.
-func (s *Postgres) failed(err error) error {
+func (s *Store) failed(err error) error {
 	var pg *pgconn.PgError
 	switch {
 	case noRoom(err):
 		return fmt.Errorf("write to the database: %w: %w: make room on the disk of the PostgreSQL server, which is full",
-			err, ErrFull)
+			err, store.ErrFull)
 	case errors.As(err, &pg):
 		return fmt.Errorf("write to the database: %w", err)
 	}
@@ -213,7 +216,7 @@ type recordColumns struct {
 	key, event, facts []string
 }
 
-func (s *Postgres) newColumns(ctx context.Context, records []Record, gaps []int64) (c columns, err error) {
+func (s *Store) newColumns(ctx context.Context, records []store.Record, gaps []int64) (c columns, err error) {
 	tenants, kinds := make([]string, len(records)), make([]string, len(records))
 	for i, r := range records {
 		tenants[i], kinds[i] = r.Tenant, r.Kind
@@ -234,7 +237,7 @@ func (s *Postgres) newColumns(ctx context.Context, records []Record, gaps []int6
 		}
 		to.seq, to.at, to.gap = append(to.seq, int64(r.Seq)), append(to.at, r.At.UnixNano()), append(to.gap, gaps[i])
 		to.tenant, to.kind, to.key = append(to.tenant, tenant[i]), append(to.kind, kind[i]), append(to.key, r.Key)
-		to.event, to.facts = append(to.event, shorten(r)), append(to.facts, string(r.Facts))
+		to.event, to.facts = append(to.event, layout.Shorten(r)), append(to.facts, string(r.Facts))
 		for i := range r.Postings {
 			p := &r.Postings[i]
 			c.pEvent, c.pLine = append(c.pEvent, int64(p.Event)), append(c.pLine, int32(p.Line))
@@ -242,23 +245,23 @@ func (s *Postgres) newColumns(ctx context.Context, records []Record, gaps []int6
 				append(c.pCurrency, string(p.Currency))
 			c.pFrom, c.pTo, c.pAmount = append(c.pFrom, string(p.From)), append(c.pTo, string(p.To)),
 				append(c.pAmount, p.Amount.String())
-			c.pHash, c.pRest = append(c.pHash, p.Hash[:]), append(c.pRest, pack(p))
+			c.pHash, c.pRest = append(c.pHash, p.Hash[:]), append(c.pRest, layout.Pack(p))
 		}
 	}
 	return c, nil
 }
 
 // Append implements Store.
-func (s *Postgres) Append(ctx context.Context, records []Record) error {
+func (s *Store) Append(ctx context.Context, records []store.Record) error {
 	return s.append(ctx, records, false)
 }
 
 // Copy implements Store.
-func (s *Postgres) Copy(ctx context.Context, records []Record) error {
+func (s *Store) Copy(ctx context.Context, records []store.Record) error {
 	return s.append(ctx, records, true)
 }
 
-func (s *Postgres) append(ctx context.Context, records []Record, holes bool) error {
+func (s *Store) append(ctx context.Context, records []store.Record, holes bool) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -269,7 +272,7 @@ func (s *Postgres) append(ctx context.Context, records []Record, holes bool) err
 	defer s.mu.Unlock()
 	epoch := s.epoch.Load()
 	if epoch == 0 {
-		return fmt.Errorf("append event %d: this server does not lead: %w", records[0].Seq, ErrDeposed)
+		return fmt.Errorf("append event %d: this server does not lead: %w", records[0].Seq, store.ErrDeposed)
 	}
 	if s.unsure {
 		_, t, err := s.leader(ctx)
@@ -278,7 +281,7 @@ func (s *Postgres) append(ctx context.Context, records []Record, holes bool) err
 		}
 		s.tail, s.unsure = t, false
 	}
-	gaps, next, err := s.tail.follow(records, holes)
+	gaps, next, err := s.tail.Follow(records, holes)
 	if err != nil {
 		return err
 	}
@@ -291,7 +294,7 @@ func (s *Postgres) append(ctx context.Context, records []Record, holes bool) err
 	case err == nil:
 		s.tail = next
 		return nil
-	case errors.Is(err, ErrDeposed) || errors.Is(err, ErrConflict):
+	case errors.Is(err, store.ErrDeposed) || errors.Is(err, store.ErrConflict):
 		return err
 	}
 	s.unsure = again
@@ -300,7 +303,7 @@ func (s *Postgres) append(ctx context.Context, records []Record, holes bool) err
 
 // send writes records that lead to the tail next. If the connection breaks, it reads the log's end to learn whether
 // they arrived, and sends them again if not: only this leader moves the end. unsure means that they may have arrived.
-func (s *Postgres) send(ctx context.Context, epoch uint64, next tail, c columns) (unsure bool, err error) {
+func (s *Store) send(ctx context.Context, epoch uint64, next layout.Tail, c columns) (unsure bool, err error) {
 	err = s.persist(ctx, func(ctx context.Context) error {
 		sent := time.Now()
 		var fenced int
@@ -324,29 +327,29 @@ func (s *Postgres) send(ctx context.Context, epoch uint64, next tail, c columns)
 			return err
 		case now != epoch:
 			s.lease.lose()
-			return fmt.Errorf("append after event %d: %w", s.tail.end, ErrDeposed)
+			return fmt.Errorf("append after event %d: %w", s.tail.End, store.ErrDeposed)
 		case unsure && there == next:
 			return nil // the previous attempt arrived, and its answer was lost
 		}
-		return fmt.Errorf("append after event %d: the log ends at %d: %w", s.tail.end, there.end, ErrConflict)
+		return fmt.Errorf("append after event %d: the log ends at %d: %w", s.tail.End, there.End, store.ErrConflict)
 	})
 	return unsure, err
 }
 
 // DropSamples implements Store.
-func (s *Postgres) DropSamples(ctx context.Context, upTo uint64) (dropped int, err error) {
-	for some := int64(slice); some == slice; dropped += int(some) {
+func (s *Store) DropSamples(ctx context.Context, upTo uint64) (dropped int, err error) {
+	for some := int64(layout.Slice); some == layout.Slice; dropped += int(some) {
 		err := s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			var older, end int64
 			if err := tx.QueryRow(ctx, "SELECT (SELECT coalesce(min(seq), 0) FROM snapshot), seq FROM leader").Scan(&older,
 				&end); err != nil {
 				return err
 			}
-			if err := needed(upTo, uint64(older)); err != nil {
+			if err := layout.Needed(upTo, uint64(older)); err != nil {
 				return err
 			}
 			tag, err := tx.Exec(ctx, "DELETE FROM sample WHERE seq IN (SELECT seq FROM sample WHERE seq <= $1 AND seq < $2 "+
-				"ORDER BY seq LIMIT $3)", int64(upTo), end, slice)
+				"ORDER BY seq LIMIT $3)", int64(upTo), end, layout.Slice)
 			some = tag.RowsAffected()
 			return err
 		})

@@ -1,4 +1,5 @@
-package store
+// Package sqlite keeps the history in a folder of files that one server holds.
+package sqlite
 
 import (
 	"context"
@@ -10,14 +11,16 @@ import (
 	"path/filepath"
 	"sync"
 
+	"scrimp/internal/store"
+	"scrimp/internal/store/layout"
 	"scrimp/internal/store/logfile"
 
 	"modernc.org/sqlite" // also registers the driver "sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SQLite is a Store in one folder: scrimp.db, view.db, logs/, and a lock that one server holds.
-type SQLite struct {
+// Store is a Store in one folder: scrimp.db, view.db, logs/, and a lock that one server holds.
+type Store struct {
 	logfile.Files
 	dir   string
 	lock  *os.File
@@ -26,7 +29,7 @@ type SQLite struct {
 	view  sqliteView
 
 	mu        sync.Mutex
-	tail      tail
+	tail      layout.Tail
 	addEvent  *sql.Stmt
 	addSample *sql.Stmt
 	addEntry  *sql.Stmt
@@ -44,7 +47,7 @@ const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 
 // Open opens the folder's database, creates it at first use, and migrates its schema. It returns ErrLocked if another
 // server has it open.
-func Open(dir string) (*SQLite, error) {
+func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o700); err != nil {
 		return nil, fmt.Errorf("open data folder: %w: give another with --data", err)
 	}
@@ -52,7 +55,7 @@ func Open(dir string) (*SQLite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	s := &SQLite{Files: logfile.In(dir), dir: dir, lock: lock}
+	s := &Store{Files: logfile.In(dir), dir: dir, lock: lock}
 	if err := s.open(); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("open %s: %w", filepath.Join(dir, databaseName), err)
@@ -65,7 +68,7 @@ func address(path, options string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + options
 }
 
-func (s *SQLite) open() (err error) {
+func (s *Store) open() (err error) {
 	path := filepath.Join(s.dir, databaseName)
 	if s.write, err = sql.Open("sqlite", address(path, pragmas+"&_txlock=immediate")); err != nil {
 		return err
@@ -104,7 +107,7 @@ func (s *SQLite) open() (err error) {
 }
 
 // Close closes the database and releases the folder.
-func (s *SQLite) Close() error {
+func (s *Store) Close() error {
 	errs := []error{s.view.close()}
 	for _, db := range []*sql.DB{s.reads, s.write} {
 		if db != nil {
@@ -115,31 +118,31 @@ func (s *SQLite) Close() error {
 }
 
 // failed adds that the folder caused the error, as in most failures.
-func (s *SQLite) failed(err error) error {
+func (s *Store) failed(err error) error {
 	var e *sqlite.Error
 	if errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL {
-		return fmt.Errorf("write to the database in %s: %w: %w: make room on its disk", s.dir, err, ErrFull)
+		return fmt.Errorf("write to the database in %s: %w: %w: make room on its disk", s.dir, err, store.ErrFull)
 	}
 	return fmt.Errorf("write to the database in %s: %w: is its disk full or read-only?", s.dir, err)
 }
 
 // Append implements Store.
-func (s *SQLite) Append(ctx context.Context, records []Record) error {
+func (s *Store) Append(ctx context.Context, records []store.Record) error {
 	return s.append(ctx, records, false)
 }
 
 // Copy implements Store.
-func (s *SQLite) Copy(ctx context.Context, records []Record) error {
+func (s *Store) Copy(ctx context.Context, records []store.Record) error {
 	return s.append(ctx, records, true)
 }
 
-func (s *SQLite) append(ctx context.Context, records []Record, holes bool) error {
+func (s *Store) append(ctx context.Context, records []store.Record, holes bool) error {
 	if len(records) == 0 {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gaps, next, err := s.tail.follow(records, holes)
+	gaps, next, err := s.tail.Follow(records, holes)
 	if err != nil {
 		return err
 	}
@@ -163,12 +166,12 @@ func (s *SQLite) append(ctx context.Context, records []Record, holes bool) error
 
 // writer writes within a transaction.
 type writer struct {
-	s                    *SQLite
+	s                    *Store
 	event, sample, entry *sql.Stmt
 }
 
-func (w writer) record(ctx context.Context, r *Record, gap int64) error {
-	row := []any{int64(r.Seq), gap, r.Tenant, r.At.UnixNano(), r.Kind, r.Key, shorten(r)}
+func (w writer) record(ctx context.Context, r *store.Record, gap int64) error {
+	row := []any{int64(r.Seq), gap, r.Tenant, r.At.UnixNano(), r.Kind, r.Key, layout.Shorten(r)}
 	stmt := w.sample
 	if !r.Sample {
 		stmt, row = w.event, append(row, string(r.Facts))
@@ -183,7 +186,7 @@ func (w writer) record(ctx context.Context, r *Record, gap int64) error {
 			return fmt.Errorf("append event %d: amount %v does not fit the database", r.Seq, p.Amount)
 		}
 		if _, err := w.entry.ExecContext(ctx, int64(p.Event), p.Line, p.Owner.Tenant, p.Owner.Job, string(p.Currency),
-			string(p.From), string(p.To), micros, picos, p.Hash[:], pack(p)); err != nil {
+			string(p.From), string(p.To), micros, picos, p.Hash[:], layout.Pack(p)); err != nil {
 			return w.s.failed(err)
 		}
 	}
@@ -191,8 +194,8 @@ func (w writer) record(ctx context.Context, r *Record, gap int64) error {
 }
 
 // DropSamples implements Store.
-func (s *SQLite) DropSamples(ctx context.Context, upTo uint64) (dropped int, err error) {
-	for some := int64(slice); some == slice; dropped += int(some) {
+func (s *Store) DropSamples(ctx context.Context, upTo uint64) (dropped int, err error) {
+	for some := int64(layout.Slice); some == layout.Slice; dropped += int(some) {
 		if err := ctx.Err(); err != nil {
 			return dropped, fmt.Errorf("drop samples: %w", err)
 		}
@@ -206,7 +209,7 @@ func (s *SQLite) DropSamples(ctx context.Context, upTo uint64) (dropped int, err
 		}
 		if err != nil {
 			_ = tx.Rollback() // no-op after Commit
-			if errors.Is(err, ErrNeeded) {
+			if errors.Is(err, store.ErrNeeded) {
 				return dropped, err
 			}
 			return dropped, s.failed(err)
@@ -220,13 +223,13 @@ func dropSlice(ctx context.Context, tx *sql.Tx, upTo uint64) (dropped int64, err
 	err = tx.QueryRowContext(ctx, `SELECT (SELECT coalesce(min(seq), 0) FROM snapshot),
 		max((SELECT coalesce(max(seq), 0) FROM event), (SELECT coalesce(max(seq), 0) FROM sample))`).Scan(&older, &end)
 	if err == nil {
-		err = needed(upTo, uint64(older))
+		err = layout.Needed(upTo, uint64(older))
 	}
 	if err != nil {
 		return 0, err
 	}
 	result, err := tx.ExecContext(ctx, "DELETE FROM sample WHERE seq IN (SELECT seq FROM sample WHERE seq <= ? AND "+
-		"seq < ? ORDER BY seq LIMIT ?)", int64(upTo), end, slice)
+		"seq < ? ORDER BY seq LIMIT ?)", int64(upTo), end, layout.Slice)
 	if err != nil {
 		return 0, err
 	}
@@ -234,9 +237,26 @@ func dropSlice(ctx context.Context, tx *sql.Tx, upTo uint64) (dropped int64, err
 }
 
 // PutMeta implements Store.
-func (s *SQLite) PutMeta(ctx context.Context, key, value string) error {
+func (s *Store) PutMeta(ctx context.Context, key, value string) error {
 	if _, err := s.addMeta.ExecContext(ctx, key, value); err != nil {
 		return s.failed(err)
 	}
 	return nil
 }
+
+// A server holds the folder's lock from Open to Close, so whoever has it open leads.
+
+// Lead implements Replica.
+func (s *Store) Lead(context.Context) error { return nil }
+
+// TryLead implements Replica.
+func (s *Store) TryLead(context.Context) error { return nil }
+
+// Epoch implements Replica.
+func (s *Store) Epoch() uint64 { return 0 }
+
+// Leads implements Replica.
+func (s *Store) Leads() bool { return true }
+
+// Deposed implements Replica.
+func (s *Store) Deposed() <-chan struct{} { return nil }

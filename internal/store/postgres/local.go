@@ -1,14 +1,16 @@
 //go:build local
 
-package store
+package postgres
 
 import (
 	"context"
 	"errors"
+
+	"scrimp/internal/store"
 )
 
-// OpenPostgres fails in this build, which leaves PostgreSQL out so that a newcomer need not compile the driver.
-func OpenPostgres(context.Context, PostgresConfig) (Replica, error) {
+// Open fails in this build, which leaves PostgreSQL out so that a newcomer need not compile the driver.
+func Open(context.Context, Config) (store.Replica, error) {
 	return nil, errors.New("open the database: this program was built without PostgreSQL: make build makes the whole one")
 }
 

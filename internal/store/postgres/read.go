@@ -1,6 +1,6 @@
 //go:build !local
 
-package store
+package postgres
 
 import (
 	"context"
@@ -13,15 +13,17 @@ import (
 
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/store"
+	"scrimp/internal/store/layout"
 )
 
 // End implements Store.
-func (s *Postgres) End(ctx context.Context) (uint64, error) {
+func (s *Store) End(ctx context.Context) (uint64, error) {
 	_, t, err := s.leader(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read the end of the log: %w", err)
 	}
-	return t.end, nil
+	return t.End, nil
 }
 
 // pgRecords merges the two tables in the log's order, and limits each. Otherwise the database, before it knows the
@@ -33,12 +35,12 @@ func pgRecords(where string) string {
 }
 
 // Records implements Store.
-func (s *Postgres) Records(ctx context.Context, after uint64, limit int) ([]Record, error) {
+func (s *Store) Records(ctx context.Context, after uint64, limit int) ([]store.Record, error) {
 	return s.records(ctx, after, pgRecords("seq > $1"), int64(after), limit)
 }
 
 // RecordsOf implements Store.
-func (s *Postgres) RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]Record, error) {
+func (s *Store) RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error) {
 	id, err := s.kinds.find(ctx, s, kind)
 	if err != nil {
 		return nil, err
@@ -46,22 +48,22 @@ func (s *Postgres) RecordsOf(ctx context.Context, kind string, after uint64, lim
 	return s.records(ctx, after, pgRecords("kind = $3 AND seq > $1"), int64(after), limit, id)
 }
 
-func (s *Postgres) records(ctx context.Context, after uint64, query string, args ...any) ([]Record, error) {
+func (s *Store) records(ctx context.Context, after uint64, query string, args ...any) ([]store.Record, error) {
 	rows, err := s.pool.Query(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read events after %d: %w", after, err)
 	}
 	var numbers [][2]int32 // ids of tenant and kind
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r store.Record, err error) {
 		var n [2]int32
-		err = scanInto(&r, row.Scan, &n[0], &n[1])
+		err = layout.ScanRecord(&r, row.Scan, &n[0], &n[1])
 		numbers = append(numbers, n)
 		return r, err
 	})
 	for i := 0; i < len(list) && err == nil; i++ {
 		if list[i].Tenant, err = s.tenants.text(ctx, s, numbers[i][0]); err == nil {
 			list[i].Kind, err = s.kinds.text(ctx, s, numbers[i][1])
-			lengthen(&list[i])
+			layout.Lengthen(&list[i])
 		}
 	}
 	if err != nil {
@@ -71,20 +73,20 @@ func (s *Postgres) records(ctx context.Context, after uint64, query string, args
 }
 
 // WholeRecords implements Store.
-func (s *Postgres) WholeRecords(ctx context.Context, after uint64, limit int) ([]Record, error) {
+func (s *Store) WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error) {
 	list, err := s.Records(ctx, after, limit)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
 	postings := s.postings(ctx, "event BETWEEN $1 AND $2 ORDER BY event, line", int64(list[0].Seq),
 		int64(list[len(list)-1].Seq))
-	return list, attach(list, postings, func(tenant string, event uint64) (ledger.Hash, error) {
+	return list, layout.Attach(list, postings, func(tenant string, event uint64) (ledger.Hash, error) {
 		return s.head(ctx, tenant, event)
 	})
 }
 
 // Seen implements Store.
-func (s *Postgres) Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error) {
+func (s *Store) Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error) {
 	id, err := s.tenants.find(ctx, s, tenant)
 	if err != nil {
 		return nil, fmt.Errorf("look for keys: %w", err)
@@ -107,9 +109,9 @@ func (s *Postgres) Seen(ctx context.Context, tenant string, keys ...string) (map
 }
 
 // Postings implements Store.
-func (s *Postgres) Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error] {
+func (s *Store) Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error] {
 	if job == "" {
-		return linked(noHead, s.postings(ctx, "tenant = $1 ORDER BY event, line", tenant))
+		return layout.Linked(layout.NoHead, s.postings(ctx, "tenant = $1 ORDER BY event, line", tenant))
 	}
 	return s.rows(ctx, "SELECT "+pgPosting+`, (SELECT q.hash FROM posting q WHERE q.tenant = posting.tenant
 		AND (q.event, q.line) < (posting.event, posting.line) ORDER BY q.event DESC, q.line DESC LIMIT 1)
@@ -117,29 +119,29 @@ func (s *Postgres) Postings(ctx context.Context, tenant, job string) iter.Seq2[l
 }
 
 // PostingsOf implements Store.
-func (s *Postgres) PostingsOf(ctx context.Context, tenant string, after, until uint64,
+func (s *Store) PostingsOf(ctx context.Context, tenant string, after, until uint64,
 ) iter.Seq2[ledger.Posting, error] {
 	head := func() (ledger.Hash, error) { return s.head(ctx, tenant, after+1) }
-	return linked(head, s.postings(ctx, "event > $1 AND event <= $2 AND tenant = $3 ORDER BY event, line", int64(after),
-		int64(until), tenant))
+	return layout.Linked(head, s.postings(ctx, "event > $1 AND event <= $2 AND tenant = $3 ORDER BY event, line",
+		int64(after), int64(until), tenant))
 }
 
 // head returns the hash of the tenant's last posting before an event.
-func (s *Postgres) head(ctx context.Context, tenant string, event uint64) (h ledger.Hash, err error) {
+func (s *Store) head(ctx context.Context, tenant string, event uint64) (h ledger.Hash, err error) {
 	var hash []byte
 	err = s.pool.QueryRow(ctx, "SELECT hash FROM posting WHERE tenant = $1 AND event < $2 ORDER BY event DESC, line "+
 		"DESC LIMIT 1", tenant, int64(event)).Scan(&hash)
-	return hashOf(hash, err, pgx.ErrNoRows)
+	return layout.HashOf(hash, err, pgx.ErrNoRows)
 }
 
 const pgPosting = "event, line, tenant, job, currency, source, target, amount::text, hash, rest"
 
 // postings reads rows; linked and attach fill in the previous hashes.
-func (s *Postgres) postings(ctx context.Context, where string, args ...any) iter.Seq2[ledger.Posting, error] {
+func (s *Store) postings(ctx context.Context, where string, args ...any) iter.Seq2[ledger.Posting, error] {
 	return s.rows(ctx, "SELECT "+pgPosting+", NULL::bytea FROM posting WHERE "+where, args...)
 }
 
-func (s *Postgres) rows(ctx context.Context, query string, args ...any) iter.Seq2[ledger.Posting, error] {
+func (s *Store) rows(ctx context.Context, query string, args ...any) iter.Seq2[ledger.Posting, error] {
 	return func(yield func(ledger.Posting, error) bool) {
 		rows, err := s.pool.Query(ctx, query, args...)
 		if err != nil {
@@ -157,7 +159,7 @@ func (s *Postgres) rows(ctx context.Context, query string, args ...any) iter.Seq
 				p.Amount, err = money.Parse(amount)
 			}
 			if err == nil {
-				err = finish(&p, hash, rest, prev)
+				err = layout.Finish(&p, hash, rest, prev)
 			}
 			if !yield(p, err) || err != nil {
 				return
@@ -170,7 +172,7 @@ func (s *Postgres) rows(ctx context.Context, query string, args ...any) iter.Seq
 }
 
 // Meta implements Store.
-func (s *Postgres) Meta(ctx context.Context, key string) (value string, ok bool, err error) {
+func (s *Store) Meta(ctx context.Context, key string) (value string, ok bool, err error) {
 	err = s.pool.QueryRow(ctx, "SELECT value FROM meta WHERE key = $1", key).Scan(&value)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", false, nil
@@ -179,7 +181,7 @@ func (s *Postgres) Meta(ctx context.Context, key string) (value string, ok bool,
 }
 
 // Place implements Store with the identity of the database within its cluster.
-func (s *Postgres) Place(ctx context.Context) (place string, err error) {
+func (s *Store) Place(ctx context.Context) (place string, err error) {
 	const query = `SELECT 'database/' || system_identifier || '/' ||
 		(SELECT oid FROM pg_database WHERE datname = current_database())
 FROM pg_control_system()`
@@ -190,7 +192,7 @@ FROM pg_control_system()`
 }
 
 // AllMeta implements Store.
-func (s *Postgres) AllMeta(ctx context.Context) (map[string]string, error) {
+func (s *Store) AllMeta(ctx context.Context) (map[string]string, error) {
 	rows, err := s.pool.Query(ctx, "SELECT key, value FROM meta")
 	if err != nil {
 		return nil, fmt.Errorf("read facts: %w", err)

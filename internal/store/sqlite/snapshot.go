@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
+	"scrimp/internal/store"
+	"scrimp/internal/store/layout"
 )
 
 // SaveParts implements Store.
-func (s *SQLite) SaveParts(ctx context.Context, seq uint64, parts map[int]json.RawMessage) error {
+func (s *Store) SaveParts(ctx context.Context, seq uint64, parts map[int]json.RawMessage) error {
 	return s.changes(ctx, func(tx *sql.Tx) error {
 		for n, text := range parts {
 			if _, err := tx.StmtContext(ctx, s.addPart).ExecContext(ctx, int64(seq), n, []byte(text)); err != nil {
@@ -22,7 +25,7 @@ func (s *SQLite) SaveParts(ctx context.Context, seq uint64, parts map[int]json.R
 }
 
 // changes calls do in a transaction.
-func (s *SQLite) changes(ctx context.Context, do func(*sql.Tx) error) error {
+func (s *Store) changes(ctx context.Context, do func(*sql.Tx) error) error {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return s.failed(err)
@@ -39,23 +42,23 @@ func (s *SQLite) changes(ctx context.Context, do func(*sql.Tx) error) error {
 
 // SaveSnapshot implements Store. It writes the pieces of a large state one by one, so that appends continue between
 // them.
-func (s *SQLite) SaveSnapshot(ctx context.Context, snap Snapshot) error {
+func (s *Store) SaveSnapshot(ctx context.Context, snap store.Snapshot) error {
 	var base []byte
 	if snap.Base > 0 {
 		if err := s.reads.QueryRowContext(ctx, "SELECT bytes FROM snapshot_part WHERE seq = ? AND part = ?", int64(snap.Base),
-			sourcesPart).Scan(&base); err != nil {
+			layout.SourcesPart).Scan(&base); err != nil {
 			return fmt.Errorf("save snapshot %d: read the one at %d: %w", snap.Seq, snap.Base, err)
 		}
 	}
-	earlier, err := readSources(base)
+	earlier, err := layout.ReadSources(base)
 	if err != nil {
 		return fmt.Errorf("save snapshot %d: read the one at %d: %w", snap.Seq, snap.Base, err)
 	}
-	from, err := snap.sources(earlier)
+	from, err := layout.Sources(snap, earlier)
 	if err != nil {
 		return err
 	}
-	pieces := snap.cut(from)
+	pieces := layout.Cut(snap, from)
 	for n, text := range pieces {
 		if _, err := s.addPart.ExecContext(ctx, int64(snap.Seq), n, text); err != nil {
 			return s.failed(err)
@@ -81,26 +84,26 @@ func (s *SQLite) SaveSnapshot(ctx context.Context, snap Snapshot) error {
 }
 
 // tidy drops the pieces that no snapshot needs.
-func (s *SQLite) tidy(ctx context.Context, tx *sql.Tx) error {
+func (s *Store) tidy(ctx context.Context, tx *sql.Tx) error {
 	snapshots := map[uint64][]uint64{}
 	if err := each(ctx, tx, "SELECT s.seq, p.bytes FROM snapshot s LEFT JOIN snapshot_part p ON p.seq = s.seq AND "+
 		"p.part = -1", func(seq int64, text []byte) error {
-		from, err := readSources(text)
+		from, err := layout.ReadSources(text)
 		snapshots[uint64(seq)] = from
 		return err
 	}); err != nil {
 		return err
 	}
-	var pieces []partKey
+	var pieces []layout.Piece
 	if err := each(ctx, tx, "SELECT seq, part FROM snapshot_part", func(seq, part int64) error {
-		pieces = append(pieces, partKey{uint64(seq), int(part)})
+		pieces = append(pieces, layout.Piece{Seq: uint64(seq), Part: int(part)})
 		return nil
 	}); err != nil {
 		return err
 	}
-	for _, k := range unused(pieces, snapshots) {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM snapshot_part WHERE seq = ? AND part = ?", int64(k.seq),
-			k.part); err != nil {
+	for _, k := range layout.Unused(pieces, snapshots) {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM snapshot_part WHERE seq = ? AND part = ?", int64(k.Seq),
+			k.Part); err != nil {
 			return err
 		}
 	}
@@ -128,8 +131,8 @@ func each[A, B any](ctx context.Context, tx *sql.Tx, query string, f func(A, B) 
 }
 
 // LatestSnapshot implements Store.
-func (s *SQLite) LatestSnapshot(ctx context.Context) (Snapshot, bool, error) {
-	var snap Snapshot
+func (s *Store) LatestSnapshot(ctx context.Context) (store.Snapshot, bool, error) {
+	var snap store.Snapshot
 	var seq int64
 	var from []byte
 	tx, err := s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // a newer snapshot may drop this one meanwhile
@@ -143,12 +146,12 @@ func (s *SQLite) LatestSnapshot(ctx context.Context) (Snapshot, bool, error) {
 		return snap, false, nil
 	}
 	if err == nil {
-		snap.from, err = readSources(from)
+		snap.From, err = layout.ReadSources(from)
 	}
 	if err != nil {
 		return snap, false, fmt.Errorf("read snapshot: %w", err)
 	}
-	snap.Seq, snap.Parts = uint64(seq), len(snap.from)
+	snap.Seq, snap.Parts = uint64(seq), len(snap.From)
 	where := "seq = ? ORDER BY part"
 	if snap.Parts > 0 {
 		where = "seq = ? AND part < -1 ORDER BY part DESC"
@@ -178,9 +181,9 @@ func (s *SQLite) LatestSnapshot(ctx context.Context) (Snapshot, bool, error) {
 }
 
 // SnapshotParts implements Store.
-func (s *SQLite) SnapshotParts(ctx context.Context, snap Snapshot) iter.Seq2[json.RawMessage, error] {
+func (s *Store) SnapshotParts(ctx context.Context, snap store.Snapshot) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
-		from, err := json.Marshal(snap.from)
+		from, err := json.Marshal(snap.From)
 		if err != nil {
 			yield(nil, fmt.Errorf("read snapshot: %w", err))
 			return
@@ -210,7 +213,7 @@ func (s *SQLite) SnapshotParts(ctx context.Context, snap Snapshot) iter.Seq2[jso
 		if err := rows.Err(); err != nil {
 			yield(nil, fmt.Errorf("read snapshot: %w", err))
 		} else if n < snap.Parts {
-			yield(nil, fmt.Errorf("read snapshot %d: %w", snap.Seq, ErrGone))
+			yield(nil, fmt.Errorf("read snapshot %d: %w", snap.Seq, store.ErrGone))
 		}
 	}
 }

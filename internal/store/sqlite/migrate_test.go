@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"database/sql"
@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"scrimp/internal/store"
+	"scrimp/internal/store/migrations"
 	"scrimp/internal/test/fast"
 )
 
@@ -22,8 +24,8 @@ func TestMigrate_CopiesTheDatabaseFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := Record{Seq: 1, Tenant: "default", Kind: "tick", Event: []byte("{}")}
-	if err := s.Append(t.Context(), []Record{record}); err != nil {
+	record := store.Record{Seq: 1, Tenant: "default", Kind: "tick", Event: []byte("{}")}
+	if err := s.Append(t.Context(), []store.Record{record}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -33,7 +35,7 @@ func TestMigrate_CopiesTheDatabaseFirst(t *testing.T) {
 		t.Errorf("a new database was copied: %q", copies)
 	}
 	path := filepath.Join(dir, databaseName)
-	now := Schema("sqlite")
+	now := migrations.Schema("sqlite")
 	aside := fmt.Sprintf("%s.schema-%d", path, now)
 	for _, left := range []string{aside, aside + ".new"} {
 		if err := os.WriteFile(left, []byte("cut short"), 0o600); err != nil {
@@ -45,7 +47,7 @@ func TestMigrate_CopiesTheDatabaseFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	files, err := schemas("sqlite")
+	files, err := migrations.Of("sqlite")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +90,8 @@ func TestMigrate_RollsBackToTheCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := Record{Seq: 1, Tenant: "default", Kind: "tick", Event: []byte(`{"n":1}`)}
-	if err := s.Append(t.Context(), []Record{record}); err != nil {
+	record := store.Record{Seq: 1, Tenant: "default", Kind: "tick", Event: []byte(`{"n":1}`)}
+	if err := s.Append(t.Context(), []store.Record{record}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -100,7 +102,7 @@ func TestMigrate_RollsBackToTheCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := schemas("sqlite")
+	files, err := migrations.Of("sqlite")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +121,7 @@ func TestMigrate_RollsBackToTheCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Rename(fmt.Sprintf("%s.schema-%d", path, Schema("sqlite")), path); err != nil {
+	if err := os.Rename(fmt.Sprintf("%s.schema-%d", path, migrations.Schema("sqlite")), path); err != nil {
 		t.Fatal(err)
 	}
 	s, err = Open(dir)

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -11,6 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"scrimp/internal/store"
+	"scrimp/internal/store/layout"
 )
 
 // Projections are in their own file: an append never waits for them, and the log's file does not grow by what
@@ -101,17 +104,17 @@ func (v sqliteView) close() error {
 	return errors.Join(errs...)
 }
 
-func (v sqliteView) marks(ctx context.Context) (map[string]Mark, error) {
+func (v sqliteView) marks(ctx context.Context) (map[string]store.Mark, error) {
 	rows, err := v.write.QueryContext(ctx, "SELECT name, seq, kept, sum FROM projection")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	marks := map[string]Mark{}
+	marks := map[string]store.Mark{}
 	for rows.Next() {
 		var name string
-		var m Mark
-		if err := scanMark(&m, rows.Scan, &name); err != nil {
+		var m store.Mark
+		if err := layout.ScanMark(&m, rows.Scan, &name); err != nil {
 			return nil, err
 		}
 		marks[name] = m
@@ -119,16 +122,8 @@ func (v sqliteView) marks(ctx context.Context) (map[string]Mark, error) {
 	return marks, rows.Err()
 }
 
-// scanMark reads a row of either database.
-func scanMark(m *Mark, scan func(...any) error, name *string) error {
-	var seq, kept int64
-	err := scan(name, &seq, &kept, &m.Sum)
-	m.Seq, m.Kept = uint64(seq), uint64(kept)
-	return err
-}
-
 // Marks implements ProjectionStore.
-func (s *SQLite) Marks(ctx context.Context) (map[string]Mark, error) {
+func (s *Store) Marks(ctx context.Context) (map[string]store.Mark, error) {
 	marks, err := s.view.marks(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the marks of the projections: %w", err)
@@ -137,7 +132,7 @@ func (s *SQLite) Marks(ctx context.Context) (map[string]Mark, error) {
 }
 
 // Project implements ProjectionStore.
-func (s *SQLite) Project(ctx context.Context, from, to Mark, changes map[string]map[string]Change) error {
+func (s *Store) Project(ctx context.Context, from, to store.Mark, changes map[string]map[string]store.Change) error {
 	return s.changeView(ctx, func(tx *sql.Tx) error {
 		for _, name := range slices.Sorted(maps.Keys(changes)) {
 			id, err := moveMark(ctx, tx, name, from, to)
@@ -153,9 +148,9 @@ func (s *SQLite) Project(ctx context.Context, from, to Mark, changes map[string]
 }
 
 // moveMark moves the mark of a projection and returns its id.
-func moveMark(ctx context.Context, tx *sql.Tx, name string, from, to Mark) (id int64, err error) {
+func moveMark(ctx context.Context, tx *sql.Tx, name string, from, to store.Mark) (id int64, err error) {
 	var row *sql.Row
-	if from == (Mark{}) {
+	if from == (store.Mark{}) {
 		row = tx.QueryRowContext(ctx, "INSERT INTO projection (name, seq, kept, sum) VALUES (?, ?, ?, ?) "+
 			"ON CONFLICT DO NOTHING RETURNING id", name, int64(to.Seq), int64(to.Kept), to.Sum)
 	} else {
@@ -164,13 +159,13 @@ func moveMark(ctx context.Context, tx *sql.Tx, name string, from, to Mark) (id i
 			int64(from.Kept), from.Sum)
 	}
 	if err = row.Scan(&id); errors.Is(err, sql.ErrNoRows) {
-		return 0, errMoved(name)
+		return 0, layout.ErrMoved(name)
 	}
 	return id, err
 }
 
 // changeRows changes the rows of the projection with that id.
-func changeRows(ctx context.Context, tx *sql.Tx, id int64, changes map[string]Change) error {
+func changeRows(ctx context.Context, tx *sql.Tx, id int64, changes map[string]store.Change) error {
 	texts := map[string]string{
 		"put": "INSERT OR REPLACE INTO projection_row (projection, key, value) VALUES (?, ?, ?)",
 		"append": "INSERT INTO projection_row (projection, key, value) VALUES (?, ?, ?) ON CONFLICT (projection, key) " +
@@ -210,7 +205,7 @@ func changeRows(ctx context.Context, tx *sql.Tx, id int64, changes map[string]Ch
 }
 
 // DropProjection implements ProjectionStore.
-func (s *SQLite) DropProjection(ctx context.Context, name string) error {
+func (s *Store) DropProjection(ctx context.Context, name string) error {
 	return s.changeView(ctx, func(tx *sql.Tx) error {
 		for _, text := range []string{
 			"DELETE FROM projection_row WHERE projection = (SELECT id FROM projection WHERE name = ?)",
@@ -225,13 +220,13 @@ func (s *SQLite) DropProjection(ctx context.Context, name string) error {
 }
 
 // changeView calls do in a transaction.
-func (s *SQLite) changeView(ctx context.Context, do func(*sql.Tx) error) error {
+func (s *Store) changeView(ctx context.Context, do func(*sql.Tx) error) error {
 	tx, err := s.view.write.BeginTx(ctx, nil)
 	if err != nil {
 		return s.failed(err)
 	}
 	defer func() { _ = tx.Rollback() }() // no-op after Commit
-	if err := do(tx); errors.Is(err, ErrConflict) {
+	if err := do(tx); errors.Is(err, store.ErrConflict) {
 		return err
 	} else if err != nil {
 		return s.failed(err)
@@ -243,7 +238,7 @@ func (s *SQLite) changeView(ctx context.Context, do func(*sql.Tx) error) error {
 }
 
 // Rows implements ProjectionStore.
-func (s *SQLite) Rows(ctx context.Context, projection string, keys []string) (map[string][]byte, error) {
+func (s *Store) Rows(ctx context.Context, projection string, keys []string) (map[string][]byte, error) {
 	list, err := json.Marshal(keys)
 	if err != nil {
 		return nil, fmt.Errorf("read rows of %s: %w", projection, err)
@@ -259,8 +254,8 @@ func (s *SQLite) Rows(ctx context.Context, projection string, keys []string) (ma
 }
 
 // RowRange implements ProjectionStore.
-func (s *SQLite) RowRange(ctx context.Context, projection string, r Range) ([]Row, error) {
-	text, args := r.query("projection_row", func(n int) string { return fmt.Sprint("?", n) })
+func (s *Store) RowRange(ctx context.Context, projection string, r store.Range) ([]store.Row, error) {
+	text, args := layout.RangeQuery(r, "projection_row", func(n int) string { return fmt.Sprint("?", n) })
 	rows, err := s.view.query(ctx, projection, text, append([]any{projection}, args...)...)
 	if r.Backwards {
 		slices.Reverse(rows)
@@ -268,14 +263,14 @@ func (s *SQLite) RowRange(ctx context.Context, projection string, r Range) ([]Ro
 	return rows, err
 }
 
-func (v sqliteView) query(ctx context.Context, projection, text string, args ...any) (list []Row, err error) {
+func (v sqliteView) query(ctx context.Context, projection, text string, args ...any) (list []store.Row, err error) {
 	rows, err := v.reads.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read rows of %s: %w", projection, err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var r Row
+		var r store.Row
 		if err := rows.Scan(&r.Key, &r.Value); err != nil {
 			return nil, fmt.Errorf("read rows of %s: %w", projection, err)
 		}
@@ -288,7 +283,7 @@ func (v sqliteView) query(ctx context.Context, projection, text string, args ...
 }
 
 // RecordsAt implements ProjectionStore.
-func (s *SQLite) RecordsAt(ctx context.Context, numbers []uint64) ([]Record, error) {
+func (s *Store) RecordsAt(ctx context.Context, numbers []uint64) ([]store.Record, error) {
 	if len(numbers) == 0 {
 		return nil, nil
 	}

@@ -1,6 +1,6 @@
 //go:build !local
 
-package store
+package postgres
 
 import (
 	"context"
@@ -11,13 +11,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"scrimp/internal/store"
+	"scrimp/internal/store/layout"
 )
 
 const addPart = "INSERT INTO snapshot_part (seq, part, bytes) VALUES ($1, $2, $3) " +
 	"ON CONFLICT (seq, part) DO UPDATE SET bytes = excluded.bytes"
 
 // SaveParts implements Store.
-func (s *Postgres) SaveParts(ctx context.Context, seq uint64, parts map[int]json.RawMessage) error {
+func (s *Store) SaveParts(ctx context.Context, seq uint64, parts map[int]json.RawMessage) error {
 	return s.fencedLate(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var b pgx.Batch
 		for n, text := range parts {
@@ -29,23 +32,23 @@ func (s *Postgres) SaveParts(ctx context.Context, seq uint64, parts map[int]json
 
 // SaveSnapshot implements Store. It writes the pieces of a large state one by one, so that appends continue between
 // them.
-func (s *Postgres) SaveSnapshot(ctx context.Context, snap Snapshot) error {
+func (s *Store) SaveSnapshot(ctx context.Context, snap store.Snapshot) error {
 	var base []byte
 	if snap.Base > 0 {
 		if err := s.pool.QueryRow(ctx, "SELECT bytes FROM snapshot_part WHERE seq = $1 AND part = $2", int64(snap.Base),
-			sourcesPart).Scan(&base); err != nil {
+			layout.SourcesPart).Scan(&base); err != nil {
 			return fmt.Errorf("save snapshot %d: read the one at %d: %w", snap.Seq, snap.Base, err)
 		}
 	}
-	earlier, err := readSources(base)
+	earlier, err := layout.ReadSources(base)
 	if err != nil {
 		return fmt.Errorf("save snapshot %d: read the one at %d: %w", snap.Seq, snap.Base, err)
 	}
-	from, err := snap.sources(earlier)
+	from, err := layout.Sources(snap, earlier)
 	if err != nil {
 		return err
 	}
-	seq, pieces := int64(snap.Seq), snap.cut(from)
+	seq, pieces := int64(snap.Seq), layout.Cut(snap, from)
 	for n, text := range pieces {
 		if err := s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, addPart, seq, n, text)
@@ -84,25 +87,25 @@ func tidy(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if _, err := pgx.ForEachRow(rows, []any{&seq, &text}, func() (err error) {
-		snapshots[uint64(seq)], err = readSources(text)
+		snapshots[uint64(seq)], err = layout.ReadSources(text)
 		return err
 	}); err != nil {
 		return err
 	}
-	var pieces []partKey
+	var pieces []layout.Piece
 	if rows, err = tx.Query(ctx, "SELECT seq, part FROM snapshot_part"); err != nil {
 		return err
 	}
 	if _, err := pgx.ForEachRow(rows, []any{&seq, &part}, func() error {
-		pieces = append(pieces, partKey{uint64(seq), int(part)})
+		pieces = append(pieces, layout.Piece{Seq: uint64(seq), Part: int(part)})
 		return nil
 	}); err != nil {
 		return err
 	}
 	var seqs []int64
 	var parts []int32
-	for _, k := range unused(pieces, snapshots) {
-		seqs, parts = append(seqs, int64(k.seq)), append(parts, int32(k.part))
+	for _, k := range layout.Unused(pieces, snapshots) {
+		seqs, parts = append(seqs, int64(k.Seq)), append(parts, int32(k.Part))
 	}
 	if len(seqs) == 0 {
 		return nil
@@ -113,7 +116,7 @@ func tidy(ctx context.Context, tx pgx.Tx) error {
 }
 
 // LatestSnapshot implements Store.
-func (s *Postgres) LatestSnapshot(ctx context.Context) (snap Snapshot, ok bool, err error) {
+func (s *Store) LatestSnapshot(ctx context.Context) (snap store.Snapshot, ok bool, err error) {
 	// A newer snapshot may drop this one meanwhile.
 	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
@@ -125,12 +128,12 @@ func (s *Postgres) LatestSnapshot(ctx context.Context) (snap Snapshot, ok bool, 
 				return nil
 			}
 			if err == nil {
-				snap.from, err = readSources(from)
+				snap.From, err = layout.ReadSources(from)
 			}
 			if err != nil {
 				return err
 			}
-			snap.Seq, snap.Parts, ok = uint64(seq), len(snap.from), true
+			snap.Seq, snap.Parts, ok = uint64(seq), len(snap.From), true
 			where := "seq = $1 ORDER BY part"
 			if snap.Parts > 0 {
 				where = "seq = $1 AND part < -1 ORDER BY part DESC"
@@ -153,16 +156,16 @@ func (s *Postgres) LatestSnapshot(ctx context.Context) (snap Snapshot, ok bool, 
 			return err
 		})
 	if err != nil {
-		return Snapshot{}, false, fmt.Errorf("read snapshot: %w", err)
+		return store.Snapshot{}, false, fmt.Errorf("read snapshot: %w", err)
 	}
 	return snap, ok, nil
 }
 
 // SnapshotParts implements Store.
-func (s *Postgres) SnapshotParts(ctx context.Context, snap Snapshot) iter.Seq2[json.RawMessage, error] {
+func (s *Store) SnapshotParts(ctx context.Context, snap store.Snapshot) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
-		seqs := make([]int64, len(snap.from))
-		for n, seq := range snap.from {
+		seqs := make([]int64, len(snap.From))
+		for n, seq := range snap.From {
 			seqs[n] = int64(seq)
 		}
 		rows, err := s.pool.Query(ctx, "SELECT p.bytes FROM unnest($1::bigint[]) WITH ORDINALITY AS w (seq, n) JOIN "+
@@ -186,7 +189,7 @@ func (s *Postgres) SnapshotParts(ctx context.Context, snap Snapshot) iter.Seq2[j
 		if err := rows.Err(); err != nil {
 			yield(nil, fmt.Errorf("read snapshot: %w", err))
 		} else if n < snap.Parts {
-			yield(nil, fmt.Errorf("read snapshot %d: %w", snap.Seq, ErrGone))
+			yield(nil, fmt.Errorf("read snapshot %d: %w", snap.Seq, store.ErrGone))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -8,32 +8,33 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
-	"time"
 
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/fileid"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/store"
+	"scrimp/internal/store/layout"
 )
 
 // End implements Store.
-func (s *SQLite) End(ctx context.Context) (uint64, error) {
+func (s *Store) End(ctx context.Context) (uint64, error) {
 	t, err := s.readTail(ctx)
-	return t.end, err
+	return t.End, err
 }
 
 // readTail finds the last record, which is never dropped and refers to the last kept one.
-func (s *SQLite) readTail(ctx context.Context) (tail, error) {
+func (s *Store) readTail(ctx context.Context) (layout.Tail, error) {
 	var event, sample, gap int64
 	err := s.reads.QueryRowContext(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM event),
 		(SELECT coalesce(max(seq), 0) FROM sample),
 		coalesce((SELECT gap FROM sample ORDER BY seq DESC LIMIT 1), 0)`).Scan(&event, &sample, &gap)
 	if err != nil {
-		return tail{}, fmt.Errorf("read the end of the log: %w", err)
+		return layout.Tail{}, fmt.Errorf("read the end of the log: %w", err)
 	}
 	if sample > event {
-		return tail{uint64(sample), uint64(sample - gap - 1)}, nil
+		return layout.Tail{End: uint64(sample), Kept: uint64(sample - gap - 1)}, nil
 	}
-	return tail{uint64(event), uint64(event)}, nil
+	return layout.Tail{End: uint64(event), Kept: uint64(event)}, nil
 }
 
 // selectRecords merges the two tables, both stored in the log's order, so nothing is sorted.
@@ -44,28 +45,28 @@ func selectRecords(where string) string {
 }
 
 // Records implements Store.
-func (s *SQLite) Records(ctx context.Context, after uint64, limit int) ([]Record, error) {
+func (s *Store) Records(ctx context.Context, after uint64, limit int) ([]store.Record, error) {
 	return s.records(ctx, after, selectRecords("seq > ?1"), int64(after), limit)
 }
 
 // RecordsOf implements Store.
-func (s *SQLite) RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]Record, error) {
+func (s *Store) RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error) {
 	return s.records(ctx, after, selectRecords("kind = ?3 AND seq > ?1"), int64(after), limit, kind)
 }
 
-func (s *SQLite) records(ctx context.Context, after uint64, query string, args ...any) ([]Record, error) {
+func (s *Store) records(ctx context.Context, after uint64, query string, args ...any) ([]store.Record, error) {
 	rows, err := s.reads.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read events after %d: %w", after, err)
 	}
 	defer func() { _ = rows.Close() }()
-	var list []Record
+	var list []store.Record
 	for rows.Next() {
-		var r Record
-		if err := scanInto(&r, rows.Scan, &r.Tenant, &r.Kind); err != nil {
+		var r store.Record
+		if err := layout.ScanRecord(&r, rows.Scan, &r.Tenant, &r.Kind); err != nil {
 			return nil, fmt.Errorf("read events after %d: %w", after, err)
 		}
-		lengthen(&r)
+		layout.Lengthen(&r)
 		list = append(list, r)
 	}
 	if err := rows.Err(); err != nil {
@@ -74,35 +75,21 @@ func (s *SQLite) records(ctx context.Context, after uint64, query string, args .
 	return list, nil
 }
 
-// scanInto reads a row of either database; the caller passes the destinations of tenant and kind.
-func scanInto(r *Record, scan func(...any) error, tenant, kind any) error {
-	var seq, gap, at int64
-	var event, facts []byte
-	if err := scan(&seq, &gap, tenant, &at, kind, &r.Key, &event, &facts, &r.Sample); err != nil {
-		return err
-	}
-	r.Seq, r.Kept, r.At, r.Event = uint64(seq), uint64(seq-gap-1), time.Unix(0, at).UTC(), event
-	if len(facts) > 0 {
-		r.Facts = facts
-	}
-	return nil
-}
-
 // WholeRecords implements Store.
-func (s *SQLite) WholeRecords(ctx context.Context, after uint64, limit int) ([]Record, error) {
+func (s *Store) WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error) {
 	list, err := s.Records(ctx, after, limit)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
 	postings := s.postings(ctx, "event BETWEEN ? AND ? ORDER BY event, line", int64(list[0].Seq),
 		int64(list[len(list)-1].Seq))
-	return list, attach(list, postings, func(tenant string, event uint64) (ledger.Hash, error) {
+	return list, layout.Attach(list, postings, func(tenant string, event uint64) (ledger.Hash, error) {
 		return s.head(ctx, tenant, event)
 	})
 }
 
 // Seen implements Store.
-func (s *SQLite) Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error) {
+func (s *Store) Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error) {
 	list, err := json.Marshal(keys)
 	if err != nil {
 		return nil, fmt.Errorf("look for keys: %w", err)
@@ -125,9 +112,9 @@ func (s *SQLite) Seen(ctx context.Context, tenant string, keys ...string) (map[s
 }
 
 // Postings implements Store.
-func (s *SQLite) Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error] {
+func (s *Store) Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error] {
 	if job == "" {
-		return linked(noHead, s.postings(ctx, "tenant = ? ORDER BY event, line", tenant))
+		return layout.Linked(layout.NoHead, s.postings(ctx, "tenant = ? ORDER BY event, line", tenant))
 	}
 	return s.rows(ctx, "SELECT "+postingColumns+`, (SELECT q.hash FROM posting q WHERE +q.tenant = posting.tenant
 		AND (q.event, q.line) < (posting.event, posting.line) ORDER BY q.event DESC, q.line DESC LIMIT 1)
@@ -135,28 +122,28 @@ func (s *SQLite) Postings(ctx context.Context, tenant, job string) iter.Seq2[led
 }
 
 // PostingsOf implements Store. The plus keeps SQLite from using the index by job for the tenant.
-func (s *SQLite) PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error] {
+func (s *Store) PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error] {
 	head := func() (ledger.Hash, error) { return s.head(ctx, tenant, after+1) }
-	return linked(head, s.postings(ctx, "event > ? AND event <= ? AND +tenant = ? ORDER BY event, line", int64(after),
-		int64(until), tenant))
+	return layout.Linked(head, s.postings(ctx, "event > ? AND event <= ? AND +tenant = ? ORDER BY event, line",
+		int64(after), int64(until), tenant))
 }
 
 // head returns the hash of the tenant's last posting before an event.
-func (s *SQLite) head(ctx context.Context, tenant string, event uint64) (h ledger.Hash, err error) {
+func (s *Store) head(ctx context.Context, tenant string, event uint64) (h ledger.Hash, err error) {
 	var hash []byte
 	err = s.reads.QueryRowContext(ctx, "SELECT hash FROM posting WHERE +tenant = ? AND event < ? ORDER BY event DESC, "+
 		"line DESC LIMIT 1", tenant, int64(event)).Scan(&hash)
-	return hashOf(hash, err, sql.ErrNoRows)
+	return layout.HashOf(hash, err, sql.ErrNoRows)
 }
 
 const postingColumns = "event, line, tenant, job, currency, source, target, micros, picos, hash, rest"
 
 // postings reads rows; linked and attach fill in the previous hashes.
-func (s *SQLite) postings(ctx context.Context, where string, args ...any) iter.Seq2[ledger.Posting, error] {
+func (s *Store) postings(ctx context.Context, where string, args ...any) iter.Seq2[ledger.Posting, error] {
 	return s.rows(ctx, "SELECT "+postingColumns+", NULL FROM posting WHERE "+where, args...)
 }
 
-func (s *SQLite) rows(ctx context.Context, query string, args ...any) iter.Seq2[ledger.Posting, error] {
+func (s *Store) rows(ctx context.Context, query string, args ...any) iter.Seq2[ledger.Posting, error] {
 	return func(yield func(ledger.Posting, error) bool) {
 		rows, err := s.reads.QueryContext(ctx, query, args...)
 		if err != nil {
@@ -172,7 +159,7 @@ func (s *SQLite) rows(ctx context.Context, query string, args ...any) iter.Seq2[
 				&hash, &rest, &prev)
 			p.Amount = money.FromMicros(micros, picos)
 			if err == nil {
-				err = finish(&p, hash, rest, prev)
+				err = layout.Finish(&p, hash, rest, prev)
 			}
 			if !yield(p, err) || err != nil {
 				return
@@ -185,7 +172,7 @@ func (s *SQLite) rows(ctx context.Context, query string, args ...any) iter.Seq2[
 }
 
 // Meta implements Store.
-func (s *SQLite) Meta(ctx context.Context, key string) (string, bool, error) {
+func (s *Store) Meta(ctx context.Context, key string) (string, bool, error) {
 	var v string
 	err := s.reads.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", key).Scan(&v)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -195,12 +182,12 @@ func (s *SQLite) Meta(ctx context.Context, key string) (string, bool, error) {
 }
 
 // Place implements Store with the identity of the database's file.
-func (s *SQLite) Place(context.Context) (string, error) {
+func (s *Store) Place(context.Context) (string, error) {
 	return fileid.Of(filepath.Join(s.dir, databaseName))
 }
 
 // AllMeta implements Store.
-func (s *SQLite) AllMeta(ctx context.Context) (map[string]string, error) {
+func (s *Store) AllMeta(ctx context.Context) (map[string]string, error) {
 	rows, err := s.reads.QueryContext(ctx, "SELECT key, value FROM meta")
 	if err != nil {
 		return nil, fmt.Errorf("read facts: %w", err)

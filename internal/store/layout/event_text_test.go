@@ -1,4 +1,4 @@
-package store
+package layout
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/state"
+	"scrimp/internal/store"
 )
 
 // An event is read back byte by byte, and its row repeats nothing.
@@ -15,7 +16,7 @@ func TestShorten_IsUndoneByLengthen(t *testing.T) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 120, time.UTC)
 	for name, c := range map[string]struct {
 		event   state.Event
-		another func(*Record)
+		another func(*store.Record)
 		whole   bool // it has another form and is stored unchanged
 	}{
 		"a tick":    {event: state.Event{At: at, Tenant: "default", Actor: "server"}},
@@ -26,24 +27,24 @@ func TestShorten_IsUndoneByLengthen(t *testing.T) {
 		"a tenant with a quote": {event: state.Event{At: at, Tenant: `a"`}, whole: true},
 		"another zone":          {event: state.Event{At: at.In(time.FixedZone("x", 3600)), Tenant: "a"}, whole: true},
 		"another key": {event: state.Event{At: at, Tenant: "a", Key: "k"}, whole: true,
-			another: func(r *Record) { r.Key = "other" }},
+			another: func(r *store.Record) { r.Key = "other" }},
 		"no key in the column": {event: state.Event{At: at, Tenant: "a", Key: "k"}, whole: true,
-			another: func(r *Record) { r.Key = "" }},
+			another: func(r *store.Record) { r.Key = "" }},
 		"a later schema": {event: state.Event{At: at, Tenant: "a"}, whole: true,
-			another: func(r *Record) { r.Event = bytes.Replace(r.Event, []byte(`"schema":1`), []byte(`"schema":2`), 1) }},
-		"no event at all": {event: state.Event{At: at}, whole: true, another: func(r *Record) { r.Event = []byte(`{"x":1}`) }},
+			another: func(r *store.Record) { r.Event = bytes.Replace(r.Event, []byte(`"schema":1`), []byte(`"schema":2`), 1) }},
+		"no event at all": {event: state.Event{At: at}, whole: true, another: func(r *store.Record) { r.Event = []byte(`{"x":1}`) }},
 	} {
 		c.event.Schema, c.event.Body = 1, state.AgentSilent{Attempt: `,"body":`}
 		text, err := json.Marshal(c.event)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Record{Tenant: c.event.Tenant, At: c.event.At, Kind: c.event.Body.Kind(), Key: c.event.Key, Event: text}
+		r := store.Record{Tenant: c.event.Tenant, At: c.event.At, Kind: c.event.Body.Kind(), Key: c.event.Key, Event: text}
 		if c.another != nil {
 			c.another(&r)
 		}
 		before := string(r.Event)
-		short := shorten(&r)
+		short := Shorten(&r)
 		if whole := short == before; whole != c.whole {
 			t.Errorf("%s: kept whole: %v, want %v: %s", name, whole, c.whole, short)
 		}
@@ -52,7 +53,7 @@ func TestShorten_IsUndoneByLengthen(t *testing.T) {
 		}
 		r.Event = []byte(short)
 		r.At = r.At.UTC() // as a row is read
-		if lengthen(&r); string(r.Event) != before {
+		if Lengthen(&r); string(r.Event) != before {
 			t.Errorf("%s: written\n%s, read\n%s", name, before, r.Event)
 		}
 	}

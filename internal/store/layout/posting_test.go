@@ -1,4 +1,4 @@
-package store
+package layout
 
 import (
 	"bytes"
@@ -63,12 +63,12 @@ func drawPosting(t *rapid.T) ledger.Posting {
 func TestPack_IsUndoneByUnpack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPosting(t)
-		rest := pack(&p)
+		rest := Pack(&p)
 		got := columned(p)
 		if err := unpack(rest, &got); err != nil || !reflect.DeepEqual(got, p) {
 			t.Fatalf("packed %+v, unpacked %+v: %v", p, got, err)
 		}
-		if again := pack(&got); !bytes.Equal(again, rest) {
+		if again := Pack(&got); !bytes.Equal(again, rest) {
 			t.Fatalf("packed again it is %x, not %x", again, rest)
 		}
 		for _, bad := range [][]byte{rest[:rapid.IntRange(0, len(rest)-1).Draw(t, "cut")], append(slices.Clone(rest), 0)} {
@@ -83,7 +83,7 @@ func TestPack_IsUndoneByUnpack(t *testing.T) {
 // Arbitrary bytes yield an error or a posting, never a panic.
 func FuzzUnpack(f *testing.F) {
 	p := ledger.Posting{At: time.Unix(1, 0), Owner: ledger.Owner{Job: "j", Attempt: "j-1", Tags: map[string]string{"a": "b"}}}
-	f.Add(pack(&p), "j")
+	f.Add(Pack(&p), "j")
 	f.Add([]byte{1, 255, 1}, "")
 	f.Fuzz(func(t *testing.T, rest []byte, job string) {
 		p := ledger.Posting{Owner: ledger.Owner{Job: job}}

@@ -1,8 +1,10 @@
-package store
+package layout
 
 import (
 	"bytes"
 	"time"
+
+	"scrimp/internal/store"
 )
 
 // A row stores the text of an event, as state.Event.Append writes it, without what the row's columns repeat, which is
@@ -13,7 +15,7 @@ import (
 var beforeBody = []byte(`,"body":`)
 
 // headOf returns the start of a row's event, built from its columns.
-func headOf(r *Record) []byte {
+func headOf(r *store.Record) []byte {
 	b := make([]byte, 0, 128)
 	b = append(append(append(b, `{"kind":"`...), r.Kind...), `","at":"`...)
 	b = r.At.UTC().AppendFormat(b, time.RFC3339Nano)
@@ -22,15 +24,15 @@ func headOf(r *Record) []byte {
 }
 
 // keyOf returns the key part of a row's event.
-func keyOf(r *Record) []byte {
+func keyOf(r *store.Record) []byte {
 	if r.Key == "" {
 		return nil
 	}
 	return append(append([]byte(`,"key":"`), r.Key...), '"')
 }
 
-// shorten returns the record's event text for a row: all of it if it has another form.
-func shorten(r *Record) string {
+// Shorten returns the record's event text for a row: all of it if it has another form.
+func Shorten(r *store.Record) string {
 	rest, ok := bytes.CutPrefix(r.Event, headOf(r))
 	at := bytes.Index(rest, beforeBody)
 	if !ok || at < 0 {
@@ -43,8 +45,8 @@ func shorten(r *Record) string {
 	return string(said) + string(rest[at:])
 }
 
-// lengthen restores the full event text of a row.
-func lengthen(r *Record) {
+// Lengthen restores the full event text of a row.
+func Lengthen(r *store.Record) {
 	if len(r.Event) == 0 || r.Event[0] != ',' {
 		return
 	}

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"scrimp/internal/store"
 )
 
 // freeLock releases the lock and closes the file. Closing alone is not enough: a child process that this process
@@ -25,7 +27,7 @@ func takeLock(path string) (*os.File, error) {
 		defer func() { _ = f.Close() }()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			holder, _ := io.ReadAll(io.LimitReader(f, 32))
-			return nil, fmt.Errorf("the data folder is %w by process %s: scrimp server stop ends it", ErrLocked,
+			return nil, fmt.Errorf("the data folder is %w by process %s: scrimp server stop ends it", store.ErrLocked,
 				strings.TrimSpace(string(holder)))
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)

@@ -1,4 +1,5 @@
-package store
+// Package layout has the form of records, postings and snapshots in the rows of both databases.
+package layout
 
 import (
 	"encoding/binary"
@@ -11,6 +12,7 @@ import (
 
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/store"
 )
 
 // A posting is a row: columns for what is queried and summed, the hash, and all other fields in "rest" in a binary
@@ -44,8 +46,8 @@ const (
 	hasGroup
 )
 
-// pack encodes the fields of a posting that have no column.
-func pack(p *ledger.Posting) []byte {
+// Pack encodes the fields of a posting that have no column.
+func Pack(p *ledger.Posting) []byte {
 	b := make([]byte, 0, 160)
 	has := byte(0)
 	for _, f := range []struct {
@@ -236,9 +238,9 @@ func (r *rowReader) after(before string) string {
 	return before[:n] + r.text()
 }
 
-// attach gives each record its postings, which come in the same order, and each posting the hash of the one before
+// Attach gives each record its postings, which come in the same order, and each posting the hash of the one before
 // it; head returns the hash for the first posting of a tenant.
-func attach(list []Record, postings iter.Seq2[ledger.Posting, error],
+func Attach(list []store.Record, postings iter.Seq2[ledger.Posting, error],
 	head func(tenant string, event uint64) (ledger.Hash, error)) error {
 	heads := map[string]ledger.Hash{}
 	type place struct{ record, line int }
@@ -271,8 +273,8 @@ func attach(list []Record, postings iter.Seq2[ledger.Posting, error],
 	return nil
 }
 
-// linked fills in the hash before each posting of one tenant: that of the previous posting, and head for the first.
-func linked(
+// Linked fills in the hash before each posting of one tenant: that of the previous posting, and head for the first.
+func Linked(
 	head func() (ledger.Hash, error), postings iter.Seq2[ledger.Posting, error],
 ) iter.Seq2[ledger.Posting, error] {
 	return func(yield func(ledger.Posting, error) bool) {
@@ -290,20 +292,20 @@ func linked(
 	}
 }
 
-// noHead is the hash before a tenant's first posting.
-func noHead() (ledger.Hash, error) { return ledger.Hash{}, nil }
+// NoHead is the hash before a tenant's first posting.
+func NoHead() (ledger.Hash, error) { return ledger.Hash{}, nil }
 
-// finish fills in the fields of a row that have no column.
-func finish(p *ledger.Posting, hash, rest, prev []byte) (err error) {
-	if p.Hash, err = hashOf(hash, nil, nil); err != nil {
+// Finish fills in the fields of a row that have no column.
+func Finish(p *ledger.Posting, hash, rest, prev []byte) (err error) {
+	if p.Hash, err = HashOf(hash, nil, nil); err != nil {
 		return fmt.Errorf("posting %d of event %d: %w", p.Line, p.Event, err)
 	}
 	copy(p.Prev[:], prev)
 	return unpack(rest, p)
 }
 
-// hashOf reads a hash from a query; it is zero if there is no row.
-func hashOf(b []byte, err, none error) (h ledger.Hash, _ error) {
+// HashOf reads a hash from a query; it is zero if there is no row.
+func HashOf(b []byte, err, none error) (h ledger.Hash, _ error) {
 	switch {
 	case err != nil && errors.Is(err, none):
 		return h, nil

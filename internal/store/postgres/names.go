@@ -1,6 +1,6 @@
 //go:build !local
 
-package store
+package postgres
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func newNames(table string) *names {
 }
 
 // load reads names that other servers have added.
-func (n *names) load(ctx context.Context, s *Postgres) error {
+func (n *names) load(ctx context.Context, s *Store) error {
 	rows, err := s.pool.Query(ctx, "SELECT id, name FROM "+n.table)
 	if err != nil {
 		return fmt.Errorf("read the %ss: %w", n.table, err)
@@ -59,7 +59,7 @@ func (n *names) of(texts []string) (ids []int32, missing []string) {
 }
 
 // number returns the numbers of texts, and assigns new ones where needed.
-func (n *names) number(ctx context.Context, s *Postgres, texts []string) ([]int32, error) {
+func (n *names) number(ctx context.Context, s *Store, texts []string) ([]int32, error) {
 	ids, missing := n.of(texts)
 	if len(missing) == 0 {
 		return ids, nil
@@ -82,7 +82,7 @@ func (n *names) number(ctx context.Context, s *Postgres, texts []string) ([]int3
 }
 
 // find returns the number of a text; 0 if it has none, so that no row matches.
-func (n *names) find(ctx context.Context, s *Postgres, text string) (int32, error) {
+func (n *names) find(ctx context.Context, s *Store, text string) (int32, error) {
 	ids, missing := n.of([]string{text})
 	if len(missing) > 0 {
 		if err := n.load(ctx, s); err != nil {
@@ -95,7 +95,7 @@ func (n *names) find(ctx context.Context, s *Postgres, text string) (int32, erro
 
 // text returns the text of a number. The caller must not be reading rows: two connections per caller would exceed the
 // pool.
-func (n *names) text(ctx context.Context, s *Postgres, id int32) (string, error) {
+func (n *names) text(ctx context.Context, s *Store, id int32) (string, error) {
 	for range 2 {
 		n.mu.Lock()
 		text, ok := n.texts[id]

@@ -1,6 +1,6 @@
 //go:build !local
 
-package store
+package postgres
 
 import (
 	"context"
@@ -10,18 +10,21 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"scrimp/internal/store"
+	"scrimp/internal/store/layout"
 )
 
 // Marks implements ProjectionStore.
-func (s *Postgres) Marks(ctx context.Context) (map[string]Mark, error) {
+func (s *Store) Marks(ctx context.Context) (map[string]store.Mark, error) {
 	rows, err := s.pool.Query(ctx, "SELECT name, seq, kept, sum FROM projection")
 	if err != nil {
 		return nil, fmt.Errorf("read the marks of the projections: %w", err)
 	}
-	marks := map[string]Mark{}
-	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Mark, err error) {
+	marks := map[string]store.Mark{}
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m store.Mark, err error) {
 		var name string
-		err = scanMark(&m, row.Scan, &name)
+		err = layout.ScanMark(&m, row.Scan, &name)
 		marks[name] = m
 		return m, err
 	})
@@ -33,7 +36,7 @@ func (s *Postgres) Marks(ctx context.Context) (map[string]Mark, error) {
 
 // Project implements ProjectionStore. It does not need the lead: the rows follow from the log, and if two servers have
 // read the same part of it, one of them finds that a mark has moved.
-func (s *Postgres) Project(ctx context.Context, from, to Mark, changes map[string]map[string]Change) error {
+func (s *Store) Project(ctx context.Context, from, to store.Mark, changes map[string]map[string]store.Change) error {
 	return s.changeView(ctx, func(tx pgx.Tx) error {
 		for _, name := range slices.Sorted(maps.Keys(changes)) { // so that two servers lock rows in the same order
 			id, err := movePgMark(ctx, tx, name, from, to)
@@ -49,9 +52,9 @@ func (s *Postgres) Project(ctx context.Context, from, to Mark, changes map[strin
 }
 
 // movePgMark moves the mark of a projection and returns its id.
-func movePgMark(ctx context.Context, tx pgx.Tx, name string, from, to Mark) (id int32, err error) {
+func movePgMark(ctx context.Context, tx pgx.Tx, name string, from, to store.Mark) (id int32, err error) {
 	var row pgx.Row
-	if from == (Mark{}) {
+	if from == (store.Mark{}) {
 		row = tx.QueryRow(ctx, "INSERT INTO projection (name, seq, kept, sum) VALUES ($1, $2, $3, $4) "+
 			"ON CONFLICT DO NOTHING RETURNING id", name, int64(to.Seq), int64(to.Kept), to.Sum)
 	} else {
@@ -60,13 +63,13 @@ func movePgMark(ctx context.Context, tx pgx.Tx, name string, from, to Mark) (id 
 			int64(from.Kept), from.Sum)
 	}
 	if err = row.Scan(&id); errors.Is(err, pgx.ErrNoRows) {
-		return 0, errMoved(name)
+		return 0, layout.ErrMoved(name)
 	}
 	return id, err
 }
 
 // changePgRows changes the rows of the projection with that id.
-func changePgRows(ctx context.Context, tx pgx.Tx, id int32, changes map[string]Change) error {
+func changePgRows(ctx context.Context, tx pgx.Tx, id int32, changes map[string]store.Change) error {
 	var gone []string
 	var keys [2][]string // put, append
 	var values [2][][]byte
@@ -104,7 +107,7 @@ func changePgRows(ctx context.Context, tx pgx.Tx, id int32, changes map[string]C
 }
 
 // DropProjection implements ProjectionStore.
-func (s *Postgres) DropProjection(ctx context.Context, name string) error {
+func (s *Store) DropProjection(ctx context.Context, name string) error {
 	return s.changeView(ctx, func(tx pgx.Tx) error {
 		var id int32
 		err := tx.QueryRow(ctx, "DELETE FROM projection WHERE name = $1 RETURNING id", name).Scan(&id)
@@ -120,21 +123,21 @@ func (s *Postgres) DropProjection(ctx context.Context, name string) error {
 
 // changeView calls do in a transaction whose commit does not wait for the disk: what a crash undoes is read from the
 // log again.
-func (s *Postgres) changeView(ctx context.Context, do func(pgx.Tx) error) error {
+func (s *Store) changeView(ctx context.Context, do func(pgx.Tx) error) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
 			return err
 		}
 		return do(tx)
 	})
-	if err != nil && !errors.Is(err, ErrConflict) {
+	if err != nil && !errors.Is(err, store.ErrConflict) {
 		return s.failed(err)
 	}
 	return err
 }
 
 // Rows implements ProjectionStore.
-func (s *Postgres) Rows(ctx context.Context, projection string, keys []string) (map[string][]byte, error) {
+func (s *Store) Rows(ctx context.Context, projection string, keys []string) (map[string][]byte, error) {
 	rows, err := s.viewRows(ctx, projection, "SELECT key, value FROM projection_row WHERE projection = "+
 		"(SELECT id FROM projection WHERE name = $1) AND key = ANY ($2)", projection, keys)
 	found := map[string][]byte{}
@@ -145,8 +148,8 @@ func (s *Postgres) Rows(ctx context.Context, projection string, keys []string) (
 }
 
 // RowRange implements ProjectionStore.
-func (s *Postgres) RowRange(ctx context.Context, projection string, r Range) ([]Row, error) {
-	text, args := r.query("projection_row", func(n int) string { return fmt.Sprint("$", n) })
+func (s *Store) RowRange(ctx context.Context, projection string, r store.Range) ([]store.Row, error) {
+	text, args := layout.RangeQuery(r, "projection_row", func(n int) string { return fmt.Sprint("$", n) })
 	rows, err := s.viewRows(ctx, projection, text, append([]any{projection}, args...)...)
 	if r.Backwards {
 		slices.Reverse(rows)
@@ -154,12 +157,12 @@ func (s *Postgres) RowRange(ctx context.Context, projection string, r Range) ([]
 	return rows, err
 }
 
-func (s *Postgres) viewRows(ctx context.Context, projection, text string, args ...any) ([]Row, error) {
+func (s *Store) viewRows(ctx context.Context, projection, text string, args ...any) ([]store.Row, error) {
 	rows, err := s.pool.Query(ctx, text, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read rows of %s: %w", projection, err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Row, err error) {
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r store.Row, err error) {
 		err = row.Scan(&r.Key, &r.Value)
 		return r, err
 	})
@@ -170,9 +173,9 @@ func (s *Postgres) viewRows(ctx context.Context, projection, text string, args .
 }
 
 // RecordsAt implements ProjectionStore.
-func (s *Postgres) RecordsAt(ctx context.Context, numbers []uint64) ([]Record, error) {
+func (s *Store) RecordsAt(ctx context.Context, numbers []uint64) ([]store.Record, error) {
 	if len(numbers) == 0 {
 		return nil, nil
 	}
-	return s.records(ctx, numbers[0]-1, pgRecords("seq = ANY ($1)"), signed(numbers), len(numbers))
+	return s.records(ctx, numbers[0]-1, pgRecords("seq = ANY ($1)"), layout.Signed(numbers), len(numbers))
 }

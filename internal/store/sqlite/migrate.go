@@ -1,40 +1,24 @@
-package store
+package sqlite
 
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+
+	"scrimp/internal/store/migrations"
 )
-
-//go:embed migrations
-var migrations embed.FS
-
-// before is the last schema that this release cannot read.
-const before = 2
-
-// Schema returns the number of the schema that this program writes.
-func Schema(backend string) int {
-	files, _ := schemas(backend) // the pattern is valid
-	return before + len(files)
-}
-
-// schemas returns the migrations of a backend in order; the first leads to schema before+1.
-func schemas(backend string) ([]string, error) {
-	return fs.Glob(migrations, "migrations/"+backend+"/*.sql") // sorted
-}
 
 // Migrate brings db to the newest schema and returns the versions that it applied. Each runs in its own transaction,
 // together with the update of the version. Migrate copies a database that is not empty first.
 func Migrate(ctx context.Context, db *sql.DB, path string) (applied []int, err error) {
-	files, err := schemas("sqlite")
+	files, err := migrations.Of("sqlite")
 	if err != nil {
 		return nil, err
 	}
-	return migrate(ctx, db, path, migrations, files)
+	return migrate(ctx, db, path, migrations.FS, files)
 }
 
 func migrate(ctx context.Context, db *sql.DB, path string, texts fs.FS, files []string) (applied []int, err error) {
@@ -46,16 +30,16 @@ func migrate(ctx context.Context, db *sql.DB, path string, texts fs.FS, files []
 	if err := db.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&have); err != nil {
 		return nil, fmt.Errorf("read schema version: %w", err)
 	}
-	if err := readable(have, before+len(files)); err != nil {
+	if err := migrations.Readable(have, migrations.Before+len(files)); err != nil {
 		return nil, err
 	}
-	if have > 0 && have < before+len(files) {
+	if have > 0 && have < migrations.Before+len(files) {
 		if err := copyAside(ctx, db, fmt.Sprintf("%s.schema-%d", path, have)); err != nil {
 			return nil, fmt.Errorf("copy the database before its schema changes: %w: is its disk full?", err)
 		}
 	}
-	have = max(have, before)
-	for i, name := range files[have-before:] {
+	have = max(have, migrations.Before)
+	for i, name := range files[have-migrations.Before:] {
 		version := have + i + 1
 		if err := apply(ctx, db, texts, name, version); err != nil {
 			return applied, fmt.Errorf("migrate to %d (%s): %w", version, name, err)
@@ -74,20 +58,6 @@ func copyAside(ctx context.Context, db *sql.DB, path string) error {
 		return err
 	}
 	return os.Rename(path+".new", path)
-}
-
-// readable returns an error, with what to do, for a database that this program cannot read; schema 0 is a new one.
-func readable(have, known int) error {
-	switch {
-	case have > known:
-		return fmt.Errorf("the database has schema %d, this program knows only %d: use a newer program", have, known)
-	case have > 0 && have <= before:
-		return fmt.Errorf("an older release of scrimp wrote this database (schema %d), and this release cannot read "+
-			"its log: "+
-			"keep the data where it is for that release, and begin with an empty one: another --data folder or an empty "+
-			"PostgreSQL database", have)
-	}
-	return nil
 }
 
 func apply(ctx context.Context, db *sql.DB, texts fs.FS, name string, version int) error {
