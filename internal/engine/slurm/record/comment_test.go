@@ -1,4 +1,4 @@
-package slurm
+package record
 
 import (
 	"fmt"
@@ -13,17 +13,17 @@ import (
 // name the job's owner stay.
 func TestComment_HasRoomInSlurm(t *testing.T) {
 	for _, long := range []int{0, 10, 300, 5000} {
-		r := record{Order: order.Order{Key: "abc/j.1", Offer: "cluster/gpu/node/on-demand", Nodes: 2, Currency: "USD",
+		r := Record{Order: order.Order{Key: "abc/j.1", Offer: "cluster/gpu/node/on-demand", Nodes: 2, Currency: "USD",
 			Tags: map[string]string{
 				"scrimp-installation": "0123456789abcdef", "scrimp-job": "j", "a": "short"}}}
 		for i := range 5 {
 			r.Tags[fmt.Sprint("team", i)] = strings.Repeat("ü", long)
 		}
-		text := r.comment()
+		text := r.Comment()
 		if len(text) > longestComment {
 			t.Errorf("tags of %d: %d bytes", long, len(text))
 		}
-		got, ok := recordOf(&scheduler.Job{ID: "7", Name: r.Name, Comment: text})
+		got, ok := Of(&scheduler.Job{ID: "7", Name: r.Name, Comment: text})
 		if !ok || got.Key != r.Key || got.Offer != r.Offer || got.Nodes != 2 {
 			t.Errorf("tags of %d: it is read as %+v, %v", long, got, ok)
 		}

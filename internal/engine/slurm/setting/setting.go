@@ -1,4 +1,5 @@
-package slurm
+// Package setting reads and validates the section with of a Slurm engine in engines.yaml.
+package setting
 
 import (
 	"cmp"
@@ -56,9 +57,11 @@ type Partition struct {
 	Time         engine.Span     `yaml:"time,omitempty"`       // limit of an allocation; 0: the partition's
 	Options      []string        `yaml:"options,omitempty"`
 
-	rate   money.Rate
-	priced bool
-	memory size.Bytes
+	// The fields below are parsed from the texts above; engines.yaml does not contain them.
+
+	HourRate      money.Rate `yaml:"-"` // hourly
+	Priced        bool       `yaml:"-"` // Rate is given
+	MachineMemory size.Bytes `yaml:"-"`
 }
 
 const withHas = "a Slurm engine has partitions (each with name, capacity, rate, machine, cpus, memory, " +
@@ -67,8 +70,8 @@ const withHas = "a Slurm engine has partitions (each with name, capacity, rate, 
 	"account, qos, wckey, " +
 	"options and signal"
 
-// readWith parses and validates the settings.
-func readWith(s *engine.Setting) (w With, err error) {
+// Read parses and validates the settings.
+func Read(s *engine.Setting) (w With, err error) {
 	if err := s.With.Into(&w, withHas); err != nil {
 		return w, err
 	}
@@ -184,14 +187,14 @@ func (p *Partition) amounts() error {
 			return fmt.Errorf("rate is %q: write dollars an hour for one machine, such as 2.40, or leave it "+
 				"out where it is unknown", p.Rate)
 		}
-		p.rate, p.priced = r, true
+		p.HourRate, p.Priced = r, true
 	}
 	if p.Memory != "" {
 		m, err := size.Parse(p.Memory)
 		if err != nil || m <= 0 {
 			return fmt.Errorf("memory is %q: write it with its unit, such as 32GiB", p.Memory)
 		}
-		p.memory = m
+		p.MachineMemory = m
 	}
 	return nil
 }
