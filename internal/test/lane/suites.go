@@ -72,8 +72,8 @@ var Suites = []Suite{
 	},
 	{
 		Name: "kubernetes", Needs: "a real control plane, kubelet, containerd and root",
-		Packages: []string{"internal/engine/kube", "internal/engine/kube/pool", "internal/test/image",
-			"internal/test/kubetest", "deploy"},
+		Packages: []string{"internal/engine/kube", "internal/engine/kube/manifest", "internal/engine/kube/pool",
+			"internal/test/image", "internal/test/kubetest", "deploy"},
 		Inputs: append([]string{"internal/engine/kube", "internal/test/image", "internal/test/kubetest", "deploy",
 			"hack/kubeimage", "test/kube-up.sh", "test/kube-down.sh", "test/kube-node.sh", "test/kube-build.sh",
 			"test/kube-stages.yaml"}, common...),

@@ -1,6 +1,7 @@
 //go:build !local
 
-package kube
+// Package manifest builds the objects of a request: its Job, the Secret with its token and the Service of a gang.
+package manifest
 
 import (
 	"cmp"
@@ -17,6 +18,7 @@ import (
 
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/pool"
+	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/lib/size"
 )
 
@@ -34,37 +36,36 @@ const (
 // knows.
 const unreachableSeconds = 30
 
-// secret holds the token by which a request's machines are admitted. Only the init container reads it.
-func (d *Driver) secret(r *record, token string) (*corev1.Secret, error) {
-	s := &corev1.Secret{ObjectMeta: d.owned(r), StringData: map[string]string{tokenKey: token}}
-	if d.with.CA == "" {
+// Template is what the manifests of all requests of an engine have in common.
+type Template struct {
+	Engine string // its name
+	Server string // the server's address, as given to agents
+	With   *pool.With
+}
+
+// Secret holds the token by which a request's machines are admitted. Only the init container reads it.
+func (t *Template) Secret(r *record.Record, token string) (*corev1.Secret, error) {
+	s := &corev1.Secret{ObjectMeta: r.Owned(t.Engine), StringData: map[string]string{tokenKey: token}}
+	if t.With.CA == "" {
 		return s, nil
 	}
-	trusted, err := os.ReadFile(d.with.CA)
+	trusted, err := os.ReadFile(t.With.CA)
 	s.StringData[caKey] = string(trusted)
 	return s, err
 }
 
-// owned returns the metadata of an object that is deleted with its record.
-func (d *Driver) owned(r *record) metav1.ObjectMeta {
-	labels := d.labels(r)
-	labels[client.LabelRecord] = string(r.uid)
-	return metav1.ObjectMeta{Name: r.name, Labels: labels, Annotations: tagged(r.Tags),
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: r.name, UID: r.uid}}}
+// Service gives the pods of a gang names: NAME-0.NAME is the one with index 0.
+func (t *Template) Service(r *record.Record) *corev1.Service {
+	return &corev1.Service{ObjectMeta: r.Owned(t.Engine), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone,
+		PublishNotReadyAddresses: true, Selector: map[string]string{client.LabelRecord: string(r.UID)}}}
 }
 
-// service gives the pods of a gang names: NAME-0.NAME is the one with index 0.
-func (d *Driver) service(r *record) *corev1.Service {
-	return &corev1.Service{ObjectMeta: d.owned(r), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone,
-		PublishNotReadyAddresses: true, Selector: map[string]string{client.LabelRecord: string(r.uid)}}}
-}
-
-// job returns the Job to run: a pod for each machine, once. It restarts none, because scrimp decides where a job
+// Job returns the Job to run: a pod for each machine, once. It restarts none, because scrimp decides where a job
 // continues.
-func (d *Driver) job(r *record, s *pool.Sale, env map[string]string) *batchv1.Job {
+func (t *Template) Job(r *record.Record, s *pool.Sale, env map[string]string) *batchv1.Job {
 	nodes, mode, none := int32(r.Nodes), batchv1.IndexedCompletion, int32(0)
 	replace, ttl := batchv1.Failed, int32(time.Hour/time.Second)
-	head := d.owned(r)
+	head := r.Owned(t.Engine)
 	j := &batchv1.Job{ObjectMeta: head, Spec: batchv1.JobSpec{
 		Completions: &nodes, Parallelism: &nodes, CompletionMode: &mode, BackoffLimitPerIndex: &none,
 		TTLSecondsAfterFinished: &ttl, PodReplacementPolicy: &replace,
@@ -75,7 +76,7 @@ func (d *Driver) job(r *record, s *pool.Sale, env map[string]string) *batchv1.Jo
 		}}},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: head.Labels, Annotations: map[string]string{
 			"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}},
-			Spec: d.pod(r, s, env)},
+			Spec: t.pod(r, s, env)},
 	}}
 	j.Labels[client.LabelPool] = s.Of.Name // of the pods, too: they have the same labels
 	for k, v := range head.Annotations {
@@ -89,19 +90,19 @@ func (d *Driver) job(r *record, s *pool.Sale, env map[string]string) *batchv1.Jo
 }
 
 // pod returns the specification of a machine's pod.
-func (d *Driver) pod(r *record, s *pool.Sale, env map[string]string) corev1.PodSpec {
+func (t *Template) pod(r *record.Record, s *pool.Sale, env map[string]string) corev1.PodSpec {
 	no, yes, p := false, true, s.Of
 	grace := int64(time.Duration(p.Grace) / time.Second)
-	image := cmp.Or(r.Image, p.Image, d.with.Image)
+	image := cmp.Or(r.Image, p.Image, t.With.Image)
 	spec := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
 		AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
 		NodeSelector: p.Selectors(), Tolerations: tolerations(p), PriorityClassName: p.PriorityClass,
-		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &d.with.User, RunAsGroup: &d.with.User,
-			FSGroup: &d.with.User, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-		InitContainers: []corev1.Container{d.first()},
-		Containers:     []corev1.Container{d.main(r, s, image, env)},
-		Volumes:        d.volumes(r, s),
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &t.With.User, RunAsGroup: &t.With.User,
+			FSGroup: &t.With.User, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		InitContainers: []corev1.Container{t.first()},
+		Containers:     []corev1.Container{t.main(r, s, image, env)},
+		Volumes:        t.volumes(r, s),
 	}
 	if p.Time > 0 {
 		life := int64(time.Duration(p.Time) / time.Second)
@@ -110,20 +111,20 @@ func (d *Driver) pod(r *record, s *pool.Sale, env map[string]string) corev1.PodS
 	if p.RuntimeClass != "" {
 		spec.RuntimeClassName = &p.RuntimeClass
 	}
-	for _, name := range d.with.PullSecrets {
+	for _, name := range t.With.PullSecrets {
 		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}
 	if r.Nodes > 1 {
-		spec.Subdomain = r.name
+		spec.Subdomain = r.Name
 		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: p.Spread,
 			WhenUnsatisfiable: corev1.ScheduleAnyway,
-			LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{client.LabelRecord: string(r.uid)}}}}
+			LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{client.LabelRecord: string(r.UID)}}}}
 	}
 	return spec
 }
 
 // volumes returns the pod's volumes.
-func (d *Driver) volumes(r *record, s *pool.Sale) []corev1.Volume {
+func (t *Template) volumes(r *record.Record, s *pool.Sale) []corev1.Volume {
 	shm := resource.MustParse(pool.AmountOf(cmp.Or(s.Of.ShmSize, s.Memory/2)))
 	mode := int32(0o440)
 	list := []corev1.Volume{
@@ -133,9 +134,9 @@ func (d *Driver) volumes(r *record, s *pool.Sale) []corev1.Volume {
 			Medium: corev1.StorageMediumMemory, SizeLimit: &shm}}},
 		{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: &mode,
 			Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
-				LocalObjectReference: corev1.LocalObjectReference{Name: r.name}}}}}}},
+				LocalObjectReference: corev1.LocalObjectReference{Name: r.Name}}}}}}},
 	}
-	for n, v := range d.with.Volumes {
+	for n, v := range t.With.Volumes {
 		list = append(list, corev1.Volume{Name: "claim-" + strconv.Itoa(n), VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.Claim, ReadOnly: v.ReadOnly}}})
 	}
@@ -151,15 +152,15 @@ func confined() *corev1.SecurityContext {
 
 // first is the init container: it puts the agent and its token where the program's container finds them, and checks
 // that the server can be reached.
-func (d *Driver) first() corev1.Container {
+func (t *Template) first() corev1.Container {
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
 		corev1.ResourceMemory: resource.MustParse("64Mi")}
 	command := []string{agentProg, "agent", "place", pool.RunFolder, "--token", tokenFolder + "/" + tokenKey, "--server",
-		d.server}
-	if d.with.CA != "" {
+		t.Server}
+	if t.With.CA != "" {
 		command = append(command, "--ca", tokenFolder+"/"+caKey)
 	}
-	return corev1.Container{Name: initName, Image: d.with.AgentImage, ImagePullPolicy: corev1.PullIfNotPresent,
+	return corev1.Container{Name: initName, Image: t.With.AgentImage, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command:                  command,
 		Resources:                corev1.ResourceRequirements{Requests: small},
 		SecurityContext:          confined(),
@@ -169,7 +170,7 @@ func (d *Driver) first() corev1.Container {
 }
 
 // main is the program's container, in which the agent starts the program.
-func (d *Driver) main(r *record, s *pool.Sale, image string, env map[string]string) corev1.Container {
+func (t *Template) main(r *record.Record, s *pool.Sale, image string, env map[string]string) corev1.Container {
 	requests := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(s.Milli, resource.DecimalSI),
 		corev1.ResourceMemory: resource.MustParse(pool.AmountOf(s.Memory))}
@@ -184,25 +185,25 @@ func (d *Driver) main(r *record, s *pool.Sale, image string, env map[string]stri
 	}
 	mounts := []corev1.VolumeMount{{Name: "scrimp", MountPath: pool.RunFolder}, {Name: "tmp", MountPath: "/tmp"},
 		{Name: "shm", MountPath: "/dev/shm"}}
-	for n, v := range d.with.Volumes {
+	for n, v := range t.With.Volumes {
 		mounts = append(mounts, corev1.VolumeMount{Name: "claim-" + strconv.Itoa(n), MountPath: v.Path, ReadOnly: v.ReadOnly})
 	}
 	return corev1.Container{Name: mainName, Image: image, Command: []string{pool.RunFolder + "/bin/scrimp", "agent"},
 		ImagePullPolicy: corev1.PullIfNotPresent, WorkingDir: pool.RunFolder + "/machine",
-		Env: d.env(r, env), Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits},
+		Env: t.env(r, env), Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits},
 		SecurityContext: confined(), VolumeMounts: mounts,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError}
 }
 
 // env returns the agent's environment, which contains no secret.
-func (d *Driver) env(r *record, env map[string]string) []corev1.EnvVar {
+func (t *Template) env(r *record.Record, env map[string]string) []corev1.EnvVar {
 	field := func(path string) *corev1.EnvVarSource {
 		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
 	}
 	list := []corev1.EnvVar{
 		{Name: "SCRIMP_POD_INDEX", ValueFrom: field("metadata.annotations['batch.kubernetes.io/job-completion-index']")},
 		{Name: "SCRIMP_ADDRESS", ValueFrom: field("status.podIP")},
-		{Name: "SCRIMP_INSTANCE_ID", Value: fmt.Sprintf("%s-%s-$(SCRIMP_POD_INDEX)", d.name, r.name)},
+		{Name: "SCRIMP_INSTANCE_ID", Value: fmt.Sprintf("%s-%s-$(SCRIMP_POD_INDEX)", t.Engine, r.Name)},
 		{Name: "SCRIMP_SERVER", Value: env["SCRIMP_SERVER"]},
 		{Name: "SCRIMP_TASK_USER", Value: env["SCRIMP_TASK_USER"]},
 		{Name: "SCRIMP_MACHINE_DIR", Value: pool.RunFolder + "/machine"},
@@ -210,7 +211,7 @@ func (d *Driver) env(r *record, env map[string]string) []corev1.EnvVar {
 		{Name: "SCRIMP_TERM_ONCE", Value: "1"},
 		{Name: "HOME", Value: "/tmp"},
 	}
-	if d.with.CA != "" {
+	if t.With.CA != "" {
 		list = append(list, corev1.EnvVar{Name: "SCRIMP_CA", Value: pool.RunFolder + "/" + caKey})
 	}
 	return list

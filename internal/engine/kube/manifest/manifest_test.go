@@ -1,12 +1,13 @@
 //go:build !local
 
-package kube
+package manifest
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 	batchv1 "k8s.io/api/batch/v1"
@@ -17,14 +18,15 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/pool"
+	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/engine/order"
 )
 
 // jobOf returns the Job for the given number of machines of the only pool, which is written as YAML with other
 // settings.
-func jobOf(t *testing.T, pools, rest string, nodes int) (*Driver, *record, *batchv1.Job) {
+func jobOf(t *testing.T, pools, rest string, nodes int) (*Template, *record.Record, *batchv1.Job) {
 	t.Helper()
-	set := engine.Setting{Name: "k8s", Kind: Kind}
+	set := engine.Setting{Name: "k8s", Kind: pool.Kind}
 	text := "{image: user:1, agent_image: scrimp:1, " + rest + "pools: [" + pools + "]}"
 	if err := yaml.Unmarshal([]byte(text), &set.With); err != nil {
 		t.Fatal(err)
@@ -33,12 +35,12 @@ func jobOf(t *testing.T, pools, rest string, nodes int) (*Driver, *record, *batc
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDriver("k8s", w)
-	s := d.sales()[0]
-	r := &record{Order: order.Order{Key: "a.1", Nodes: nodes, Tags: map[string]string{
-		"scrimp-installation": "i1", "scrimp-job": "train", "team": "vision & sound"}}, name: nameOf("a.1"), uid: "uid"}
-	j := d.job(r, &s, map[string]string{"SCRIMP_SERVER": "http://server"})
-	return d, r, j
+	m := &Template{Engine: "k8s", With: &w}
+	s := w.Sales("k8s", time.Now())[0]
+	r := &record.Record{Order: order.Order{Key: "a.1", Nodes: nodes, Tags: map[string]string{
+		"scrimp-installation": "i1", "scrimp-job": "train", "team": "vision & sound"}}, Name: record.NameOf("a.1"), UID: "uid"}
+	j := m.Job(r, &s, map[string]string{"SCRIMP_SERVER": "http://server"})
+	return m, r, j
 }
 
 // A spot pool's pods select its cloud's spot nodes and tolerate their taints; those of on-demand pools do not.
@@ -74,7 +76,7 @@ func TestPods_SelectTheNodesOfTheirCloud(t *testing.T) {
 
 // A pool's settings appear in its pods. All objects carry their owner and are deleted with the record.
 func TestJob_FollowsItsPool(t *testing.T) {
-	d, r, j := jobOf(t, "{name: p, cpus: 8, memory: 32GiB, capacity: spot, grace: 60s, time: 24h, shm: 4GiB, "+
+	m, r, j := jobOf(t, "{name: p, cpus: 8, memory: 32GiB, capacity: spot, grace: 60s, time: 24h, shm: 4GiB, "+
 		"disk: 100GiB, queue: vision, priority_class: low, runtime_class: nvidia, spread: topology.kubernetes.io/zone, "+
 		"accelerator: L4, accelerators: 4, split: [1, 4]}",
 		"user: 1000, pull_secrets: [registry], volumes: [{claim: datasets, path: /data, read_only: true}], ", 3)
@@ -94,7 +96,7 @@ func TestJob_FollowsItsPool(t *testing.T) {
 		"lifetime":     *p.ActiveDeadlineSeconds == 24*3600,
 		"class":        p.PriorityClassName == "low" && *p.RuntimeClassName == "nvidia",
 		"pull secrets": p.ImagePullSecrets[0].Name == "registry",
-		"gang": p.Subdomain == r.name && spread.TopologyKey == "topology.kubernetes.io/zone" &&
+		"gang": p.Subdomain == r.Name && spread.TopologyKey == "topology.kubernetes.io/zone" &&
 			spread.WhenUnsatisfiable == "ScheduleAnyway",
 		"no token": !*p.AutomountServiceAccountToken && *p.SecurityContext.RunAsUser == 1000 &&
 			*p.SecurityContext.RunAsNonRoot,
@@ -116,23 +118,23 @@ func TestJob_FollowsItsPool(t *testing.T) {
 	has("shm", func(v *corev1.Volume) bool {
 		return v.EmptyDir.Medium == "Memory" && v.EmptyDir.SizeLimit.Value() == 4<<30
 	})
-	has("token", func(v *corev1.Volume) bool { return v.Projected.Sources[0].Secret.Name == r.name })
+	has("token", func(v *corev1.Volume) bool { return v.Projected.Sources[0].Secret.Name == r.Name })
 	has("claim-0", func(v *corev1.Volume) bool {
 		return v.PersistentVolumeClaim.ClaimName == "datasets" && v.PersistentVolumeClaim.ReadOnly
 	})
-	secret, err := d.secret(r, "t")
+	secret, err := m.Secret(r, "t")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, o := range map[string]metav1.ObjectMeta{"Job": j.ObjectMeta, "pod": j.Spec.Template.ObjectMeta,
-		"Secret": secret.ObjectMeta, "Service": d.service(r).ObjectMeta} {
+		"Secret": secret.ObjectMeta, "Service": m.Service(r).ObjectMeta} {
 		if o.Labels[client.LabelManaged] != "scrimp" || o.Labels[client.LabelEngine] != "k8s" ||
 			o.Labels[client.LabelInstallation] != "i1" ||
 			o.Labels[client.LabelJob] != "train" || o.Labels[client.LabelRecord] != "uid" ||
 			o.Annotations["scrimp.dev/tag-team"] != "vision & sound" {
 			t.Errorf("the %s carries %v, %v", name, o.Labels, o.Annotations)
 		}
-		owned := len(o.OwnerReferences) == 1 && o.OwnerReferences[0].UID == r.uid
+		owned := len(o.OwnerReferences) == 1 && o.OwnerReferences[0].UID == r.UID
 		if owned == (name == "pod") { // its Job owns it
 			t.Errorf("the %s is owned by %v", name, o.OwnerReferences)
 		}
