@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/engine/aws/tag"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/awstest"
@@ -123,9 +124,9 @@ func (c *chaos) books(costs map[string]*big.Rat) int {
 		}
 		if l.Kind == "instance" {
 			b.Line = l
-			nodes, _ := strconv.Atoi(l.Tags[tagNodes])
-			if keys[l.Tags[tagKey]]++; keys[l.Tags[tagKey]] > nodes {
-				c.Errorf("%s has had %d machines, and asks for %d", l.Tags[tagKey], keys[l.Tags[tagKey]], nodes)
+			nodes, _ := strconv.Atoi(l.Tags[tag.Nodes])
+			if keys[l.Tags[tag.Key]]++; keys[l.Tags[tag.Key]] > nodes {
+				c.Errorf("%s has had %d machines, and asks for %d", l.Tags[tag.Key], keys[l.Tags[tag.Key]], nodes)
 			}
 		}
 		b.sum.Add(b.sum, l.USD)
@@ -141,7 +142,7 @@ func (c *chaos) books(costs map[string]*big.Rat) int {
 		b, got := bills[id], costs[id]
 		if got == nil {
 			if b.sum.Sign() > 0 {
-				c.Errorf("%s (%s) costs %s, and is on no receipt", id, b.Tags[tagKey], b.sum.FloatString(12))
+				c.Errorf("%s (%s) costs %s, and is on no receipt", id, b.Tags[tag.Key], b.sum.FloatString(12))
 			}
 			continue
 		}
@@ -160,7 +161,7 @@ func (c *chaos) books(costs map[string]*big.Rat) int {
 			most.Mul(b.second, big.NewRat(unheard, 1))
 		}
 		if off.Cmp(least) < 0 || off.Cmp(most) > 0 {
-			c.Errorf("%s (%s, %s, %d s, %s, %s) costs %s, and is told as %s", id, b.Tags[tagKey], reasons[id], b.Seconds, b.Free,
+			c.Errorf("%s (%s, %s, %d s, %s, %s) costs %s, and is told as %s", id, b.Tags[tag.Key], reasons[id], b.Seconds, b.Free,
 				b.Type, b.sum.FloatString(12), got.FloatString(12))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/sale"
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
@@ -79,10 +80,10 @@ func TestFleet_RentsWhereThereIsRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := d.sales(x)
-	n := slices.IndexFunc(all, func(s sale) bool { return s.offer.ID == anyOfC7i })
-	cheapest := all[n].among[0]
-	if err := s.SetCapacity(awstest.Pool{Type: cheapest.kind.Name, Zone: cheapest.zone.Name, Spot: true}, 0); err != nil {
+	all := d.seller.Sales(x)
+	n := slices.IndexFunc(all, func(s sale.Sale) bool { return s.Offer.ID == anyOfC7i })
+	cheapest := all[n].Among[0]
+	if err := s.SetCapacity(awstest.Pool{Type: cheapest.Kind.Name, Zone: cheapest.Zone.Name, Spot: true}, 0); err != nil {
 		t.Fatal(err)
 	}
 	q := engine.Request{Key: "one", Offer: anyOfC7i, Nodes: 2}
@@ -97,21 +98,21 @@ func TestFleet_RentsWhereThereIsRoom(t *testing.T) {
 			continue
 		}
 		kinds = append(kinds, i.Type+" "+i.Zone)
-		if i.Type == cheapest.kind.Name && i.Zone == cheapest.zone.Name {
+		if i.Type == cheapest.Kind.Name && i.Zone == cheapest.Zone.Name {
 			t.Errorf("%s is where there is no room", i.ID)
 		}
-		p := all[slices.IndexFunc(all, func(s sale) bool {
-			return s.kind.Name == i.Type && s.zone.Name == i.Zone && s.offer.Capacity == market.Spot
+		p := all[slices.IndexFunc(all, func(s sale.Sale) bool {
+			return s.Kind.Name == i.Type && s.Zone.Name == i.Zone && s.Offer.Capacity == market.Spot
 		})]
 		got := list[slices.IndexFunc(list, func(e engine.Instance) bool { return e.ID == i.ID })]
-		if got.Offer != anyOfC7i || got.Rate != p.quote.Rate {
-			t.Errorf("%s is %s at %v, want %v of %s", i.ID, got.Offer, got.Rate, p.quote.Rate, p.offer.ID)
+		if got.Offer != anyOfC7i || got.Rate != p.Quote.Rate {
+			t.Errorf("%s is %s at %v, want %v of %s", i.ID, got.Offer, got.Rate, p.Quote.Rate, p.Offer.ID)
 		}
 	}
 	if len(kinds) != 2 || kinds[0] != kinds[1] {
 		t.Errorf("a gang is rented as %v: it wants one type in one zone", kinds)
 	}
-	if err := s.SetSpotPrice(cheapest.kind.Name, cheapest.zone.Name, "0.9"); err != nil {
+	if err := s.SetSpotPrice(cheapest.Kind.Name, cheapest.Zone.Name, "0.9"); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []*Driver{d, s.driver()} {

@@ -66,8 +66,8 @@ var Suites = []Suite{
 	},
 	{
 		Name: "aws", Needs: "the emulated EC2, ec2-metadata-mock, iproute2 and root",
-		Packages: []string{"internal/engine/aws", "internal/engine/aws/answer", "internal/test/awstest",
-			"internal/engine/aws/policy"},
+		Packages: []string{"internal/engine/aws", "internal/engine/aws/answer", "internal/engine/aws/identity",
+			"internal/engine/aws/policy", "internal/test/awstest"},
 		Inputs: append([]string{"internal/engine/aws", "internal/test/awstest", "internal/lib/awshttp"}, common...),
 	},
 	{

@@ -1,6 +1,6 @@
 //go:build !local
 
-package aws
+package examine
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/sale"
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/market"
 )
@@ -24,33 +24,33 @@ import (
 // docs.aws.amazon.com, Amazon EC2 user guide, "Spot placement score", 2026-11.
 const fewTypes = 3
 
-// scores reports how likely EC2 is to grant a spot machine now, by zone, from 1 to 10: for each fleet, or for all
+// Scores reports how likely EC2 is to grant a spot machine now, by zone, from 1 to 10: for each fleet, or for all
 // types together if there is none. A missing score is no fault of the engine.
-func (d *Driver) scores(ctx context.Context, a *account.Client, x *index, sales []sale) engine.Finding {
+func (e *Examiner) Scores(ctx context.Context, sales []sale.Sale) engine.Finding {
 	f := engine.Finding{Name: "spot placement", OK: true}
-	sets := d.with.Fleets
+	sets := e.With.Fleets
 	if len(sets) == 0 {
 		sets = []setting.Fleet{{Name: "all types"}}
 	}
 	names := map[string]string{} // of zones, by id
-	for _, z := range x.Zones {
+	for _, z := range e.Index.Zones {
 		names[z.ID] = z.Name
 	}
 	var lines []string
 	for n := range sets {
 		kinds := map[string]bool{}
 		for _, s := range sales {
-			if len(s.among) == 0 && s.offer.Capacity == market.Spot && sets[n].Wants(s.kind.Name) {
-				kinds[s.kind.Name] = true
+			if len(s.Among) == 0 && s.Offer.Capacity == market.Spot && sets[n].Wants(s.Kind.Name) {
+				kinds[s.Kind.Name] = true
 			}
 		}
 		if len(kinds) < fewTypes {
 			lines = append(lines, fmt.Sprintf("%s: not asked, EC2 scores %d types and more", sets[n].Name, fewTypes))
 			continue
 		}
-		list, err := d.scored(ctx, a, sortedKeys(kinds), names)
+		list, err := e.scored(ctx, slices.Sorted(maps.Keys(kinds)), names)
 		if err != nil {
-			f.Text = "not told: " + d.explain(err).Error()
+			f.Text = "not told: " + e.explain(err).Error()
 			return f
 		}
 		lines = append(lines, sets[n].Name+": "+list)
@@ -60,11 +60,11 @@ func (d *Driver) scores(ctx context.Context, a *account.Client, x *index, sales 
 }
 
 // scored returns the scores of a set of types in the zones of the subnets, the best first.
-func (d *Driver) scored(ctx context.Context, a *account.Client, kinds []string, names map[string]string) (string,
+func (e *Examiner) scored(ctx context.Context, kinds []string, names map[string]string) (string,
 	error) {
-	out, err := a.EC2.GetSpotPlacementScores(ctx, &ec2.GetSpotPlacementScoresInput{InstanceTypes: kinds,
+	out, err := e.Client.EC2.GetSpotPlacementScores(ctx, &ec2.GetSpotPlacementScoresInput{InstanceTypes: kinds,
 		TargetCapacity: sdk.Int32(1), TargetCapacityUnitType: types.TargetCapacityUnitTypeUnits,
-		SingleAvailabilityZone: sdk.Bool(true), RegionNames: []string{d.with.Region}})
+		SingleAvailabilityZone: sdk.Bool(true), RegionNames: []string{e.With.Region}})
 	if err != nil {
 		return "", err
 	}
@@ -84,5 +84,3 @@ func (d *Driver) scored(ctx context.Context, a *account.Client, kinds []string, 
 	}
 	return strings.Join(list, ", "), nil
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,6 +1,6 @@
 //go:build !local
 
-package aws
+package prepare
 
 import (
 	"encoding/base64"
@@ -49,8 +49,8 @@ setsid sh ` + programFolder + `/run </dev/null &
 `
 
 // userData returns begin for this engine in EC2's form. user owns the programs on the machines.
-func (d *Driver) userData(user string) string {
-	text := strings.NewReplacer("@SERVER@", strings.TrimSuffix(d.server, "/"), "@BUILD@", d.build, "@ENGINE@", d.name,
-		"@USER@", user, "@CA@", strings.TrimSpace(d.with.CAText)).Replace(begin)
+func (p *Preparer) userData(user string) string {
+	text := strings.NewReplacer("@SERVER@", strings.TrimSuffix(p.Server, "/"), "@BUILD@", p.Build, "@ENGINE@", p.engine,
+		"@USER@", user, "@CA@", strings.TrimSpace(p.with.CAText)).Replace(begin)
 	return base64.StdEncoding.EncodeToString([]byte(text))
 }
