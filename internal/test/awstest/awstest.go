@@ -13,10 +13,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strconv"
 	"sync"
 	"time"
+
+	"scrimp/internal/test/awstest/machine"
 )
 
 // Options configures the cloud. The zero value is a small cloud.
@@ -72,9 +73,8 @@ type Server struct {
 	once   sync.Once
 	// Host is this host's address for instances that are processes.
 	Host     string
-	mock     string   // path of ec2-metadata-mock
-	lock     *os.File // lock on Net
-	machines sync.WaitGroup
+	machines *machine.Host // nil: instances are records only
+	ticks    sync.WaitGroup
 
 	mu        sync.Mutex
 	faults    faults
@@ -139,7 +139,7 @@ func New(o Options) (*Server, error) {
 	s.net = prefix
 	s.Host = lastOf(prefix)
 	if o.Run != nil {
-		if err := s.beginMachines(); err != nil {
+		if err := s.openHost(); err != nil {
 			return nil, fmt.Errorf("start the test cloud: %w", err)
 		}
 	}
@@ -239,7 +239,7 @@ func (s *Server) Close() {
 			_ = s.http.Close()
 			<-s.done
 		}
-		s.endMachines()
+		s.closeHost()
 	})
 }
 

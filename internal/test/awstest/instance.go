@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"scrimp/internal/test/awstest/machine"
 )
 
 // The states of an instance with their documented codes.
@@ -47,7 +49,7 @@ type instance struct {
 	interruption            string    // status code of the spot request then
 	byCloud                 bool      // it ended by an interruption
 	console                 []byte
-	machine                 *machine
+	machine                 *machine.Machine
 	held                    *reservation // capacity reservation that it runs in; nil: none
 	heldTo                  time.Time    // when it left the reservation
 }
@@ -152,7 +154,7 @@ var launchFailures = map[string]string{
 func due(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
 
 // powerless reports whether none of the instance's processes runs.
-func (i *instance) powerless() bool { return i.machine == nil || i.machine.over() }
+func (i *instance) powerless() bool { return i.machine == nil || i.machine.Over() }
 
 func live(state int) bool { return state == pending || state == running }
 

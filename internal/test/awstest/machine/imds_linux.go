@@ -1,4 +1,4 @@
-package awstest
+package machine
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -19,12 +18,12 @@ func halt(cmd *exec.Cmd) {
 }
 
 // imds starts the metadata service: the public ec2-metadata-mock, which requires a session token.
-func (m *machine) imds() (*exec.Cmd, error) {
+func (m *Machine) imds() (*exec.Cmd, error) {
 	m.mu.Lock()
 	level, end := m.level, m.end
 	m.mu.Unlock()
 	file := filepath.Join(m.dir, "imds.json")
-	text, err := json.Marshal(m.metadata())
+	text, err := json.Marshal(m.g.Metadata(m.signature))
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +35,7 @@ func (m *machine) imds() (*exec.Cmd, error) {
 	if level >= 1 {
 		rebalance = past
 	}
-	args := []string{"netns", "exec", m.ns, m.s.mock, "spot", "--action", "terminate", "--imdsv2", "-n", "169.254.169.254",
+	args := []string{"netns", "exec", m.ns, m.h.mock, "spot", "--action", "terminate", "--imdsv2", "-n", "169.254.169.254",
 		"-p", "80", "-c", file, "-x", "1000"}
 	if level >= 2 {
 		notice = past
@@ -64,7 +63,7 @@ func (m *machine) imds() (*exec.Cmd, error) {
 		}
 		if time.Now().After(until) || m.ctx.Err() != nil {
 			halt(cmd)
-			return nil, fmt.Errorf("%s does not answer: %s", m.s.mock, log.String())
+			return nil, fmt.Errorf("%s does not answer: %s", m.h.mock, log.String())
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
@@ -73,34 +72,13 @@ func (m *machine) imds() (*exec.Cmd, error) {
 	}
 }
 
-func (m *machine) metadata() object {
-	i := m.i
-	life := "on-demand"
-	if i.request != nil {
-		life = "spot"
-	}
-	return object{"metadata": object{"values": object{"ami-id": i.image.ID, "ami-launch-index": itoa(i.index),
-		"instance-id":         i.id,
-		"instance-life-cycle": life, "instance-type": i.typ.Name, "local-ipv4": i.address.String(),
-		"mac-local-ipv4s":             i.address.String(),
-		"placement-availability-zone": i.zone.Name, "placement-availability-zone-id": i.zone.ID, "placement-region": i.region,
-		"placement-group-name": i.spec.group, "public-ipv4": i.public, "reservation-id": i.reservation,
-		"hostname": "ip-" + strings.ReplaceAll(i.address.String(), ".", "-") + ".ec2.internal"}},
-		"dynamic": object{"values": object{"instance-identity-signature": m.signature,
-			"instance-identity-document": object{"accountId": m.s.o.Account,
-				"imageId":          i.image.ID,
-				"availabilityZone": i.zone.Name, "version": "2017-09-30", "privateIp": i.address.String(), "instanceId": i.id,
-				"pendingTime": i.launched.Format(time.RFC3339), "architecture": i.typ.Arch, "instanceType": i.typ.Name,
-				"region": i.region}}}, "userdata": object{"values": object{"userdata": i.spec.userData}}}
-}
-
 // sign signs the identity document as the metadata service returns it.
-func (m *machine) sign() error {
+func (m *Machine) sign() error {
 	const ask = `T=$(curl -sS -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)
 exec curl -sSf -H "X-aws-ec2-metadata-token: $T" http://169.254.169.254/latest/dynamic/instance-identity/document`
 	document, err := exec.CommandContext(m.ctx, "ip", "netns", "exec", m.ns, "sh", "-c", ask).Output()
 	if err == nil {
-		m.signature, err = m.s.Sign(document)
+		m.signature, err = m.h.o.Sign(document)
 	}
 	if err != nil {
 		return fmt.Errorf("sign the identity document: %w", err)

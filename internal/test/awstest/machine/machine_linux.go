@@ -1,4 +1,4 @@
-package awstest
+package machine
 
 import (
 	"bytes"
@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// A machine is the processes of an instance: a tree in namespaces of its own, with its metadata service.
-type machine struct {
-	s    *Server
-	i    *instance
+// A Machine is the processes of an instance: a tree in namespaces of its own, with its metadata service.
+type Machine struct {
+	h    *Host
+	g    Guest
 	dir  string
 	ns   string
 	link string
@@ -45,54 +45,42 @@ const grace = 3 * time.Second
 // shutdownStatus is the first process's exit status after a shutdown from within the system.
 const shutdownStatus = 86
 
-// boot starts the machine of an instance that runs now.
-func (s *Server) boot(i *instance) {
-	if s.o.Run == nil {
-		return
-	}
-	m := &machine{s: s, i: i, dir: filepath.Join(s.o.Run.Dir, i.id), ns: s.prefix() + i.id[2:10],
-		link: "e" + hash([]byte(s.prefix() + i.id))[:10], done: make(chan struct{}), kick: make(chan struct{}, 1)}
+// Boot starts the machine of a guest.
+func (h *Host) Boot(g Guest) *Machine {
+	m := &Machine{h: h, g: g, dir: filepath.Join(h.o.Dir, g.ID), ns: h.prefix + g.ID[2:10],
+		link: "e" + digest(h.prefix + g.ID)[:10], done: make(chan struct{}), kick: make(chan struct{}, 1)}
 	m.ctx, m.stop = context.WithCancel(context.Background())
-	i.machine = m
-	s.machines.Go(func() {
+	h.machines.Go(func() {
 		defer close(m.done)
 		m.run()
 	})
+	return m
 }
 
-// warn makes the metadata service announce what is due.
-func (s *Server) warn(i *instance) {
-	m := i.machine
-	if m == nil {
-		return
-	}
-	level := 1
-	if !i.notice.IsZero() && !i.notice.After(s.now()) {
-		level = 2
-	}
+// Warn makes the metadata service announce an interruption at end: level 1 is a rebalance recommendation, 2 a notice.
+func (m *Machine) Warn(level int, end time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if level <= m.level {
 		return
 	}
-	m.level, m.end = level, i.end
+	m.level, m.end = level, end
 	select {
 	case m.kick <- struct{}{}:
 	default:
 	}
 }
 
-// powerOff ends the machine; with soft, its processes get SIGTERM and a grace, as in a shutdown of the system.
-func (s *Server) powerOff(i *instance, soft bool) {
-	if m := i.machine; m != nil {
-		m.mu.Lock()
-		m.soft = soft
-		m.mu.Unlock()
-		m.stop()
-	}
+// Stop ends the machine's processes. With soft they get SIGTERM first.
+func (m *Machine) Stop(soft bool) {
+	m.mu.Lock()
+	m.soft = soft
+	m.mu.Unlock()
+	m.stop()
 }
 
-func (m *machine) over() bool {
+// Over reports whether none of the machine's processes runs.
+func (m *Machine) Over() bool {
 	select {
 	case <-m.done:
 		return true
@@ -101,12 +89,12 @@ func (m *machine) over() bool {
 	}
 }
 
-func (m *machine) say(format string, args ...any) {
+func (m *Machine) say(format string, args ...any) {
 	_, _ = m.Write(fmt.Appendf(nil, format+"\n", args...)) // never fails
 }
 
 // Write appends to the console, which keeps the last 64 KiB, as EC2 does.
-func (m *machine) Write(b []byte) (int, error) {
+func (m *Machine) Write(b []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.console = append(m.console, b...)
@@ -116,27 +104,28 @@ func (m *machine) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (m *machine) output() []byte {
+// Output returns the end of the console.
+func (m *Machine) Output() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return bytes.Clone(m.console)
 }
 
-func (m *machine) run() {
+func (m *Machine) run() {
 	select {
-	case <-time.After(m.s.o.Spans.Boot):
+	case <-time.After(m.h.o.Boot):
 	case <-m.ctx.Done():
 		return
 	}
 	defer m.clean()
 	if err := m.begin(); err != nil {
 		m.say("awstest: the machine did not start: %v", err)
-		_ = m.s.Kill(m.i.id) // it may be terminated already
+		_ = m.h.o.Kill(m.g.ID) // it may be terminated already
 	}
 }
 
 // begin creates the machine and waits for its end.
-func (m *machine) begin() error {
+func (m *Machine) begin() error {
 	if err := m.folders(); err != nil {
 		return err
 	}
@@ -169,7 +158,7 @@ func (m *machine) begin() error {
 		case err := <-ended:
 			var exit *exec.ExitError
 			if errors.As(err, &exit) && exit.ExitCode() == shutdownStatus {
-				_ = m.s.Shutdown(m.i.id) // it may be terminated already
+				_ = m.h.o.Shutdown(m.g.ID) // it may be terminated already
 				return nil
 			}
 			return fmt.Errorf("the first process ended: %s", outcome(err))
@@ -222,7 +211,7 @@ while :; do /bin/sleep 3600 </dev/null >/dev/null 2>&1 & wait $!; done
 `
 
 // signal tells the first process to shut down.
-func (m *machine) signal(parent int) {
+func (m *Machine) signal(parent int) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
 	if err != nil {
 		return // it has ended
@@ -234,7 +223,7 @@ func (m *machine) signal(parent int) {
 	}
 }
 
-func (m *machine) folders() error {
+func (m *Machine) folders() error {
 	for _, f := range []string{"opt", "var/lib/cloud/instance/scripts", "root", "run/ec2/bin", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(m.dir, f), 0o755); err != nil {
 			return err
@@ -243,7 +232,7 @@ func (m *machine) folders() error {
 	if err := os.Chmod(filepath.Join(m.dir, "tmp"), 0o1777|os.ModeSticky); err != nil {
 		return err
 	}
-	files := map[string]string{"run/ec2/hostname": "ip-" + strings.ReplaceAll(m.i.address.String(), ".", "-")}
+	files := map[string]string{"run/ec2/hostname": "ip-" + strings.ReplaceAll(m.g.Address.String(), ".", "-")}
 	for _, name := range []string{"shutdown", "poweroff", "halt"} {
 		files["run/ec2/bin/"+name] = "#!/bin/sh\nkill -TERM 1\n"
 	}
@@ -259,8 +248,8 @@ func (m *machine) folders() error {
 }
 
 // userData returns the script to run; "": none.
-func (m *machine) userData() string {
-	raw, err := base64.StdEncoding.DecodeString(m.i.spec.userData)
+func (m *Machine) userData() string {
+	raw, err := base64.StdEncoding.DecodeString(m.g.UserData)
 	if err != nil || len(raw) == 0 {
 		return ""
 	}
@@ -277,14 +266,14 @@ func (m *machine) userData() string {
 	return string(raw)
 }
 
-func (m *machine) network() error {
-	host := m.i.address.Prev().String()
+func (m *Machine) network() error {
+	host := m.g.Address.Prev().String()
 	for _, args := range []string{
 		"netns add " + m.ns,
 		"link add " + m.link + " type veth peer name eth0 netns " + m.ns,
 		"addr add " + host + "/30 dev " + m.link,
 		"link set " + m.link + " up",
-		"-n " + m.ns + " addr add " + m.i.address.String() + "/30 dev eth0",
+		"-n " + m.ns + " addr add " + m.g.Address.String() + "/30 dev eth0",
 		"-n " + m.ns + " link set eth0 up",
 		"-n " + m.ns + " link set lo up",
 		"-n " + m.ns + " addr add 169.254.169.254/32 dev lo",
@@ -305,7 +294,7 @@ func ip(args string) error {
 }
 
 // clean removes everything of the machine.
-func (m *machine) clean() {
+func (m *Machine) clean() {
 	endSpace(m.ns)
 	_ = ip("link del " + m.link) // it goes with the namespace, but later
 	_ = os.RemoveAll(m.dir)
