@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/lane"
 )
 
@@ -249,7 +250,7 @@ func (c *chaos) hurt() string {
 		for _, t := range []string{"c7i.xlarge", "m7i.large"} {
 			for _, spot := range []bool{true, false} {
 				if c.rng.IntN(3) > 0 {
-					_ = c.Refuse(awstest.Pool{Type: t, Spot: spot}, "InsufficientInstanceCapacity", 0)
+					_ = c.Refuse(catalog.Pool{Type: t, Spot: spot}, "InsufficientInstanceCapacity", 0)
 				}
 			}
 		}

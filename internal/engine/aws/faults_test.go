@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/lane"
 )
 
@@ -92,7 +93,7 @@ func (h *hurt) pass(d time.Duration) {
 // acts does one random thing.
 func (h *hurt) acts() {
 	n, a := h.rng.IntN(2), h.rng.IntN(100)
-	pool := awstest.Pool{Type: pick(h.rng, hurtTypes), Zone: pick(h.rng, []string{"us-east-1a", "us-east-1b"}),
+	pool := catalog.Pool{Type: pick(h.rng, hurtTypes), Zone: pick(h.rng, []string{"us-east-1a", "us-east-1b"}),
 		Spot: h.rng.IntN(2) == 0}
 	id := h.any()
 	switch {

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 )
 
 const anyOfC7i = market.OfferID("aws/any/small/spot")
@@ -83,7 +84,7 @@ func TestFleet_RentsWhereThereIsRoom(t *testing.T) {
 	all := d.seller.Sales(x)
 	n := slices.IndexFunc(all, func(s sale.Sale) bool { return s.Offer.ID == anyOfC7i })
 	cheapest := all[n].Among[0]
-	if err := s.SetCapacity(awstest.Pool{Type: cheapest.Kind.Name, Zone: cheapest.Zone.Name, Spot: true}, 0); err != nil {
+	if err := s.SetCapacity(catalog.Pool{Type: cheapest.Kind.Name, Zone: cheapest.Zone.Name, Spot: true}, 0); err != nil {
 		t.Fatal(err)
 	}
 	q := engine.Request{Key: "one", Offer: anyOfC7i, Nodes: 2}
@@ -125,9 +126,9 @@ func TestFleet_RentsWhereThereIsRoom(t *testing.T) {
 
 // A fleet without capacity is refused as a pool is, and the other offers stay.
 func TestFleet_IsRefusedWithoutRoom(t *testing.T) {
-	none := map[awstest.Pool]int{}
+	none := map[catalog.Pool]int{}
 	for _, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1e", "us-east-1f"} {
-		none[awstest.Pool{Type: "c7i.xlarge", Zone: zone, Spot: true}] = 0
+		none[catalog.Pool{Type: "c7i.xlarge", Zone: zone, Spot: true}] = 0
 	}
 	s := newFleetSite(t, awstest.Options{Capacity: none}, setting.Fleet{Name: "small", Types: []string{"c7i.xlarge"}})
 	d := s.driver()

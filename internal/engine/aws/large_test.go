@@ -28,7 +28,7 @@ import (
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/engine/aws/stock"
 	"scrimp/internal/lib/size"
-	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/enginetest"
 )
 
@@ -88,7 +88,7 @@ func processor(t testing.TB) time.Duration {
 
 // largeOffers returns the number of offers of a full account on this processor: 187,920 on amd64.
 func largeOffers() (n int) {
-	types, zones := awstest.Large(largeTypes, largeZones)
+	types, zones := catalog.Large(largeTypes, largeZones)
 	for _, t := range types {
 		if stock.ArchOf[ec2types.ArchitectureType(t.Arch)] == runtime.GOARCH {
 			n += len(zones) * 2 // spot and on-demand

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/awstest/machine"
 )
 
@@ -25,9 +26,9 @@ var stateNames = map[int]string{pending: "pending", running: "running", shutting
 type instance struct {
 	seq                     int
 	id, reservation, region string
-	zone                    Zone
-	typ                     Type
-	image                   Image
+	zone                    catalog.Zone
+	typ                     catalog.Type
+	image                   catalog.Image
 	spec                    spec
 	state                   int
 	token, fleet            string
@@ -161,12 +162,12 @@ func live(state int) bool { return state == pending || state == running }
 // outbid returns when the spot price rose above the maximum price.
 func (s *Server) outbid(i *instance, now time.Time) (time.Time, bool) {
 	h := s.spotHistory(i.typ.Name, i.zone.Name)
-	if priceAt(h, i.running) > i.request.max {
+	if catalog.PriceAt(h, i.running) > i.request.max {
 		return i.running, true
 	}
 	for _, p := range h {
-		if p.from.After(i.running) && !p.from.After(now) && p.pico > i.request.max {
-			return p.from, true
+		if p.From.After(i.running) && !p.From.After(now) && p.Pico > i.request.max {
+			return p.From, true
 		}
 	}
 	return time.Time{}, false

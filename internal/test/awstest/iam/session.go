@@ -1,4 +1,4 @@
-package awstest
+package iam
 
 import (
 	"path"
@@ -14,22 +14,11 @@ type Session struct {
 	Until      time.Time
 }
 
-// Session returns the session of an access key and its token; ok is false if there is none.
-func (s *Server) Session(key, token string) (x Session, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	who, known := s.keys[key]
-	if !known || who.session.Role == "" || who.token != token {
-		return Session{}, false
-	}
-	return who.session, true
-}
-
 // Allows evaluates the session's policy for an S3 action on a resource, with the condition keys of the request, such
 // as s3:prefix. A condition on a missing key is not met. Source: docs.aws.amazon.com, IAM user guide, "Policy
 // evaluation logic" and "Condition operators", 2026-11.
 func (x *Session) Allows(action, resource string, keys map[string]string) bool {
-	p, err := parsePolicy(x.Policy)
+	p, err := Parse(x.Policy)
 	if err != nil {
 		return false
 	}

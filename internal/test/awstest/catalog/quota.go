@@ -1,8 +1,4 @@
-package awstest
-
-import (
-	"net/http"
-)
+package catalog
 
 // quotaOf maps families to the codes of their vCPU quotas, on-demand and spot. Source: "Amazon EC2 endpoints and
 // quotas", AWS General Reference, read 2026-11.
@@ -16,7 +12,8 @@ var quotaOf = map[string][2]string{
 	"trn":      {"L-2C3B7624", "L-6B0D517C"},
 }
 
-var quotaNames = map[string]string{
+// QuotaNames maps the codes of quotas to their names.
+var QuotaNames = map[string]string{
 	"L-1216C47A": "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
 	"L-34B43A08": "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
 	"L-DB2E81BA": "Running On-Demand G and VT instances", "L-3819A6DF": "All G and VT Spot Instance Requests",
@@ -27,7 +24,8 @@ var quotaNames = map[string]string{
 	"L-6B0D517C": "All Trn Spot Instance Requests",
 }
 
-func (t Type) quota(spot bool) string {
+// Quota returns the code of the vCPU quota that the type counts against.
+func (t Type) Quota(spot bool) string {
 	family := t.Family
 	if family == "" {
 		family = map[bool]string{true: "p5", false: "standard"}[len(t.Name) > 1 && t.Name[:2] == "p5"]
@@ -39,31 +37,4 @@ func (t Type) quota(spot bool) string {
 	}
 	pair := quotaOf[family]
 	return pair[map[bool]int{false: 0, true: 1}[spot]]
-}
-
-// quota returns how many of count instances the account's vCPU quota of the region allows, besides running ones and
-// planned vCPUs of the same quota, and the refusal if not all. Sources: "Error codes for the Amazon EC2 API":
-// VcpuLimitExceeded, MaxSpotInstanceCountExceeded.
-func (c *call) quota(spot bool, t Type, count int) (int, error) {
-	code := t.quota(spot)
-	limit, limited := c.s.quotas[code]
-	if !limited {
-		return count, nil
-	}
-	left := limit - c.planned[code]
-	for _, i := range c.s.instances {
-		if i.region == c.region && live(i.state) && (i.request != nil) == spot && i.typ.quota(spot) == code {
-			left -= i.typ.VCPU
-		}
-	}
-	if n := max(0, left) / t.VCPU; n < count {
-		if spot {
-			return n, bad("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
-		}
-		return n, refuse(http.StatusBadRequest, "VcpuLimitExceeded",
-			"You have requested more vCPU capacity than your current "+
-				"vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit "+
-				"http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", limit)
-	}
-	return count, nil
 }

@@ -1,7 +1,9 @@
-package awstest
+// Package iam evaluates IAM policies, as far as the emulated cloud needs them.
+package iam
 
 import (
 	"encoding/json"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -9,7 +11,7 @@ import (
 
 // A policy is an IAM policy, as far as this cloud evaluates it: effect and action of each statement, on all
 // resources. A policy with more is refused when it is set, instead of being half evaluated.
-type policy struct {
+type Policy struct {
 	Version   string
 	ID        string `json:"Id"`
 	Statement statements
@@ -55,12 +57,13 @@ func (w *words) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(w))
 }
 
-func parsePolicy(text string) (*policy, error) {
-	p := &policy{}
+// Parse reads a policy, and refuses one with more than this package evaluates.
+func Parse(text string) (*Policy, error) {
+	p := &Policy{}
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(p); err != nil {
-		return nil, bad("MalformedPolicyDocument", "This policy is not one that this cloud evaluates: %v", err)
+		return nil, err
 	}
 	for _, st := range p.Statement {
 		if st.Effect == "Allow" && st.ofS3() && len(st.Resource) > 0 {
@@ -68,14 +71,14 @@ func parsePolicy(text string) (*policy, error) {
 		}
 		known := st.Condition == nil && (st.Effect == "Allow" || st.Effect == "Deny")
 		if !known || len(st.Resource) != 1 || st.Resource[0] != "*" {
-			return nil, bad("MalformedPolicyDocument", "This cloud evaluates Effect and Action on Resource \"*\" only")
+			return nil, errors.New(`it has more than Effect and Action on Resource "*"`)
 		}
 	}
 	return p, nil
 }
 
-// decide reports whether a policy allows an action like ec2:RunInstances, and whether it explicitly denies it.
-func (p *policy) decide(action string) (allow, deny bool) {
+// Decide reports whether a policy allows an action like ec2:RunInstances, and whether it explicitly denies it.
+func (p *Policy) Decide(action string) (allow, deny bool) {
 	for _, st := range p.Statement {
 		for _, a := range st.Action {
 			if ok, _ := path.Match(strings.ToLower(a), strings.ToLower(action)); ok {
@@ -85,16 +88,4 @@ func (p *policy) decide(action string) (allow, deny bool) {
 		}
 	}
 	return allow && !deny, deny
-}
-
-func (c *call) allowed() error {
-	if c.caller.service == "sts" {
-		return nil // a session may always get its own identity
-	}
-	for _, p := range c.caller.policies {
-		if allow, deny := p.decide(c.caller.service + ":" + c.action); !allow {
-			return unauthorized(c.action, deny)
-		}
-	}
-	return nil
 }
