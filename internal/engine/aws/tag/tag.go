@@ -21,7 +21,7 @@ const (
 	Offer        = "scrimp-offer"
 	Nodes        = "scrimp-nodes"
 	Reservation  = "scrimp-reservation"  // reservation that it was launched into
-	installation = "scrimp-installation" // defined by package control, as is tagTimes
+	installation = "scrimp-installation" // package control defines it, and incarnation
 	incarnation  = "scrimp-incarnation"
 )
 
