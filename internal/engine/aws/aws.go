@@ -20,8 +20,10 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/prepare"
+	"scrimp/internal/engine/aws/reservation"
+	"scrimp/internal/engine/aws/sale"
 	"scrimp/internal/engine/aws/setting"
-	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
 
@@ -34,29 +36,26 @@ var usual = engine.Timing{Poll: 10 * time.Second, Sweep: time.Minute, Boot: 10 *
 
 // Driver implements engine.Driver for one account and region.
 type Driver struct {
-	name   string
-	with   setting.With
-	server string // the server's address, as given to agents
-	build  string // first digits of the hash of the program that machines download
-	log    *slog.Logger
+	name string
+	with setting.With
+	log  *slog.Logger
 
 	now     func() time.Time // wall time; tests move it
 	visible time.Duration    // how long a launch waits until EC2 lists what it has granted
 	looking chan struct{}    // serialises connecting
+	book    *reservation.Book
+	seller  *sale.Seller
+	prepare *prepare.Preparer
 
 	mu       sync.Mutex
 	api      *account.Client // nil: not connected
-	index    *index          // nil: not read
+	index    *sale.Index     // nil: not read
 	turns    engine.Turns
-	requests map[string]*request          // by key
-	seen     map[string]*seen             // by id of the instance
-	recent   map[string]time.Time         // ids that EC2 has named, and when
-	template map[string]template          // by content
-	full     map[market.OfferID]time.Time // when the offer last had no capacity
-	swept    time.Time                    // when leftovers were last removed
-	groups   map[string]string            // security groups by network and name
-	terms    *terms                       // the costs of reservations so far
-	odd      map[string]string            // how machines differ from the order, by id
+	requests map[string]*request  // by key
+	seen     map[string]*seen     // by id of the instance
+	recent   map[string]time.Time // ids that EC2 has named, and when
+	swept    time.Time            // when leftovers were last removed
+	odd      map[string]string    // how machines differ from the order, by id
 }
 
 // request is what this server has requested under a key.
@@ -64,19 +63,11 @@ type request struct {
 	asked     int      // fleets that have answered
 	granted   []string // ids, in the order of granting
 	cancelled bool
-	unsure    time.Time // last request for a fleet whose answer is unknown; zero: all answers are known
-	ways      []sale    // pools for the next fleet, the same ones until it has answered
-	mismatch  time.Time // since when EC2 has said that a token was used for something else; zero: it does not
-	at        time.Time // last request
+	unsure    time.Time   // last request for a fleet whose answer is unknown; zero: all answers are known
+	ways      []sale.Sale // pools for the next fleet, the same ones until it has answered
+	mismatch  time.Time   // since when EC2 has said that a token was used for something else; zero: it does not
+	at        time.Time   // last request
 }
-
-// rates is the hourly cost of a machine by parts.
-type rates struct {
-	machine, disk, address money.Rate
-	currency               money.Currency
-}
-
-func (r rates) sum() money.Rate { return r.machine + r.disk + r.address }
 
 var (
 	_ engine.Driver     = (*Driver)(nil)
@@ -111,15 +102,15 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 		)
 	}
 	d := newDriver(s.Name, with)
-	d.server = agents
-	if d.terms, err = readTerms(&h, s.Name); err != nil {
+	d.prepare.Server = agents
+	if err := d.book.Load(&h); err != nil {
 		return engine.Engine{}, err
 	}
-	if d.build, err = hashOf(h.Exe); err != nil {
+	if d.prepare.Build, err = hashOf(h.Exe); err != nil {
 		return engine.Engine{}, err
 	}
 	if h.Log != nil {
-		d.log = h.Log
+		d.log, d.book.Log = h.Log, h.Log
 	}
 	client := engine.DefaultClient()
 	client.Timeout = time.Minute // the price list of a region has many pages
@@ -128,11 +119,14 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 }
 
 func newDriver(name string, with setting.With) *Driver {
-	return &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), now: time.Now, visible: visible,
+	d := &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), now: time.Now, visible: visible,
 		looking:  make(chan struct{}, 1),
 		requests: map[string]*request{}, seen: map[string]*seen{}, recent: map[string]time.Time{},
-		template: map[string]template{}, groups: map[string]string{}, full: map[market.OfferID]time.Time{},
-		terms: &terms{Of: map[market.OfferID]*contract{}}, odd: map[string]string{}}
+		odd: map[string]string{}}
+	d.prepare = prepare.New(name, &d.with)
+	d.book = reservation.New(name, &d.with, func() time.Time { return d.now() })
+	d.seller = sale.New(d.book, d.inHeld)
+	return d
 }
 
 // connected returns the client, once AWS has confirmed the caller's identity.
@@ -165,10 +159,10 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 	if err != nil {
 		return nil, nil, d.explain(err)
 	}
-	sales := d.sales(x)
+	sales := d.seller.Sales(x)
 	offers, quotes := make([]market.Offer, len(sales)), make([]market.Quote, len(sales))
 	for n := range sales {
-		offers[n], quotes[n] = sales[n].offer, sales[n].quote
+		offers[n], quotes[n] = sales[n].Offer, sales[n].Quote
 	}
 	return offers, quotes, nil
 }

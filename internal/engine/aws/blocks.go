@@ -8,19 +8,19 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/prepare"
+	"scrimp/internal/engine/aws/sale"
 )
 
 // rentInBlock rents machines in a Capacity Block, all or none; a fleet would start as many as fit. A refused request
 // does not use up the token. Sources: docs.aws.amazon.com, Amazon EC2 user guide, "Tutorial: Configure your EC2 Fleet
 // to launch instances into Capacity Blocks", and API reference, RunInstances, MinCount.
-func (d *Driver) rentInBlock(ctx context.Context, a *account.Client, q *engine.Request, r *request, s *sale, t template,
-	group string,
-) ([]string, error) {
-	out, err := a.EC2.RunInstances(ctx, d.inBlock(q, r, s, t, group), func(o *ec2.Options) {
+func (d *Driver) rentInBlock(ctx context.Context, a *account.Client, q *engine.Request, r *request, s *sale.Sale,
+	t prepare.Template, group string) ([]string, error) {
+	out, err := a.EC2.RunInstances(ctx, d.prepare.InBlock(q, r.asked, s, t, group), func(o *ec2.Options) {
 		o.RetryMaxAttempts = 1 // each answer counts
 	})
 	switch code := account.CodeOf(err); {
@@ -31,7 +31,7 @@ func (d *Driver) rentInBlock(ctx context.Context, a *account.Client, q *engine.R
 		if d.unanswered(err) {
 			r.unsure = d.now()
 		}
-		return nil, d.noRoom(q.Offer, orRefused(d, err))
+		return nil, d.seller.NoRoom(q.Offer, account.OrRefused(d.name, &d.with, err))
 	}
 	r.asked++
 	r.mismatch, r.unsure = time.Time{}, time.Time{}
@@ -40,27 +40,4 @@ func (d *Driver) rentInBlock(ctx context.Context, a *account.Client, q *engine.R
 		ids = append(ids, sdk.ToString(out.Instances[n].InstanceId))
 	}
 	return d.grants(ids), nil
-}
-
-func (d *Driver) inBlock(q *engine.Request, r *request, s *sale, t template, group string) *ec2.RunInstancesInput {
-	machines := sdk.Int32(int32(q.Machines()))
-	in := &ec2.RunInstancesInput{MinCount: machines, MaxCount: machines, ClientToken: sdk.String(token(q.Key, r.asked)),
-		InstanceType: types.InstanceType(s.kind.Name), LaunchTemplate: &types.LaunchTemplateSpecification{
-			LaunchTemplateName: sdk.String(t.name), Version: sdk.String("$Default")},
-		TagSpecifications: []types.TagSpecification{
-			{ResourceType: types.ResourceTypeInstance, Tags: tagsOf(d.tagsOfMachines(q, s))},
-			// The tags of a request replace those of its template.
-			{ResourceType: types.ResourceTypeVolume, Tags: tagsOf(d.owner(q))},
-			{ResourceType: types.ResourceTypeNetworkInterface, Tags: tagsOf(d.owner(q))}}}
-	if s.held.place != "" {
-		in.Placement = &types.Placement{GroupName: &s.held.place}
-	}
-	if d.with.PublicIP == nil {
-		in.SubnetId = &s.zone.Subnet
-		return in
-	}
-	in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: sdk.Int32(0),
-		DeleteOnTermination: sdk.Bool(true), AssociatePublicIpAddress: d.with.PublicIP, Groups: []string{group},
-		SubnetId: &s.zone.Subnet}} // the interface carries the subnet
-	return in
 }

@@ -15,9 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/engine/aws/tag"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/lane"
 )
 
@@ -123,9 +125,9 @@ func (c *chaos) books(costs map[string]*big.Rat) int {
 		}
 		if l.Kind == "instance" {
 			b.Line = l
-			nodes, _ := strconv.Atoi(l.Tags[tagNodes])
-			if keys[l.Tags[tagKey]]++; keys[l.Tags[tagKey]] > nodes {
-				c.Errorf("%s has had %d machines, and asks for %d", l.Tags[tagKey], keys[l.Tags[tagKey]], nodes)
+			nodes, _ := strconv.Atoi(l.Tags[tag.Nodes])
+			if keys[l.Tags[tag.Key]]++; keys[l.Tags[tag.Key]] > nodes {
+				c.Errorf("%s has had %d machines, and asks for %d", l.Tags[tag.Key], keys[l.Tags[tag.Key]], nodes)
 			}
 		}
 		b.sum.Add(b.sum, l.USD)
@@ -141,7 +143,7 @@ func (c *chaos) books(costs map[string]*big.Rat) int {
 		b, got := bills[id], costs[id]
 		if got == nil {
 			if b.sum.Sign() > 0 {
-				c.Errorf("%s (%s) costs %s, and is on no receipt", id, b.Tags[tagKey], b.sum.FloatString(12))
+				c.Errorf("%s (%s) costs %s, and is on no receipt", id, b.Tags[tag.Key], b.sum.FloatString(12))
 			}
 			continue
 		}
@@ -160,7 +162,7 @@ func (c *chaos) books(costs map[string]*big.Rat) int {
 			most.Mul(b.second, big.NewRat(unheard, 1))
 		}
 		if off.Cmp(least) < 0 || off.Cmp(most) > 0 {
-			c.Errorf("%s (%s, %s, %d s, %s, %s) costs %s, and is told as %s", id, b.Tags[tagKey], reasons[id], b.Seconds, b.Free,
+			c.Errorf("%s (%s, %s, %d s, %s, %s) costs %s, and is told as %s", id, b.Tags[tag.Key], reasons[id], b.Seconds, b.Free,
 				b.Type, b.sum.FloatString(12), got.FloatString(12))
 		}
 	}
@@ -248,7 +250,7 @@ func (c *chaos) hurt() string {
 		for _, t := range []string{"c7i.xlarge", "m7i.large"} {
 			for _, spot := range []bool{true, false} {
 				if c.rng.IntN(3) > 0 {
-					_ = c.Refuse(awstest.Pool{Type: t, Spot: spot}, "InsufficientInstanceCapacity", 0)
+					_ = c.Refuse(catalog.Pool{Type: t, Spot: spot}, "InsufficientInstanceCapacity", 0)
 				}
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/enginetest"
 )
 
@@ -58,7 +59,7 @@ func TestDriver_Conforms(t *testing.T) {
 	results := enginetest.Run(t, func(t testing.TB) enginetest.Rig {
 		s := newSite(
 			t,
-			awstest.Options{Spans: awstest.Spans{Notice: time.Second}, Capacity: map[awstest.Pool]int{{Type: "g5.xlarge", Zone: "us-east-1a"}: 0},
+			awstest.Options{Spans: awstest.Spans{Notice: time.Second}, Capacity: map[catalog.Pool]int{{Type: "g5.xlarge", Zone: "us-east-1a"}: 0},
 				Quotas: map[string]int{"L-3819A6DF": 0}},
 		)
 		return s.rig()

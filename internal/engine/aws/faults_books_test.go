@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/tag"
 	"scrimp/internal/market"
 )
 
@@ -32,7 +33,7 @@ func (h *hurt) books() (machines int) {
 		}
 		i, ok := h.told[l.Instance]
 		if !ok || i.State != engine.Ended {
-			h.Errorf("%s of %s is billed from %v to %v, and listed as %+v", l.ID, l.Tags[tagKey], l.From, l.To, i)
+			h.Errorf("%s of %s is billed from %v to %v, and listed as %+v", l.ID, l.Tags[tag.Key], l.From, l.To, i)
 			continue
 		}
 		want, seconds := l.USD, int64(i.Ended.Sub(i.Launched)/time.Second)

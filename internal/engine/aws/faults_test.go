@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,9 +16,11 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/setting"
+	"scrimp/internal/engine/aws/tag"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/lane"
 )
 
@@ -69,7 +72,7 @@ func (h *hurt) server(n int) {
 	}
 	w.Backoff = 0
 	d := newDriver("aws", w)
-	d.server, d.build, d.visible, d.now = "http://10.0.0.1:7077", "0123", 0, func() time.Time { return h.at }
+	d.prepare.Server, d.prepare.Build, d.visible, d.now = "http://10.0.0.1:7077", "0123", 0, func() time.Time { return h.at }
 	h.d[n] = d
 }
 
@@ -90,7 +93,7 @@ func (h *hurt) pass(d time.Duration) {
 // acts does one random thing.
 func (h *hurt) acts() {
 	n, a := h.rng.IntN(2), h.rng.IntN(100)
-	pool := awstest.Pool{Type: pick(h.rng, hurtTypes), Zone: pick(h.rng, []string{"us-east-1a", "us-east-1b"}),
+	pool := catalog.Pool{Type: pick(h.rng, hurtTypes), Zone: pick(h.rng, []string{"us-east-1a", "us-east-1b"}),
 		Spot: h.rng.IntN(2) == 0}
 	id := h.any()
 	switch {
@@ -142,7 +145,7 @@ func (h *hurt) hurts() {
 		h.Skew(time.Duration(h.rng.IntN(5)-2) * 10 * time.Minute)
 	case 10, 11: // granted and ended before running: all or some of a gang
 		for range 1 + h.rng.IntN(3) {
-			h.BreakLaunch(pick(h.rng, sortedKeys(failures)))
+			h.BreakLaunch(pick(h.rng, slices.Sorted(maps.Keys(failures))))
 		}
 	case 1, 2, 3:
 		h.Late(time.Duration(1+h.rng.IntN(int(hidden/time.Second))) * time.Second)
@@ -168,7 +171,7 @@ func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] 
 
 // any returns a reported machine; empty if there is none.
 func (h *hurt) any() string {
-	ids := sortedKeys(h.told)
+	ids := slices.Sorted(maps.Keys(h.told))
 	if len(ids) == 0 {
 		return ""
 	}
@@ -276,7 +279,7 @@ func (h *hurt) reasons() {
 			h.reason[i.ID] = i.Reason
 		}
 		if _, known := h.never[i.ID]; !known {
-			h.rented[i.Tags[tagKey]] = append(h.rented[i.Tags[tagKey]], i.ID)
+			h.rented[i.Tags[tag.Key]] = append(h.rented[i.Tags[tag.Key]], i.ID)
 		}
 		h.never[i.ID] = !i.Ran
 	}
@@ -289,7 +292,7 @@ func (h *hurt) unsaid(id string) bool {
 
 func (h *hurt) linesOf(key string) (list []awstest.Line) {
 	for _, l := range h.Bill() {
-		if l.Kind == "instance" && l.Tags[tagKey] == key {
+		if l.Kind == "instance" && l.Tags[tag.Key] == key {
 			list = append(list, l)
 		}
 	}
@@ -321,7 +324,7 @@ func (h *hurt) settles() {
 	if err := h.lists(1); err != nil {
 		h.Errorf("list without faults: %v", err)
 	}
-	for _, id := range sortedKeys(h.told) {
+	for _, id := range slices.Sorted(maps.Keys(h.told)) {
 		if err := h.d[1].Terminate(h.Context(), id); err != nil && !errors.Is(err, engine.ErrNotFound) {
 			h.Errorf("terminate without faults: %v", err)
 		}
@@ -329,7 +332,7 @@ func (h *hurt) settles() {
 	h.pass(3 * time.Minute) // notices of interruptions
 	_ = h.lists(0)
 	_ = h.lists(1)
-	h.pass(keepFor + leftFor)
+	h.pass(keepFor + 10*time.Minute)
 	h.pass(sweepEvery + time.Second)
 	_ = h.lists(0)
 	_ = h.lists(1)

@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/aws/sale"
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 )
 
 const anyOfC7i = market.OfferID("aws/any/small/spot")
@@ -79,10 +81,10 @@ func TestFleet_RentsWhereThereIsRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := d.sales(x)
-	n := slices.IndexFunc(all, func(s sale) bool { return s.offer.ID == anyOfC7i })
-	cheapest := all[n].among[0]
-	if err := s.SetCapacity(awstest.Pool{Type: cheapest.kind.Name, Zone: cheapest.zone.Name, Spot: true}, 0); err != nil {
+	all := d.seller.Sales(x)
+	n := slices.IndexFunc(all, func(s sale.Sale) bool { return s.Offer.ID == anyOfC7i })
+	cheapest := all[n].Among[0]
+	if err := s.SetCapacity(catalog.Pool{Type: cheapest.Kind.Name, Zone: cheapest.Zone.Name, Spot: true}, 0); err != nil {
 		t.Fatal(err)
 	}
 	q := engine.Request{Key: "one", Offer: anyOfC7i, Nodes: 2}
@@ -97,21 +99,21 @@ func TestFleet_RentsWhereThereIsRoom(t *testing.T) {
 			continue
 		}
 		kinds = append(kinds, i.Type+" "+i.Zone)
-		if i.Type == cheapest.kind.Name && i.Zone == cheapest.zone.Name {
+		if i.Type == cheapest.Kind.Name && i.Zone == cheapest.Zone.Name {
 			t.Errorf("%s is where there is no room", i.ID)
 		}
-		p := all[slices.IndexFunc(all, func(s sale) bool {
-			return s.kind.Name == i.Type && s.zone.Name == i.Zone && s.offer.Capacity == market.Spot
+		p := all[slices.IndexFunc(all, func(s sale.Sale) bool {
+			return s.Kind.Name == i.Type && s.Zone.Name == i.Zone && s.Offer.Capacity == market.Spot
 		})]
 		got := list[slices.IndexFunc(list, func(e engine.Instance) bool { return e.ID == i.ID })]
-		if got.Offer != anyOfC7i || got.Rate != p.quote.Rate {
-			t.Errorf("%s is %s at %v, want %v of %s", i.ID, got.Offer, got.Rate, p.quote.Rate, p.offer.ID)
+		if got.Offer != anyOfC7i || got.Rate != p.Quote.Rate {
+			t.Errorf("%s is %s at %v, want %v of %s", i.ID, got.Offer, got.Rate, p.Quote.Rate, p.Offer.ID)
 		}
 	}
 	if len(kinds) != 2 || kinds[0] != kinds[1] {
 		t.Errorf("a gang is rented as %v: it wants one type in one zone", kinds)
 	}
-	if err := s.SetSpotPrice(cheapest.kind.Name, cheapest.zone.Name, "0.9"); err != nil {
+	if err := s.SetSpotPrice(cheapest.Kind.Name, cheapest.Zone.Name, "0.9"); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []*Driver{d, s.driver()} {
@@ -124,9 +126,9 @@ func TestFleet_RentsWhereThereIsRoom(t *testing.T) {
 
 // A fleet without capacity is refused as a pool is, and the other offers stay.
 func TestFleet_IsRefusedWithoutRoom(t *testing.T) {
-	none := map[awstest.Pool]int{}
+	none := map[catalog.Pool]int{}
 	for _, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1e", "us-east-1f"} {
-		none[awstest.Pool{Type: "c7i.xlarge", Zone: zone, Spot: true}] = 0
+		none[catalog.Pool{Type: "c7i.xlarge", Zone: zone, Spot: true}] = 0
 	}
 	s := newFleetSite(t, awstest.Options{Capacity: none}, setting.Fleet{Name: "small", Types: []string{"c7i.xlarge"}})
 	d := s.driver()

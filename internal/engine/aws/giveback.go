@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/leftover"
+	"scrimp/internal/engine/aws/sale"
 	"scrimp/internal/market"
 )
 
@@ -84,7 +84,7 @@ func (d *Driver) notFoundYet(id string) error {
 func (d *Driver) bill(ctx context.Context, a *account.Client, s *seen, end time.Time, reclaimed bool) ([]engine.Line,
 	error) {
 	capacity := market.OnDemand
-	segments := []market.Segment{{From: s.i.Launched, Rate: s.rate.machine}}
+	segments := []market.Segment{{From: s.i.Launched, Rate: s.rate.Machine}}
 	if s.spot != "" {
 		capacity = market.Spot
 		list, err := d.prices(ctx, a, s.zone, s.kind, s.i.Launched, end.Add(time.Second))
@@ -96,7 +96,7 @@ func (d *Driver) bill(ctx context.Context, a *account.Client, s *seen, end time.
 		}
 	}
 	var lines []engine.Line
-	rules := billing(capacity)
+	rules := sale.Billing(capacity)
 	if s.named != "" && !s.left.Equal(s.i.Launched) {
 		rules = market.Billing{} // unused hours are paid as well, so there is no minimum charge for used ones
 		segments = d.heldSegments(s, segments)
@@ -104,17 +104,17 @@ func (d *Driver) bill(ctx context.Context, a *account.Client, s *seen, end time.
 	for _, l := range market.Bill(rules, segments, end, reclaimed) {
 		lines = append(
 			lines,
-			engine.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: s.rate.currency},
+			engine.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: s.rate.Currency},
 		)
 	}
 	// The price per GiB and month is cut to seconds only at the end.
-	whole := max(least, end.Sub(s.i.Launched))
+	whole := max(sale.MinimumTime, end.Sub(s.i.Launched))
 	for _, part := range []engine.Line{
-		{Rule: "disk", Category: ledger.Storage, SKU: fmt.Sprintf("gp3 %v", d.with.DiskSize), Rate: s.rate.disk},
-		{Rule: "address", Category: ledger.Address, SKU: "public IPv4 address", Rate: s.rate.address},
+		{Rule: "disk", Category: ledger.Storage, SKU: fmt.Sprintf("gp3 %v", d.with.DiskSize), Rate: s.rate.Disk},
+		{Rule: "address", Category: ledger.Address, SKU: "public IPv4 address", Rate: s.rate.Address},
 	} {
 		if part.Rate > 0 {
-			part.From, part.To, part.Currency = s.i.Launched, s.i.Launched.Add(whole), s.rate.currency
+			part.From, part.To, part.Currency = s.i.Launched, s.i.Launched.Add(whole), s.rate.Currency
 			part.Amount = part.Rate.Until(whole)
 			lines = append(lines, part)
 		}
@@ -122,11 +122,8 @@ func (d *Driver) bill(ctx context.Context, a *account.Client, s *seen, end time.
 	return lines, nil
 }
 
-// How often leftovers are removed, and the least age of a leftover: younger ones may still be in use for a launch.
-const (
-	sweepEvery = 5 * time.Minute
-	leftFor    = 10 * time.Minute
-)
+// sweepEvery is how often leftovers are removed.
+const sweepEvery = 5 * time.Minute
 
 // sweep removes leftovers of machines: orphaned disks and interfaces, and unused templates and placement groups. It
 // retries later what it could not remove.
@@ -154,15 +151,14 @@ func (d *Driver) sweep(ctx context.Context, a *account.Client, list []engine.Ins
 		}
 	}
 	d.mu.Unlock()
-	for what, do := range map[string]func(context.Context, *account.Client, map[string]bool) error{
-		"volumes":            d.sweepVolumes,
-		"network interfaces": d.sweepInterfaces, "launch templates": d.sweepTemplates,
-		"placement groups": d.sweepGroups,
-	} {
-		if err := do(ctx, a, live); err != nil {
-			d.log.Warn("a leftover was not removed", "engine", d.name, "what", what, "error", account.SaidBy(err))
-		}
+	uses := func(key string) bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		_, asked := d.requests[key] // its machines may still appear
+		return live[key] || asked
 	}
+	s := &leftover.Sweeper{Engine: d.name, Now: d.now, Log: d.log, Uses: uses, Starts: d.prepare.HasTemplate}
+	s.Sweep(ctx, a)
 }
 
 // sweepStopped terminates, on every call, machines that somebody has stopped by hand: they have ended, but their
@@ -181,67 +177,4 @@ func (d *Driver) sweepStopped(ctx context.Context, a *account.Client) error {
 	}
 	_, err := a.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: list})
 	return err
-}
-
-// ours returns the filter for what this engine has created.
-func (d *Driver) ours(more ...types.Filter) []types.Filter {
-	return append([]types.Filter{{Name: sdk.String("tag:" + tagEngine), Values: []string{d.name}}}, more...)
-}
-
-func (d *Driver) sweepVolumes(ctx context.Context, a *account.Client, _ map[string]bool) error {
-	out, err := a.EC2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{Filters: d.ours(types.Filter{
-		Name: sdk.String("status"), Values: []string{string(types.VolumeStateAvailable)}})})
-	if err != nil {
-		return err
-	}
-	for _, v := range out.Volumes {
-		if v.CreateTime == nil || d.now().Sub(*v.CreateTime) < leftFor {
-			continue
-		}
-		_, err := a.EC2.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
-		if err != nil && account.CodeOf(err) != "InvalidVolume.NotFound" {
-			return err
-		}
-		d.log.Info("a disk was left over, and is removed", "engine", d.name, "volume", sdk.ToString(v.VolumeId))
-	}
-	return nil
-}
-
-func (d *Driver) sweepInterfaces(ctx context.Context, a *account.Client, _ map[string]bool) error {
-	out, err := a.EC2.DescribeNetworkInterfaces(ctx, &ec2.DescribeNetworkInterfacesInput{Filters: d.ours(types.Filter{
-		Name: sdk.String("status"), Values: []string{string(types.NetworkInterfaceStatusAvailable)}})})
-	if err != nil {
-		return err
-	}
-	for _, n := range out.NetworkInterfaces {
-		in := &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: n.NetworkInterfaceId}
-		_, err := a.EC2.DeleteNetworkInterface(ctx, in)
-		if err != nil && account.CodeOf(err) != "InvalidNetworkInterfaceID.NotFound" &&
-			account.CodeOf(err) != "InvalidNetworkInterface.InUse" {
-			return err
-		}
-	}
-	return nil
-}
-
-// sweepTemplates removes templates that have started no machine for a day: a request that needs one creates it again.
-func (d *Driver) sweepTemplates(ctx context.Context, a *account.Client, _ map[string]bool) error {
-	out, err := a.EC2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{Filters: d.ours()})
-	if err != nil {
-		return err
-	}
-	for _, t := range out.LaunchTemplates {
-		name := sdk.ToString(t.LaunchTemplateName)
-		d.mu.Lock()
-		_, used := d.template[name]
-		d.mu.Unlock()
-		if used || t.CreateTime == nil || d.now().Sub(*t.CreateTime) < 24*time.Hour {
-			continue
-		}
-		_, err := a.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: t.LaunchTemplateId})
-		if err != nil && !strings.HasPrefix(account.CodeOf(err), "InvalidLaunchTemplate") {
-			return err
-		}
-	}
-	return nil
 }

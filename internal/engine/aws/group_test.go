@@ -31,7 +31,7 @@ func TestSecurityGroup_IsCreatedAgainAfterRemoval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := d.groupNamed(t.Context(), a, onlyNetwork(t, d), "scrimp-aws")
+	id, err := d.prepare.GroupNamed(t.Context(), a, onlyNetwork(t, d), "scrimp-aws")
 	if err != nil || id == "" {
 		t.Fatal(id, err)
 	}

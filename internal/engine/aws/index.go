@@ -4,21 +4,13 @@ package aws
 
 import (
 	"context"
-	"time"
 
+	"scrimp/internal/engine/aws/sale"
 	"scrimp/internal/engine/aws/stock"
 )
 
-// index holds what a region sells to the account, and the account's reservations there.
-type index struct {
-	stock.Stock
-	held    []held // reservations of capacity; nil: none are configured, or they were never read
-	heldAt  time.Time
-	heldErr error // error of the last read
-}
-
 // indexed returns what the region sells, read again if it is too old.
-func (d *Driver) indexed(ctx context.Context) (*index, error) {
+func (d *Driver) indexed(ctx context.Context) (*sale.Index, error) {
 	a, err := d.connected(ctx)
 	if err != nil {
 		return nil, err
@@ -30,7 +22,7 @@ func (d *Driver) indexed(ctx context.Context) (*index, error) {
 	}
 	defer func() { <-d.looking }()
 	d.mu.Lock()
-	x := index{}
+	x := sale.Index{}
 	if d.index != nil {
 		x = *d.index
 	}
@@ -54,7 +46,7 @@ func (d *Driver) indexed(ctx context.Context) (*index, error) {
 		}
 		x.SpotAt = now
 	}
-	d.readHeld(ctx, a, &x, now)
+	d.book.Read(ctx, a, &x.Stock, &x.Held, d.outside)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.index = &x

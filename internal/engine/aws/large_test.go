@@ -26,8 +26,9 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/engine/aws/setting"
+	"scrimp/internal/engine/aws/stock"
 	"scrimp/internal/lib/size"
-	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/enginetest"
 )
 
@@ -69,7 +70,7 @@ func largeSite(t testing.TB) (drivers []*Driver) {
 			t.Fatal(err)
 		}
 		d := newDriver(fmt.Sprintf("aws-%d", n+1), w)
-		d.server, d.build = "http://10.0.0.1:7077", "0123"
+		d.prepare.Server, d.prepare.Build = "http://10.0.0.1:7077", "0123"
 		drivers = append(drivers, d)
 	}
 	return drivers
@@ -87,9 +88,9 @@ func processor(t testing.TB) time.Duration {
 
 // largeOffers returns the number of offers of a full account on this processor: 187,920 on amd64.
 func largeOffers() (n int) {
-	types, zones := awstest.Large(largeTypes, largeZones)
+	types, zones := catalog.Large(largeTypes, largeZones)
 	for _, t := range types {
-		if archOf[ec2types.ArchitectureType(t.Arch)] == runtime.GOARCH {
+		if stock.ArchOf[ec2types.ArchitectureType(t.Arch)] == runtime.GOARCH {
 			n += len(zones) * 2 // spot and on-demand
 		}
 	}
@@ -246,7 +247,7 @@ func (p *played) plays(t testing.TB, d *Driver) {
 // anew returns a driver of the same engine that has read nothing yet.
 func anew(d *Driver) *Driver {
 	n := newDriver(d.name, d.with)
-	n.server, n.build = d.server, d.build
+	n.prepare.Server, n.prepare.Build = d.prepare.Server, d.prepare.Build
 	return n
 }
 

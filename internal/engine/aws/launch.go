@@ -4,12 +4,9 @@ package aws
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +16,9 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/sale"
+	"scrimp/internal/engine/aws/tag"
 	"scrimp/internal/lib/wait"
-	"scrimp/internal/market"
 )
 
 // visible is how long a launch waits until EC2 lists what it has granted; after that, the caller repeats the key.
@@ -104,24 +102,24 @@ func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request
 	if err != nil {
 		return nil, err
 	}
-	group, err := d.groupOf(ctx, a, q, s.zone.VPC)
+	group, err := d.prepare.GroupOf(ctx, a, q, s.Zone.VPC)
 	if err != nil {
-		return nil, orRefused(d, err)
+		return nil, account.OrRefused(d.name, &d.with, err)
 	}
-	t, err := d.templateOf(ctx, a, q, s, group)
+	t, err := d.prepare.TemplateOf(ctx, a, q, s, group)
 	if err != nil {
-		return nil, orRefused(d, err)
+		return nil, account.OrRefused(d.name, &d.with, err)
 	}
-	if err := d.placed(ctx, a, q, s); err != nil {
-		return nil, orRefused(d, err)
+	if err := d.prepare.Placed(ctx, a, q, s); err != nil {
+		return nil, account.OrRefused(d.name, &d.with, err)
 	}
-	if s.held != nil && s.held.block {
+	if s.Held != nil && s.Held.Block {
 		return d.rentInBlock(ctx, a, q, r, s, t, group)
 	}
 	if len(r.ways) == 0 {
-		r.ways = s.ways()
+		r.ways = s.Ways()
 	}
-	in := d.fleetOf(q, r, s, t)
+	in := d.prepare.FleetOf(q, r.asked, r.ways, s, t)
 	out, err := a.EC2.CreateFleet(ctx, in, func(o *ec2.Options) { o.RetryMaxAttempts = 1 }) // each answer counts
 	if err != nil && d.unanswered(err) {
 		r.unsure = d.now()
@@ -131,12 +129,12 @@ func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request
 	case code == "IdempotentParameterMismatch":
 		return nil, d.mismatched(r, err)
 	case strings.HasPrefix(code, "InvalidLaunchTemplate"):
-		d.forget(t)
+		d.prepare.Forget(t)
 		return nil, fmt.Errorf("the launch template is gone (%s): the next try creates it again", account.SaidBy(err))
-	case d.ownGroupGone(code):
+	case d.prepare.OwnGroupGone(code):
 		return nil, fmt.Errorf("the security group is gone (%s): the next try creates it again", account.SaidBy(err))
 	default:
-		return nil, orRefused(d, err)
+		return nil, account.OrRefused(d.name, &d.with, err)
 	}
 	r.asked++
 	r.mismatch, r.unsure, r.ways = time.Time{}, time.Time{}, nil
@@ -147,15 +145,7 @@ func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request
 	if len(ids) > 0 {
 		return d.grants(ids), nil
 	}
-	return nil, d.noRoom(q.Offer, d.notGranted(out))
-}
-
-// orRefused returns the meaning of an EC2 error for a launch, or the error itself if it does not refuse.
-func orRefused(d *Driver, err error) error {
-	if e := d.refused(account.CodeOf(err), strings.TrimPrefix(account.SaidBy(err), account.CodeOf(err)+": ")); e != nil {
-		return e
-	}
-	return err
+	return nil, d.seller.NoRoom(q.Offer, d.notGranted(out))
 }
 
 // notGranted returns why a fleet has no machine. If types and zones differ, a reason about the whole account comes
@@ -164,7 +154,7 @@ func (d *Driver) notGranted(out *ec2.CreateFleetOutput) error {
 	var said error
 	weight := 0
 	for _, e := range out.Errors {
-		if d.ownGroupGone(sdk.ToString(e.ErrorCode)) {
+		if d.prepare.OwnGroupGone(sdk.ToString(e.ErrorCode)) {
 			return fmt.Errorf("the security group is gone (%s): the next try creates it again", sdk.ToString(e.ErrorMessage))
 		}
 		err := d.refused(sdk.ToString(e.ErrorCode), sdk.ToString(e.ErrorMessage))
@@ -206,13 +196,13 @@ func (d *Driver) mismatched(r *request, err error) error {
 }
 
 // saleOf returns what a request asks for, if it is available.
-func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
+func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale.Sale, error) {
 	x, err := d.indexed(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := d.sales(x)
-	n := slices.IndexFunc(all, func(s sale) bool { return s.offer.ID == q.Offer })
+	all := d.seller.Sales(x)
+	n := slices.IndexFunc(all, func(s sale.Sale) bool { return s.Offer.ID == q.Offer })
 	if n < 0 {
 		return nil, fmt.Errorf(
 			"%w: the engine has no %s: its types are in engines.yaml, and scrimp market lists what there is",
@@ -222,63 +212,14 @@ func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
 	}
 	s := &all[n]
 	switch {
-	case s.kind.Name == "":
+	case s.Kind.Name == "":
 		return nil, fmt.Errorf("%w: the reservation of %s has ended", engine.ErrNoCapacity, q.Offer)
-	case q.MaxRate > 0 && !s.quote.Priced:
+	case q.MaxRate > 0 && !s.Quote.Priced:
 		return nil, fmt.Errorf("%w: the price of %s is unknown", engine.ErrPrice, q.Offer)
-	case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
-		return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.quote.Rate, q.MaxRate)
+	case q.MaxRate > 0 && s.Quote.Rate > q.MaxRate:
+		return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.Quote.Rate, q.MaxRate)
 	}
 	return s, nil
-}
-
-// token returns the client token of a key after n answered fleets. EC2 carries out a request with the same token
-// once.
-func token(key string, n int) string {
-	sum := sha256.Sum256([]byte(key + "\x00" + strconv.Itoa(n)))
-	return "scrimp-" + hex.EncodeToString(sum[:20])
-}
-
-func (d *Driver) fleetOf(q *engine.Request, r *request, s *sale, t template) *ec2.CreateFleetInput {
-	machines := sdk.Int32(int32(q.Machines())) // all or none: MinTargetCapacity
-	tags := d.tagsOfMachines(q, s)
-	var overrides []types.FleetLaunchTemplateOverridesRequest
-	for _, w := range r.ways {
-		over := types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(w.kind.Name),
-			SubnetId: sdk.String(w.zone.Subnet)}
-		if name := d.placement(q, s); name != "" {
-			over.Placement = &types.Placement{GroupName: &name}
-		}
-		if s.offer.Capacity == market.Spot && q.MaxRate > 0 {
-			over.MaxPrice = sdk.String((q.MaxRate - w.rates.disk - w.rates.address).String())
-		}
-		overrides = append(overrides, over)
-	}
-	in := &ec2.CreateFleetInput{Type: types.FleetTypeInstant, ClientToken: sdk.String(token(q.Key, r.asked)),
-		TagSpecifications: []types.TagSpecification{
-			{ResourceType: types.ResourceTypeInstance, Tags: tagsOf(tags)},
-		},
-		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: machines}}
-	if s.offer.Capacity == market.Spot {
-		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
-		in.SpotOptions = &types.SpotOptionsRequest{
-			AllocationStrategy:     types.SpotAllocationStrategyPriceCapacityOptimized,
-			SingleAvailabilityZone: sdk.Bool(true),
-			SingleInstanceType:     sdk.Bool(true),
-			MinTargetCapacity:      machines,
-		}
-	} else {
-		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeOnDemand
-		in.OnDemandOptions = &types.OnDemandOptionsRequest{SingleAvailabilityZone: sdk.Bool(true),
-			SingleInstanceType: sdk.Bool(true), MinTargetCapacity: machines}
-	}
-	in.LaunchTemplateConfigs = []types.FleetLaunchTemplateConfigRequest{{
-		LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
-			LaunchTemplateName: sdk.String(t.name),
-			Version:            sdk.String("$Default"),
-		},
-		Overrides: overrides}}
-	return in
 }
 
 // listed returns a request's machines as EC2 lists them, in the order of granting. It waits a while for those that
@@ -330,9 +271,9 @@ func ordered(list []engine.Instance, ids []string) []engine.Instance {
 func (d *Driver) ofKey(ctx context.Context, a *account.Client, key string) ([]engine.Instance, error) {
 	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: []types.Filter{
 		{
-			Name:   sdk.String("tag:" + tagKey),
+			Name:   sdk.String("tag:" + tag.Key),
 			Values: []string{key},
-		}, {Name: sdk.String("tag:" + tagEngine), Values: []string{d.name}}}})
+		}, {Name: sdk.String("tag:" + tag.Engine), Values: []string{d.name}}}})
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/engine/aws/policy"
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/iam"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
 )
@@ -89,7 +90,7 @@ func TestLend_AssumesTheRoleForOneJobsPrefix(t *testing.T) {
 }
 
 // reaches checks what a session may do: everything below its prefix, and nothing else.
-func reaches(t *testing.T, x awstest.Session, prefix string) {
+func reaches(t *testing.T, x iam.Session, prefix string) {
 	t.Helper()
 	const bucket = "arn:aws:s3:::ckpt"
 	for key, want := range map[string]bool{prefix + "/claims/1": true, prefix + "/objects/a/b": true, prefix: false,

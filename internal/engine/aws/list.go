@@ -4,7 +4,6 @@ package aws
 
 import (
 	"context"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +15,9 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/sale"
 	"scrimp/internal/engine/aws/stock"
+	"scrimp/internal/engine/aws/tag"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -31,12 +32,12 @@ type seen struct {
 	spot    string    // id of its spot request; empty: none
 	zone    string
 	kind    string
-	rate    rates     // at its launch
-	stopped bool      // stopped by hand: its disk costs until it is terminated
-	ran     bool      // it has been listed as running
-	named   string    // reservation that it was ordered in; empty: none
-	held    string    // reservation that it is in, as far as known
-	left    time.Time // when it left its reservation; zero: it is in it
+	rate    sale.Rates // at its launch
+	stopped bool       // stopped by hand: its disk costs until it is terminated
+	ran     bool       // it has been listed as running
+	named   string     // reservation that it was ordered in; empty: none
+	held    string     // reservation that it is in, as far as known
+	left    time.Time  // when it left its reservation; zero: it is in it
 }
 
 // List implements engine.Driver.
@@ -47,9 +48,9 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 	}
 	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: []types.Filter{
 		{
-			Name:   sdk.String("tag:" + tagEngine),
+			Name:   sdk.String("tag:" + tag.Engine),
 			Values: []string{d.name},
-		}, {Name: sdk.String("tag-key"), Values: []string{tagKey}}}})
+		}, {Name: sdk.String("tag-key"), Values: []string{tag.Key}}}})
 	if err != nil {
 		return nil, d.explain(err)
 	}
@@ -88,23 +89,23 @@ func (d *Driver) describe(ctx context.Context, a *account.Client, in *ec2.Descri
 
 // instance converts a machine from EC2's form; nil if it is not this engine's.
 func (d *Driver) instance(ctx context.Context, a *account.Client, e *types.Instance) (*engine.Instance, error) {
-	tags := plain(e.Tags)
-	if tags[tagEngine] != d.name || tags[tagKey] == "" || e.State == nil || e.LaunchTime == nil {
+	tags := tag.Plain(e.Tags)
+	if tags[tag.Engine] != d.name || tags[tag.Key] == "" || e.State == nil || e.LaunchTime == nil {
 		return nil, nil
 	}
 	id := sdk.ToString(e.InstanceId)
 	s := d.copyOf(id)
 	if s == nil {
 		s = &seen{zone: sdk.ToString(e.Placement.AvailabilityZone), kind: string(e.InstanceType),
-			spot: sdk.ToString(e.SpotInstanceRequestId), named: tags[tagHeld]}
-		s.i = engine.Instance{ID: id, Key: tags[tagKey], Offer: market.OfferID(tags[tagOffer]), State: engine.Running,
-			Launched: e.LaunchTime.UTC(), Tags: given(tags)}
-		s.follows(e, d.now(), d.heldUntil(s.named))
+			spot: sdk.ToString(e.SpotInstanceRequestId), named: tags[tag.Reservation]}
+		s.i = engine.Instance{ID: id, Key: tags[tag.Key], Offer: market.OfferID(tags[tag.Offer]), State: engine.Running,
+			Launched: e.LaunchTime.UTC(), Tags: tag.Given(tags)}
+		s.follows(e, d.now(), d.book.Until(s.named))
 		var err error
 		if s.rate, err = d.rateOf(ctx, a, s); err != nil {
 			return nil, err
 		}
-		s.i.Rate = s.rate.sum()
+		s.i.Rate = s.rate.Sum()
 		d.compares(s, e)
 	} else if err := d.followed(ctx, a, s, e); err != nil {
 		return nil, err
@@ -140,16 +141,6 @@ func (d *Driver) copyOf(id string) *seen {
 	return &c
 }
 
-// given returns the caller's tags.
-func given(tags map[string]string) map[string]string {
-	m := maps.Clone(tags)
-	maps.DeleteFunc(m, func(k, _ string) bool {
-		return k == "Name" || k == tagEngine || k == tagKey || k == tagOffer || k == tagNodes ||
-			k == tagHeld || strings.HasPrefix(k, "aws:")
-	})
-	return m
-}
-
 // over reports whether an instance is no longer billed. One that was stopped by hand counts as ended and is
 // terminated.
 func over(s types.InstanceStateName) bool {
@@ -158,23 +149,23 @@ func over(s types.InstanceStateName) bool {
 }
 
 // rateOf returns the hourly cost of an instance at its launch.
-func (d *Driver) rateOf(ctx context.Context, a *account.Client, s *seen) (rates, error) {
+func (d *Driver) rateOf(ctx context.Context, a *account.Client, s *seen) (sale.Rates, error) {
 	x, err := d.indexed(ctx)
 	if err != nil {
-		return rates{}, err
+		return sale.Rates{}, err
 	}
-	r := rates{currency: money.USD}
-	r.disk, r.address = d.besides(x, s.zone)
+	r := sale.Rates{Currency: money.USD}
+	r.Disk, r.Address = d.seller.Besides(x, s.zone)
 	if s.spot == "" {
-		r.machine = x.Listed[s.kind].Rate
+		r.Machine = x.Listed[s.kind].Rate
 		if rate, ok := d.heldRate(x, s); ok {
-			r.machine = rate
+			r.Machine = rate
 		}
 		return r, nil
 	}
 	list, err := d.prices(ctx, a, s.zone, s.kind, s.i.Launched, s.i.Launched.Add(time.Second))
 	if err == nil && len(list) > 0 {
-		r.machine = list[0].Rate
+		r.Machine = list[0].Rate
 	}
 	return r, err
 }
@@ -248,8 +239,10 @@ func (d *Driver) end(ctx context.Context, a *account.Client, s *seen, e *types.I
 	}
 	var bill []engine.Line
 	if !s.ran && failedToLaunch(e.StateReason) {
-		bill = []engine.Line{{From: s.i.Launched, To: at.UTC(), Currency: s.rate.currency}} // EC2 bills what runs
-		d.lacks(s.i.Offer, code)
+		bill = []engine.Line{{From: s.i.Launched, To: at.UTC(), Currency: s.rate.Currency}} // EC2 bills what runs
+		if code == noRoomLeft {
+			d.seller.Lacks(s.i.Offer)
+		}
 	} else {
 		var err error
 		if bill, err = d.bill(ctx, a, s, at, reclaimed && s.spot != ""); err != nil {
@@ -293,15 +286,6 @@ func failedToLaunch(r *types.StateReason) bool {
 	code := sdk.ToString(r.Code)
 	return slices.Contains(launchFailures, code) ||
 		code == "Server.InternalError" && strings.Contains(sdk.ToString(r.Message), "on launch")
-}
-
-// lacks notes that a pool had no capacity after all.
-func (d *Driver) lacks(o market.OfferID, code string) {
-	if code == noRoomLeft {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.full[o] = d.now()
-	}
 }
 
 // causeOf returns why an instance ended, from the code of its state reason; empty if that does not say. Source:

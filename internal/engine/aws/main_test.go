@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 )
 
 // largeCloud turns the test program into a cloud with a full account, until its input ends, so that the processor
@@ -27,8 +28,8 @@ func TestMain(m *testing.M) {
 }
 
 func serveLarge() error {
-	types, zones := awstest.Large(largeTypes, largeZones)
-	c, err := awstest.New(awstest.Options{Types: types, Zones: zones, Spot: map[awstest.Pool][]awstest.Price{}})
+	types, zones := catalog.Large(largeTypes, largeZones)
+	c, err := awstest.New(awstest.Options{Types: types, Zones: zones, Spot: map[catalog.Pool][]catalog.Price{}})
 	if err != nil {
 		return err
 	}

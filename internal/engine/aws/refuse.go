@@ -3,12 +3,9 @@
 package aws
 
 import (
-	"errors"
 	"slices"
 
-	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/account"
-	"scrimp/internal/market"
 )
 
 // refused returns the meaning of an EC2 error for a launch; nil if it is not a refusal.
@@ -31,14 +28,4 @@ func (d *Driver) grants(ids []string) []string {
 		d.recent[id] = d.now()
 	}
 	return ids
-}
-
-// noRoom returns err, after noting it if it reports missing capacity.
-func (d *Driver) noRoom(o market.OfferID, err error) error {
-	if errors.Is(err, engine.ErrNoCapacity) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.full[o] = d.now()
-	}
-	return err
 }

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 )
 
 // opened is the start time of the clouds in these tests.
@@ -109,7 +110,7 @@ const reservedG5 = market.OfferID("aws/us-east-1a/g5.xlarge/reserved")
 // A reservation costs what the cloud bills: used and unused hours, disks and addresses, over its whole time, however
 // long its machines ran, and despite a restart of the server.
 func TestReservation_CostsWhatTheCloudBills(t *testing.T) {
-	r := newReserveSite(t, awstest.Options{Capacity: map[awstest.Pool]int{{Type: "g5.xlarge", Zone: "us-east-1a"}: 0},
+	r := newReserveSite(t, awstest.Options{Capacity: map[catalog.Pool]int{{Type: "g5.xlarge", Zone: "us-east-1a"}: 0},
 		Quotas: map[string]int{"L-DB2E81BA": 0}, Public: true})
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 3, From: r.at, To: r.at.Add(5 * time.Hour)})
 	r.with.Reservations = setting.Reservations{{ID: id, Team: "vision"}}

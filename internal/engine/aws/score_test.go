@@ -8,14 +8,15 @@ import (
 
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 )
 
 // Doctor reports EC2's spot placement scores for each zone and set of types; missing scores are no fault of the
 // engine.
 func TestExamine_ReportsSpotPlacementScores(t *testing.T) {
-	none := map[awstest.Pool]int{}
+	none := map[catalog.Pool]int{}
 	for _, kind := range []string{"c7i.xlarge", "t3.micro", "m7i.large"} {
-		none[awstest.Pool{Type: kind, Zone: "us-east-1b", Spot: true}] = 0
+		none[catalog.Pool{Type: kind, Zone: "us-east-1b", Spot: true}] = 0
 	}
 	s := newFleetSite(t, awstest.Options{Capacity: none}, setting.Fleet{Name: "few", Types: []string{"c7i.xlarge"}},
 		setting.Fleet{Name: "cpu", Types: []string{"c7i.*", "m7i.large", "t3.*"}})

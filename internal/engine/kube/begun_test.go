@@ -68,7 +68,7 @@ func lateObjects(s *site) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	r, err := d.known(s.Context(), a, "a.1")
+	r, err := d.records.Known(s.Context(), a, "a.1")
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -82,14 +82,14 @@ func lateObjects(s *site) {
 	ended := func() bool { return s.now(d, "a.1").State == engine.Ended && len(s.left()) == 0 }
 	s.until("it has ended", ended)
 	way.left.Store(1)
-	if err := a.Create(s.Context(), "jobs", d.job(r, sale, map[string]string{}), false); err != nil {
+	if err := a.Create(s.Context(), "jobs", d.template().Job(r, sale, map[string]string{}), false); err != nil {
 		s.Fatal(err)
 	}
 	s.until("the late Job is removed", func() bool {
 		_, _ = d.List(s.Context())
 		return way.left.Load() < 1 && len(s.left()) == 0
 	})
-	secret, err := d.secret(r, "late")
+	secret, err := d.template().Secret(r, "late")
 	if err == nil {
 		err = a.Create(s.Context(), "secrets", secret, false)
 	}
@@ -98,12 +98,12 @@ func lateObjects(s *site) {
 	}
 	other := s.driver()
 	s.now(other, "a.1")
-	if r, err = other.known(s.Context(), a, "a.1"); err != nil {
+	if r, err = other.records.Known(s.Context(), a, "a.1"); err != nil {
 		s.Fatal(err)
 	}
-	c := r.copied()
+	c := r.Copied()
 	c.Closed = time.Now().Add(-2 * lateLaunch)
-	other.remember(c)
+	other.records.Remember(c)
 	s.until("the late Secret is removed", func() bool { _, _ = other.List(s.Context()); return len(s.left()) == 0 })
 }
 

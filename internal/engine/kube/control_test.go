@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
@@ -205,7 +206,7 @@ spec:
 	if !errors.Is(err, engine.ErrRequest) || !strings.Contains(err.Error(), "a costcenter must be named") {
 		s.Errorf("refused as %v", err)
 	}
-	name := nameOf(fmt.Sprint("a.", key))
+	name := record.NameOf(fmt.Sprint("a.", key))
 	if left := s.Do(s, "get", "configmaps,jobs,secrets", "-n", s.namespace, "-o", "name"); strings.Contains(left, name) {
 		s.Errorf("a request that was refused leaves\n%s", left)
 	}

@@ -18,6 +18,9 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/pool"
+	"scrimp/internal/engine/kube/price"
+	"scrimp/internal/engine/kube/reason"
+	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/engine/order"
 )
 
@@ -75,10 +78,8 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	if found = append(found, there); !there.OK {
 		return append(found, d.wayBack())
 	}
-	d.mu.Lock()
-	d.asked = time.Time{} // prices are current then
-	d.mu.Unlock()
-	d.reprice(ctx, a)
+	d.prices.Expire()
+	d.prices.Refresh(ctx, a)
 	for n := range d.with.Pools {
 		found = append(found, d.pool(ctx, a, &d.with.Pools[n]))
 	}
@@ -98,7 +99,7 @@ func (d *Driver) cluster(ctx context.Context, a *client.Client) engine.Finding {
 		return f
 	case err != nil:
 		f.Text = fmt.Sprintf("%s does not answer: %s: is it the right context (kubectl config get-contexts), and is the "+
-			"network open?", a.Host, said(err))
+			"network open?", a.Host, reason.Said(err))
 		return f
 	}
 	f.OK, f.Text = true, fmt.Sprintf("%s answers within %v, namespace %s", a.Host, took, a.Namespace)
@@ -142,7 +143,7 @@ func (d *Driver) namespace(ctx context.Context, a *client.Client) engine.Finding
 	f := engine.Finding{Name: "namespace"}
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "scrimp-probe"}}
 	if err := a.Create(ctx, "configmaps", probe, true); err != nil && !apierrors.IsAlreadyExists(err) {
-		f.Text = refusal(a, err).Error()
+		f.Text = reason.Refusal(a, err).Error()
 		return f
 	}
 	f.OK, f.Text = true, a.Namespace+" takes objects"
@@ -153,24 +154,25 @@ func (d *Driver) namespace(ctx context.Context, a *client.Client) engine.Finding
 func (d *Driver) pool(ctx context.Context, a *client.Client, p *pool.Pool) engine.Finding {
 	f := engine.Finding{Name: "pool " + p.Name}
 	var sells []string
-	sales := d.sales()
+	sales := d.prices.Sales()
 	for n := range sales {
 		s := &sales[n]
 		if s.Of != p {
 			continue
 		}
-		r := &record{Order: order.Order{Key: "examine", Offer: s.Offer.ID, Nodes: 1, Currency: s.Offer.Currency},
-			name: nameOf("examine"), uid: "00000000-0000-0000-0000-000000000000"}
-		job := d.job(r, s, map[string]string{})
+		r := &record.Record{Order: order.Order{Key: "examine", Offer: s.Offer.ID, Nodes: 1, Currency: s.Offer.Currency},
+			Name: record.NameOf("examine"), UID: "00000000-0000-0000-0000-000000000000"}
+		job := d.template().Job(r, s, map[string]string{})
 		job.OwnerReferences = nil
 		pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: job.Spec.Template.Spec}
 		pod.Name = job.Name
 		if err := a.Create(ctx, "jobs", job, true); err != nil && !apierrors.IsAlreadyExists(err) {
-			f.Text = refusal(a, err).Error()
+			f.Text = reason.Refusal(a, err).Error()
 			return f
 		}
-		if err := a.Create(ctx, "pods", pod, true); err != nil && !apierrors.IsAlreadyExists(err) && !notAsked(err) {
-			f.Text = refusal(a, err).Error()
+		err := a.Create(ctx, "pods", pod, true)
+		if err != nil && !apierrors.IsAlreadyExists(err) && !reason.NotAsked(err) {
+			f.Text = reason.Refusal(a, err).Error()
 			return f
 		}
 		price := "at an unknown price: " + cmp.Or(s.Unknown, "set rate")
@@ -183,8 +185,8 @@ func (d *Driver) pool(ctx context.Context, a *client.Client, p *pool.Pool) engin
 		sells = append(sells, fmt.Sprintf("%s, %s", s.Offer.ID, price))
 	}
 	if p.Queue != "" {
-		if err := localQueue(ctx, a, p.Queue); err != nil {
-			f.Text = noQueue(a.Namespace, p.Queue)
+		if err := reason.LocalQueue(ctx, a, p.Queue); err != nil {
+			f.Text = reason.NoQueue(a.Namespace, p.Queue)
 			return f
 		}
 	}
@@ -196,14 +198,9 @@ func (d *Driver) pool(ctx context.Context, a *client.Client, p *pool.Pool) engin
 	return f
 }
 
-// notAsked reports whether this user may not create pods, which only the Job controller does on its behalf.
-func notAsked(err error) bool {
-	return apierrors.IsForbidden(err) && !overQuota(said(err)) && strings.Contains(said(err), "cannot create resource")
-}
-
 // nodesOf describes the current nodes of a pool, if this user may see nodes.
 func (d *Driver) nodesOf(ctx context.Context, a *client.Client, p *pool.Pool, sales []pool.Sale) string {
-	nodes, err := nodesOf(ctx, a, p)
+	nodes, err := price.NodesOf(ctx, a, p)
 	if err != nil {
 		return "; whether nodes hold one is not known: this user may not list nodes, and need not"
 	}

@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/mirror"
 	"scrimp/internal/engine/kube/pool"
+	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/await"
@@ -97,7 +98,7 @@ func (h *hurt) acts(ctx context.Context, n int, rng *rand.Rand) {
 	case a == 9:
 		h.server(n)
 	case a == 10:
-		if up := h.ran.running(nameOf(key)); len(up) > 0 {
+		if up := h.ran.running(record.NameOf(key)); len(up) > 0 {
 			_ = evict(ctx, h.admin, up[rng.IntN(len(up))])
 		}
 	case a < 14:
@@ -124,7 +125,7 @@ func (h *hurt) launches(ctx context.Context, n int, key string) error {
 	if h.asks[key] == 4 {
 		offer = engineOffer(strings.Replace(later, "k8s", h.name, 1))
 	}
-	before := len(h.ran.of(nameOf(key)))
+	before := len(h.ran.of(record.NameOf(key)))
 	list, err := h.d[n].Launch(ctx, engine.Request{Key: key, Nodes: h.asks[key], Offer: offer,
 		Tags: map[string]string{"scrimp-job": "job"},
 		Env:  map[string]string{"SCRIMP_TOKEN": "t", "SCRIMP_SERVER": "http://server"}})
@@ -263,9 +264,9 @@ func (h *hurt) books(ctx context.Context) {
 		&maps); err != nil {
 		h.bad("%v", err)
 	}
-	records := map[string]*record{}
+	records := map[string]*record.Record{}
 	for n := range maps.Items {
-		r, err := recordOf(&maps.Items[n])
+		r, err := record.Of(&maps.Items[n])
 		if err != nil {
 			h.bad("%v", err)
 			continue
@@ -273,7 +274,7 @@ func (h *hurt) books(ctx context.Context) {
 		records[r.Key] = r
 	}
 	for key, machines := range h.asks {
-		ids, r := h.ran.of(nameOf(key)), records[key]
+		ids, r := h.ran.of(record.NameOf(key)), records[key]
 		if len(ids) > machines {
 			h.bad("%s ran %d machines, and asked for %d", key, len(ids), machines)
 		}
@@ -282,7 +283,7 @@ func (h *hurt) books(ctx context.Context) {
 				h.bad("machine %d of %s ran %d times", index, key, len(uids))
 			}
 			switch {
-			case r != nil && r.grant(index) != nil && uids[r.grant(index).Pod]:
+			case r != nil && r.Grant(index) != nil && uids[r.Grant(index).Pod]:
 			case r != nil && r.Cancelled: // it was created and removed with its Job while no watch was answered
 				h.unseen++
 			default:

@@ -8,11 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/record"
 )
 
 // Terminate implements engine.Driver: it deletes the machine's pod with its grace period.
 func (d *Driver) Terminate(ctx context.Context, id string) error {
-	name, index, ok := d.of(id)
+	name, index, ok := record.Parse(d.name, id)
 	if !ok {
 		return engine.ErrNotFound
 	}
@@ -20,12 +21,12 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	key := d.keyOf(name)
+	key := d.records.KeyOf(name)
 	if key == "" { // perhaps another server's
-		if err := d.load(ctx, a); err != nil {
+		if err := d.records.Load(ctx, a); err != nil {
 			return d.explain(err)
 		}
-		if key = d.keyOf(name); key == "" {
+		if key = d.records.KeyOf(name); key == "" {
 			return engine.ErrNotFound
 		}
 	}
@@ -38,8 +39,8 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 		return d.explain(err)
 	}
 	running := false
-	r, err := d.change(ctx, a, key, func(r *record) {
-		if g := r.grant(index); g != nil && g.End.IsZero() {
+	r, err := d.records.Change(ctx, a, key, func(r *record.Record) {
+		if g := r.Grant(index); g != nil && g.End.IsZero() {
 			running, g.Given = true, true
 		}
 	})
@@ -49,23 +50,11 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 	if r == nil || !running {
 		return engine.ErrNotFound
 	}
-	uid := r.grant(index).Pod
-	for _, p := range d.mirror.PodsOf(string(r.uid)) {
+	uid := r.Grant(index).Pod
+	for _, p := range d.mirror.PodsOf(string(r.UID)) {
 		if p.UID == uid {
 			return d.explain(a.Drop(ctx, "pods", p.Name, &metav1.Preconditions{UID: &uid}))
 		}
 	}
 	return nil // the next list reports how it ended
-}
-
-// keyOf returns the key of a name's record; empty if none is known.
-func (d *Driver) keyOf(name string) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for key, r := range d.records {
-		if r.name == name {
-			return key
-		}
-	}
-	return ""
 }

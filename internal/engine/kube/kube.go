@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"sync"
 	"time"
@@ -22,6 +21,9 @@ import (
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/mirror"
 	"scrimp/internal/engine/kube/pool"
+	"scrimp/internal/engine/kube/price"
+	"scrimp/internal/engine/kube/reason"
+	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/market"
 )
 
@@ -43,9 +45,10 @@ type Driver struct {
 
 	mirror  *mirror.Mirror
 	changes chan struct{} // signals a change
+	records *record.Store
+	prices  *price.Prices
 
 	looking chan struct{} // serialises checks whether the API server answers
-	writers [64]sync.Mutex
 
 	mu       sync.Mutex
 	api      *client.Client // nil: not connected
@@ -53,16 +56,8 @@ type Driver struct {
 	answered time.Time // last answer of the API server
 	failed   time.Time // last failure to answer, with the error failure; zero: it has answered since
 	failure  error
-	loaded   time.Time // when all records were last read
-	records  map[string]*record
-	done     map[string]bool // keys whose objects have been created
-	looked   map[string]bool // keys whose objects were deleted once more, as some may have come late
 	turns    engine.Turns
 	troubles map[string]trouble // by pool
-
-	dir    string // data folder, whose catalogue provides what engines.yaml does not; empty: the built-in catalogue
-	prices map[market.OfferID]pool.Price
-	asked  time.Time // when nodes and catalogue were last read for prices
 }
 
 // trouble is what kept a pod from working for us.
@@ -105,9 +100,9 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 			"free: start it with scrimp serve --listen HOST:PORT, an address that pods reach, or write its URL")
 	}
 	d := newDriver(s.Name, with)
-	d.server, d.dir = agents, h.Dir
+	d.server, d.prices.Dir = agents, h.Dir
 	if h.Log != nil {
-		d.log = h.Log
+		d.log, d.records.Log, d.prices.Log = h.Log, h.Log, h.Log
 	}
 	quiet.Do(func() { klog.SetSlogLogger(d.log.With("part", "client-go")) })
 	client := engine.DefaultClient()
@@ -118,9 +113,9 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 
 func newDriver(name string, with pool.With) *Driver {
 	d := &Driver{name: name, with: with, log: slog.New(slog.DiscardHandler), start: 2 * time.Second,
-		changes: make(chan struct{}, 1), looking: make(chan struct{}, 1), records: map[string]*record{},
-		done: map[string]bool{}, looked: map[string]bool{}, troubles: map[string]trouble{},
-		prices: map[market.OfferID]pool.Price{}}
+		changes: make(chan struct{}, 1), looking: make(chan struct{}, 1), records: record.NewStore(name),
+		troubles: map[string]trouble{}}
+	d.prices = price.New(name, &d.with)
 	d.mirror = mirror.New(func() {
 		select {
 		case d.changes <- struct{}{}:
@@ -146,7 +141,7 @@ func (d *Driver) look(ctx context.Context) (*client.Client, error) {
 		return nil, context.Cause(ctx)
 	}
 	d.mu.Lock()
-	a, fresh, read := d.api, time.Since(d.answered) < freshFor, time.Since(d.loaded) < loadEvery
+	a, fresh, read := d.api, time.Since(d.answered) < freshFor, time.Since(d.records.ReadAt()) < loadEvery
 	failed, failure := d.failed, d.failure
 	d.mu.Unlock()
 	switch {
@@ -173,7 +168,7 @@ func (d *Driver) look(ctx context.Context) (*client.Client, error) {
 		d.mu.Unlock()
 	}
 	if !read {
-		if err := d.load(ctx, a); err != nil {
+		if err := d.records.Load(ctx, a); err != nil {
 			return nil, d.explain(err)
 		}
 	}
@@ -217,7 +212,7 @@ func (d *Driver) connected(ctx context.Context, a *client.Client) (*client.Clien
 
 // disconnect makes the driver read the credentials again if they were refused, because they may have been renewed.
 func (d *Driver) disconnect(why error) {
-	if !unknownUser(why) {
+	if !reason.UnknownUser(why) {
 		return
 	}
 	d.mu.Lock()
@@ -261,8 +256,8 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 	if err != nil {
 		return nil, nil, err
 	}
-	d.reprice(ctx, a)
-	sales := d.sales()
+	d.prices.Refresh(ctx, a)
+	sales := d.prices.Sales()
 	offers, quotes := make([]market.Offer, len(sales)), make([]market.Quote, len(sales))
 	for n, s := range sales {
 		if left, _ := d.troubled(s.Of.Name); left > 0 {
@@ -288,30 +283,4 @@ func (d *Driver) trouble(pool, text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.troubles[pool] = trouble{time.Now(), text}
-}
-
-// writer returns the lock for writing a key's record.
-func (d *Driver) writer(key string) *sync.Mutex {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(key)) // never fails
-	return &d.writers[h.Sum32()%uint32(len(d.writers))]
-}
-
-// made reports whether this server has created the objects of a key.
-func (d *Driver) made(key string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.done[key]
-}
-
-func (d *Driver) setMade(key string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.done[key] = true
-}
-
-func (d *Driver) unmade(key string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.done, key)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/kube/record"
 )
 
 // localQueues is the part of Kueue's LocalQueue definition that this engine uses.
@@ -52,7 +53,7 @@ func admittedByKueue(s *site) {
 		}
 		return strings.Contains(err.Error(), "Kueue has not admitted it (queue vision)")
 	})
-	name := nameOf("a.1")
+	name := record.NameOf("a.1")
 	said := s.Do(s, "get", "job", name, "-n", s.namespace, "-o",
 		`jsonpath={.spec.suspend} {.metadata.labels.kueue\.x-k8s\.io/queue-name} {.spec.completionMode} {.spec.completions}`)
 	if said != "true vision Indexed 2" || len(s.pods()) > 0 {

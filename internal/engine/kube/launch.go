@@ -17,8 +17,11 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/manifest"
 	"scrimp/internal/engine/kube/mirror"
 	"scrimp/internal/engine/kube/pool"
+	"scrimp/internal/engine/kube/reason"
+	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/engine/order"
 	"scrimp/internal/lib/wait"
 )
@@ -42,19 +45,24 @@ func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instanc
 	return list, d.explain(err)
 }
 
+// template returns what the manifests of all requests have in common.
+func (d *Driver) template() *manifest.Template {
+	return &manifest.Template{Engine: d.name, Server: d.server, With: &d.with}
+}
+
 func (d *Driver) launch(ctx context.Context, a *client.Client, q *engine.Request) ([]engine.Instance, error) {
-	r, err := d.known(ctx, a, q.Key)
+	r, err := d.records.Known(ctx, a, q.Key)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case r != nil && r.Cancelled && len(r.Granted) == 0:
 		return nil, fmt.Errorf("%w: the request was given up", engine.ErrNotFound)
-	case r != nil && r.whole():
+	case r != nil && r.Whole():
 		return d.launched(ctx, a, q.Key)
 	}
 	if r == nil { // it is rented at the current price
-		d.reprice(ctx, a)
+		d.prices.Refresh(ctx, a)
 	}
 	s, err := d.saleOf(q, r)
 	if err != nil {
@@ -69,7 +77,7 @@ func (d *Driver) launch(ctx context.Context, a *client.Client, q *engine.Request
 			return nil, err
 		}
 	}
-	if !d.made(r.Key) {
+	if !d.records.Made(r.Key) {
 		if err := d.make(ctx, a, r, s, q.Env, anew); err != nil {
 			if engine.Refused(err) {
 				return nil, d.refuse(ctx, a, r, err)
@@ -85,33 +93,33 @@ func (d *Driver) launched(ctx context.Context, a *client.Client, key string) ([]
 	if err := d.settle(ctx, a, key); err != nil {
 		return nil, err
 	}
-	r, err := d.known(ctx, a, key)
+	r, err := d.records.Known(ctx, a, key)
 	if err != nil || r == nil {
 		return nil, orRetry(err, "its record is gone")
 	}
 	if len(r.Granted) < r.Nodes {
 		err = fmt.Errorf("%w: the rest was given up", engine.ErrNotFound)
 	}
-	return d.instances(r), err
+	return r.Instances(d.name), err
 }
 
 // begin stores the record of a request before anything is created; anew is false if another server has stored one.
-func (d *Driver) begin(ctx context.Context, a *client.Client, q *engine.Request, s *pool.Sale) (r *record, anew bool,
-	err error) {
-	r = &record{Order: order.Of(q, &s.Offer, &s.Quote), Notice: time.Duration(s.Of.Grace), Image: q.Image,
+func (d *Driver) begin(ctx context.Context, a *client.Client, q *engine.Request, s *pool.Sale) (r *record.Record,
+	anew bool, err error) {
+	r = &record.Record{Order: order.Of(q, &s.Offer, &s.Quote), Notice: time.Duration(s.Of.Grace), Image: q.Image,
 		Asked: time.Now().UTC().Truncate(time.Second)}
 	anew = true
-	err = d.keep(ctx, a, r)
+	err = d.records.Keep(ctx, a, r)
 	switch {
 	case apierrors.IsAlreadyExists(err): // another server's, or it is being deleted
-		if r, err = d.fetch(ctx, a, q.Key); err != nil || r == nil {
+		if r, err = d.records.Fetch(ctx, a, q.Key); err != nil || r == nil {
 			return nil, false, orRetry(err, "an earlier request of this name is being removed")
 		}
 		anew = false
 	case err != nil:
-		return nil, false, refusal(a, err)
+		return nil, false, reason.Refusal(a, err)
 	}
-	d.remember(r)
+	d.records.Remember(r)
 	return r, anew, nil
 }
 
@@ -124,8 +132,8 @@ func orRetry(err error, why string) error {
 }
 
 // saleOf returns what a request asks for, if it is available. A request with a record keeps its price.
-func (d *Driver) saleOf(q *engine.Request, r *record) (*pool.Sale, error) {
-	sales := d.sales()
+func (d *Driver) saleOf(q *engine.Request, r *record.Record) (*pool.Sale, error) {
+	sales := d.prices.Sales()
 	for n := range sales {
 		s := &sales[n]
 		if s.Offer.ID != q.Offer {
@@ -155,83 +163,74 @@ func (d *Driver) saleOf(q *engine.Request, r *record) (*pool.Sale, error) {
 
 // make creates the objects of a record that has none yet, the Job last, because it starts. A newly created record has
 // no Job, or one of an earlier request with the same name.
-func (d *Driver) make(ctx context.Context, a *client.Client, r *record, s *pool.Sale, env map[string]string,
+func (d *Driver) make(ctx context.Context, a *client.Client, r *record.Record, s *pool.Sale, env map[string]string,
 	anew bool) error {
 	var (
 		there batchv1.Job
 		err   error
 	)
 	if !anew {
-		err = a.Get(ctx, "jobs", r.name, &there)
+		err = a.Get(ctx, "jobs", r.Name, &there)
 	}
 	switch {
 	case anew:
-	case err == nil && ownedBy(&there.ObjectMeta, r):
-		d.setMade(r.Key)
+	case err == nil && r.Owns(&there.ObjectMeta):
+		d.records.SetMade(r.Key)
 		return nil
 	case err == nil:
-		return fmt.Errorf("the Job %s of an earlier request is being deleted: scrimp tries again", r.name)
+		return fmt.Errorf("the Job %s of an earlier request is being deleted: scrimp tries again", r.Name)
 	case !apierrors.IsNotFound(err):
-		return refusal(a, err)
+		return reason.Refusal(a, err)
 	}
-	secret, err := d.secret(r, env["SCRIMP_TOKEN"])
+	secret, err := d.template().Secret(r, env["SCRIMP_TOKEN"])
 	if err != nil {
 		return fmt.Errorf("read the agents' CA certificates: %w", err)
 	}
 	parts := []struct {
 		resource string
 		object   runtime.Object
-	}{{"secrets", secret}, {"jobs", d.job(r, s, env)}}
+	}{{"secrets", secret}, {"jobs", d.template().Job(r, s, env)}}
 	if r.Nodes > 1 {
 		parts = append(parts[:1:1], struct {
 			resource string
 			object   runtime.Object
-		}{"services", d.service(r)}, parts[1])
+		}{"services", d.template().Service(r)}, parts[1])
 	}
 	for _, p := range parts {
 		err := a.Create(ctx, p.resource, p.object, false)
 		if apierrors.IsAlreadyExists(err) && p.resource != "jobs" { // left by a launch without an answer, or earlier
-			if err = a.Drop(ctx, p.resource, r.name, nil); err == nil {
+			if err = a.Drop(ctx, p.resource, r.Name, nil); err == nil {
 				err = a.Create(ctx, p.resource, p.object, false)
 			}
 		}
 		if err != nil {
-			return refusal(a, err)
+			return reason.Refusal(a, err)
 		}
 	}
 	// Another server may have cancelled or refused the request before there was a Job to remove.
-	now, err := d.fetch(ctx, a, r.Key)
+	now, err := d.records.Fetch(ctx, a, r.Key)
 	if err != nil {
 		return err
 	}
-	if now == nil || now.uid != r.uid || now.Cancelled {
+	if now == nil || now.UID != r.UID || now.Cancelled {
 		return orRetry(d.undo(ctx, a, r), "another server gave it up")
 	}
-	if now.over() { // the request started and ended meanwhile: this Job would be a second one
+	if now.Over() { // the request started and ended meanwhile: this Job would be a second one
 		return orRetry(d.clear(ctx, a, now), "it has ended")
 	}
-	d.setMade(r.Key)
+	d.records.SetMade(r.Key)
 	return nil
-}
-
-func ownedBy(o *metav1.ObjectMeta, r *record) bool {
-	for _, by := range o.OwnerReferences {
-		if by.UID == r.uid {
-			return o.DeletionTimestamp == nil
-		}
-	}
-	return false
 }
 
 // refuse forgets a refused request, so that its key counts as unused. It deletes the record first, unless another
 // server has noted meanwhile that something has started; Kubernetes then deletes what the record owned.
-func (d *Driver) refuse(ctx context.Context, a *client.Client, r *record, why error) error {
+func (d *Driver) refuse(ctx context.Context, a *client.Client, r *record.Record, why error) error {
 	if !engine.Refused(why) {
 		return why
 	}
-	err := a.Drop(ctx, "configmaps", r.name, &metav1.Preconditions{UID: &r.uid, ResourceVersion: &r.version})
+	err := a.Drop(ctx, "configmaps", r.Name, &metav1.Preconditions{UID: &r.UID, ResourceVersion: &r.Version})
 	if apierrors.IsConflict(err) {
-		if _, err := d.fetch(ctx, a, r.Key); err != nil {
+		if _, err := d.records.Fetch(ctx, a, r.Key); err != nil {
 			return err
 		}
 		return fmt.Errorf("another server works on %s: scrimp tries again", r.Key)
@@ -239,40 +238,41 @@ func (d *Driver) refuse(ctx context.Context, a *client.Client, r *record, why er
 	if err != nil {
 		return err
 	}
-	d.forget(r.Key)
+	d.records.Forget(r.Key)
 	if err := d.undo(ctx, a, r); err != nil {
-		d.log.Warn("the Job of a request that was refused is removed with its record", "job", r.name, "error", err)
+		d.log.Warn("the Job of a request that was refused is removed with its record", "job", r.Name, "error", err)
 	}
 	return why
 }
 
 // undo deletes the Job of a record, and no other Job of that name.
-func (d *Driver) undo(ctx context.Context, a *client.Client, r *record) error {
+func (d *Driver) undo(ctx context.Context, a *client.Client, r *record.Record) error {
 	var j batchv1.Job
-	err := a.Get(ctx, "jobs", r.name, &j)
-	if apierrors.IsNotFound(err) || err == nil && !ownedBy(&j.ObjectMeta, r) {
+	err := a.Get(ctx, "jobs", r.Name, &j)
+	if apierrors.IsNotFound(err) || err == nil && !r.Owns(&j.ObjectMeta) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return a.Drop(ctx, "jobs", r.name, &metav1.Preconditions{UID: &j.UID})
+	return a.Drop(ctx, "jobs", r.Name, &metav1.Preconditions{UID: &j.UID})
 }
 
 // begins waits a moment for the pods of a request, and returns its state.
-func (d *Driver) begins(ctx context.Context, a *client.Client, r *record, s *pool.Sale) ([]engine.Instance, error) {
+func (d *Driver) begins(ctx context.Context, a *client.Client, r *record.Record, s *pool.Sale) ([]engine.Instance,
+	error) {
 	for until, pause := time.Now().Add(d.start), 50*time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
 		if err := d.settle(ctx, a, r.Key); err != nil {
 			return nil, err
 		}
-		now, err := d.known(ctx, a, r.Key)
+		now, err := d.records.Known(ctx, a, r.Key)
 		switch {
 		case err != nil:
 			return nil, err
 		case now == nil:
 			return nil, fmt.Errorf("the record of %s is gone", r.Key)
-		case now.whole():
-			return d.instances(now), nil
+		case now.Whole():
+			return now.Instances(d.name), nil
 		}
 		last := time.Since(now.Asked) >= 2*d.start || time.Now().After(until)
 		why, err := d.hinders(ctx, a, now, s, last)
@@ -289,7 +289,7 @@ func (d *Driver) begins(ctx context.Context, a *client.Client, r *record, s *poo
 			return nil, err
 		}
 		if last {
-			return d.instances(now), &engine.PendingError{Why: why}
+			return now.Instances(d.name), &engine.PendingError{Why: why}
 		}
 		if err := wait.For(ctx, pause); err != nil {
 			return nil, err
@@ -299,26 +299,26 @@ func (d *Driver) begins(ctx context.Context, a *client.Client, r *record, s *poo
 
 // begun reports whether a pod of a request has started, according to the API server, of which its record does not
 // know.
-func (d *Driver) begun(ctx context.Context, a *client.Client, r *record) (bool, error) {
+func (d *Driver) begun(ctx context.Context, a *client.Client, r *record.Record) (bool, error) {
 	_, err := d.listed(ctx, a, r)
-	c := r.copied()
+	c := r.Copied()
 	d.seen(c)
 	return len(c.Granted) > len(r.Granted), err
 }
 
 // part cancels the waiting part of a request, and returns the started machines together with the reason.
-func (d *Driver) part(ctx context.Context, a *client.Client, r *record, why error) ([]engine.Instance, error) {
+func (d *Driver) part(ctx context.Context, a *client.Client, r *record.Record, why error) ([]engine.Instance, error) {
 	err := d.cancel(ctx, a, r.Key)
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil, orRetry(nil, "it has begun")
 	}
 	if err == nil {
-		r, err = d.known(ctx, a, r.Key)
+		r, err = d.records.Known(ctx, a, r.Key)
 	}
 	if err != nil || r == nil {
 		return nil, orRetry(err, "its record is gone")
 	}
-	return d.instances(r), why
+	return r.Instances(d.name), why
 }
 
 // Cancel implements engine.Canceller: it deletes pods that have not started.
@@ -336,16 +336,16 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 }
 
 func (d *Driver) cancel(ctx context.Context, a *client.Client, key string) error {
-	r, err := d.known(ctx, a, key)
+	r, err := d.records.Known(ctx, a, key)
 	if err == nil && r != nil {
 		if err = d.settle(ctx, a, key); err == nil {
-			r, err = d.known(ctx, a, key)
+			r, err = d.records.Known(ctx, a, key)
 		}
 	}
 	switch {
 	case err != nil:
 		return err
-	case r == nil, r.whole():
+	case r == nil, r.Whole():
 		return fmt.Errorf("%w: nothing waits", engine.ErrNotFound)
 	}
 	// Deletes name the version last seen: a pod that has started meanwhile has another version and stays.
@@ -358,7 +358,7 @@ func (d *Driver) cancel(ctx context.Context, a *client.Client, key string) error
 			break
 		}
 	}
-	r, err = d.change(ctx, a, key, func(r *record) {
+	r, err = d.records.Change(ctx, a, key, func(r *record.Record) {
 		d.seen(r)
 		if len(r.Granted) < r.Nodes {
 			r.Cancelled = true
@@ -375,15 +375,15 @@ func (d *Driver) cancel(ctx context.Context, a *client.Client, key string) error
 }
 
 // dropWaiting deletes the pods of a request that have not started; again means that one has changed meanwhile.
-func (d *Driver) dropWaiting(ctx context.Context, a *client.Client, r *record) (again bool, err error) {
+func (d *Driver) dropWaiting(ctx context.Context, a *client.Client, r *record.Record) (again bool, err error) {
 	var pods corev1.PodList
-	if err := a.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelRecord + "=" + string(r.uid)},
+	if err := a.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelRecord + "=" + string(r.UID)},
 		&pods); err != nil {
 		return false, err
 	}
 	for n := range pods.Items {
 		p := mirror.PodOf(&pods.Items[n])
-		if p.Begun() || !p.Deleting.IsZero() || r.grant(p.Index) != nil {
+		if p.Begun() || !p.Deleting.IsZero() || r.Grant(p.Index) != nil {
 			d.mirror.Put(p)
 			continue
 		}

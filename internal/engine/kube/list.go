@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,14 +16,14 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/mirror"
+	"scrimp/internal/engine/kube/reason"
+	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/lib/isolate"
 )
 
-// How long a pod's end may take beyond its grace, and within which time machines of one request count as started
-// together.
 const (
-	lateEnd  = 15 * time.Second
-	together = 5 * time.Second
+	// lateEnd is how long a pod's end may take beyond its grace.
+	lateEnd = 15 * time.Second
 	// lateLaunch bounds the duration of a launch that another server has started.
 	lateLaunch = time.Minute
 	// loadEvery is the interval between reads of all records, which other servers may have created.
@@ -45,22 +44,10 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 		return nil, d.explain(err)
 	}
 	var list []engine.Instance
-	for _, r := range d.all() {
-		list = append(list, d.instances(r)...)
+	for _, r := range d.records.All() {
+		list = append(list, r.Instances(d.name)...)
 	}
 	return list, nil
-}
-
-// all returns the records sorted by key.
-func (d *Driver) all() []*record {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := make([]*record, 0, len(d.records))
-	for _, r := range d.records {
-		list = append(list, r)
-	}
-	slices.SortFunc(list, func(a, b *record) int { return cmp.Compare(a.Key, b.Key) })
-	return list
 }
 
 // observe updates the records with what the API server has reported: what has started, and what has ended and why.
@@ -72,9 +59,9 @@ func (d *Driver) observe(ctx context.Context, a *client.Client) error {
 		slots = make(chan struct{}, atOnce)
 		began = time.Now()
 	)
-	for _, r := range d.all() {
+	for _, r := range d.records.All() {
 		act := d.settle
-		if r.over() && !r.Closed.IsZero() && time.Since(r.Closed) > lateEnd && d.mirror.None(string(r.uid)) {
+		if r.Over() && !r.Closed.IsZero() && time.Since(r.Closed) > lateEnd && d.mirror.None(string(r.UID)) {
 			if !d.looksLate(r) {
 				continue
 			}
@@ -83,7 +70,7 @@ func (d *Driver) observe(ctx context.Context, a *client.Client) error {
 			if err := d.trace(ctx, a, r); err != nil {
 				return err
 			}
-			if c := r.copied(); !d.seen(c) {
+			if c := r.Copied(); !d.seen(c) {
 				continue
 			}
 		}
@@ -107,7 +94,7 @@ func (d *Driver) observe(ctx context.Context, a *client.Client) error {
 
 // trace finds out when pods disappeared while no server watched: from their events, which are kept for an hour, or
 // otherwise assumes now. This server may not yet know of machines that another one has granted.
-func (d *Driver) trace(ctx context.Context, a *client.Client, r *record) error {
+func (d *Driver) trace(ctx context.Context, a *client.Client, r *record.Record) error {
 	missed := d.missed(r)
 	if len(missed) == 0 {
 		return nil
@@ -116,7 +103,7 @@ func (d *Driver) trace(ctx context.Context, a *client.Client, r *record) error {
 		return err
 	}
 	for _, id := range d.missed(r) {
-		told, err := eventsOf(ctx, a, string(id))
+		told, err := reason.EventsOf(ctx, a, string(id))
 		if err != nil {
 			return err
 		}
@@ -125,7 +112,7 @@ func (d *Driver) trace(ctx context.Context, a *client.Client, r *record) error {
 			at = time.Now()
 		}
 		if len(told) > 0 {
-			at, why = told[len(told)-1].at, told[len(told)-1].text
+			at, why = told[len(told)-1].At, told[len(told)-1].Text
 		}
 		d.mirror.WentAt(id, at, why)
 	}
@@ -133,7 +120,7 @@ func (d *Driver) trace(ctx context.Context, a *client.Client, r *record) error {
 }
 
 // missed returns the pods of machines that have not ended but are not known.
-func (d *Driver) missed(r *record) (list []types.UID) {
+func (d *Driver) missed(r *record.Record) (list []types.UID) {
 	for n := range r.Granted {
 		g := &r.Granted[n]
 		if !g.End.IsZero() || d.mirror.Knows(g.Pod) {
@@ -147,9 +134,9 @@ func (d *Driver) missed(r *record) (list []types.UID) {
 }
 
 // listed reads the current pods of a request, and returns their number.
-func (d *Driver) listed(ctx context.Context, a *client.Client, r *record) (int, error) {
+func (d *Driver) listed(ctx context.Context, a *client.Client, r *record.Record) (int, error) {
 	var list corev1.PodList
-	err := a.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelRecord + "=" + string(r.uid)}, &list)
+	err := a.List(ctx, "pods", &metav1.ListOptions{LabelSelector: client.LabelRecord + "=" + string(r.UID)}, &list)
 	for n := range list.Items {
 		d.mirror.Put(mirror.PodOf(&list.Items[n]))
 	}
@@ -158,14 +145,14 @@ func (d *Driver) listed(ctx context.Context, a *client.Client, r *record) (int, 
 
 // settle updates one request and deletes what it no longer needs. It closes the request once everything is deleted.
 func (d *Driver) settle(ctx context.Context, a *client.Client, key string) error {
-	r, err := d.change(ctx, a, key, func(r *record) { d.seen(r) })
+	r, err := d.records.Change(ctx, a, key, func(r *record.Record) { d.seen(r) })
 	if err != nil || r == nil {
 		return err
 	}
 	waste := d.waste(r)
 	// A launch without an answer may still create a Job later. The Job is deleted before its pods: while a pod
 	// exists, the deletion is repeated.
-	closes := r.over() && (r.Closed.IsZero() || len(waste) > 0)
+	closes := r.Over() && (r.Closed.IsZero() || len(waste) > 0)
 	if closes {
 		if err := d.clear(ctx, a, r); err != nil {
 			return err
@@ -184,54 +171,50 @@ func (d *Driver) settle(ctx context.Context, a *client.Client, key string) error
 			return err
 		}
 	}
-	_, err = d.change(ctx, a, key, func(r *record) {
+	_, err = d.records.Change(ctx, a, key, func(r *record.Record) {
 		d.seen(r)
-		if r.over() && r.Closed.IsZero() {
+		if r.Over() && r.Closed.IsZero() {
 			r.Closed = time.Now().UTC().Truncate(time.Second)
 		}
 	})
-	d.unmade(key)
+	d.records.Unmade(key)
 	return err
 }
 
 // looksLate reports whether an ended request is to be cleared once more, because no launch of it can be under way any
 // more.
-func (d *Driver) looksLate(r *record) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d *Driver) looksLate(r *record.Record) bool {
 	ago := time.Since(r.Closed)
-	return !d.looked[r.Key] && ago >= lateLaunch && ago <= 10*lateLaunch
+	return !d.records.ClearedLate(r.Key) && ago >= lateLaunch && ago <= 10*lateLaunch
 }
 
 // late deletes what a launch may have created after everything had been deleted, before its server died.
 func (d *Driver) late(ctx context.Context, a *client.Client, key string) error {
-	r, err := d.known(ctx, a, key)
+	r, err := d.records.Known(ctx, a, key)
 	if err != nil || r == nil {
 		return err
 	}
 	if err := d.clear(ctx, a, r); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.looked[key] = true
+	d.records.SetClearedLate(key)
 	return nil
 }
 
 // clear deletes the objects of an ended request; its record stays for a while.
-func (d *Driver) clear(ctx context.Context, a *client.Client, r *record) error {
-	err := errors.Join(a.Drop(ctx, "jobs", r.name, nil), a.Drop(ctx, "secrets", r.name, nil))
+func (d *Driver) clear(ctx context.Context, a *client.Client, r *record.Record) error {
+	err := errors.Join(a.Drop(ctx, "jobs", r.Name, nil), a.Drop(ctx, "secrets", r.Name, nil))
 	if r.Nodes > 1 {
-		err = errors.Join(err, a.Drop(ctx, "services", r.name, nil))
+		err = errors.Join(err, a.Drop(ctx, "services", r.Name, nil))
 	}
 	return err
 }
 
 // waste returns pods to delete: those that are none of the request's machines, because they came after one had
 // started and ended, or after the cancellation, and terminated machines.
-func (d *Driver) waste(r *record) (list []*mirror.Pod) {
-	for _, p := range d.mirror.PodsOf(string(r.uid)) {
-		g := r.grant(p.Index)
+func (d *Driver) waste(r *record.Record) (list []*mirror.Pod) {
+	for _, p := range d.mirror.PodsOf(string(r.UID)) {
+		g := r.Grant(p.Index)
 		if !p.Deleting.IsZero() || !p.Ended.IsZero() {
 			continue
 		}
@@ -243,12 +226,12 @@ func (d *Driver) waste(r *record) (list []*mirror.Pod) {
 }
 
 // seen updates a copy of a request's record from its pods, and reports whether there is anything to do.
-func (d *Driver) seen(r *record) bool {
+func (d *Driver) seen(r *record.Record) bool {
 	before := slices.Clone(r.Granted)
-	pods := d.mirror.PodsOf(string(r.uid))
-	for _, p := range slices.Concat(d.mirror.BegunOf(string(r.uid)), pods) {
-		if r.grant(p.Index) == nil && p.Index < r.Nodes && p.Begun() {
-			r.begins(p)
+	pods := d.mirror.PodsOf(string(r.UID))
+	for _, p := range slices.Concat(d.mirror.BegunOf(string(r.UID)), pods) {
+		if r.Grant(p.Index) == nil && p.Index < r.Nodes && p.Begun() {
+			r.Begins(p)
 		}
 	}
 	for n := range r.Granted {
@@ -256,61 +239,22 @@ func (d *Driver) seen(r *record) bool {
 			d.ends(g, pods)
 		}
 	}
-	return r.over() && r.Closed.IsZero() || !slices.Equal(r.Granted, before) || len(d.waste(r)) > 0
-}
-
-// begins notes a started machine of a request.
-func (r *record) begins(p *mirror.Pod) {
-	from := p.Scheduled.UTC()
-	if len(r.Granted) > 0 { // scheduled one after the other, as one request
-		if first := r.Granted[0].From; from.Sub(first).Abs() <= together {
-			from = first
-		}
-	}
-	r.Granted = append(r.Granted, granted{Index: p.Index, Pod: p.UID, Node: p.Node, From: from, Given: r.Cancelled})
+	return r.Over() && r.Closed.IsZero() || !slices.Equal(r.Granted, before) || len(d.waste(r)) > 0
 }
 
 // ends notes the end of a machine whose pod has ended, is gone, or should have ended a while ago.
-func (d *Driver) ends(g *granted, pods []*mirror.Pod) {
+func (d *Driver) ends(g *record.Granted, pods []*mirror.Pod) {
 	n := slices.IndexFunc(pods, func(p *mirror.Pod) bool { return p.UID == g.Pod })
 	if n < 0 {
 		if left, ok := d.mirror.Lost(g.Pod); ok {
-			g.over(left.Pod, left.At)
+			g.EndsAt(left.Pod, left.At)
 		}
 		return
 	}
 	switch p := pods[n]; {
 	case !p.Ended.IsZero():
-		g.over(p, p.Ended)
+		g.EndsAt(p, p.Ended)
 	case !p.Deleting.IsZero() && time.Since(p.Deleting) > lateEnd: // its node does not answer
-		g.over(p, p.Deleting)
+		g.EndsAt(p, p.Deleting)
 	}
 }
-
-// over notes the end at a time, and its cause.
-func (g *granted) over(p *mirror.Pod, at time.Time) {
-	if !p.Ended.IsZero() {
-		at = p.Ended
-	} else if !p.Deleting.IsZero() && p.Deleting.Before(at) {
-		at = p.Deleting
-	}
-	g.End = at.UTC().Truncate(time.Second)
-	if g.End.Before(g.From) {
-		g.End = g.From
-	}
-	switch {
-	case p.Disrupted != "": // even if its agent reported the end and it was terminated
-		g.Cause = engine.Interrupted
-	case g.Given:
-		g.Cause = engine.Terminated
-	case p.Ended.IsZero(), taken[p.Reason], !p.Deleting.IsZero():
-		g.Cause = engine.Interrupted
-	default:
-		g.Cause = engine.Stopped
-	}
-}
-
-// taken are the reasons of pods ended by their node, in versions that do not mark them as disrupted.
-var taken = map[string]bool{"Evicted": true, "Preempting": true, "NodeLost": true, "NodeShutdown": true,
-	"Terminated": true,
-	"Shutdown":   true, "NodeAffinity": true}

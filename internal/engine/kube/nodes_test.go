@@ -31,7 +31,7 @@ func nodePrices(s *site) {
 	}
 	holds := func(when, rate, source string) {
 		s.Helper()
-		d.asked = d.asked.Add(-priceEvery)
+		d.prices.Expire()
 		q := s.quoted(d)
 		got := ""
 		if q.Priced {
@@ -61,7 +61,7 @@ func nodePrices(s *site) {
 	s.Do(s, "create", "clusterrole", s.namespace, "--verb=list", "--resource=nodes")
 	s.Do(s, "create", "clusterrolebinding", s.namespace, "--clusterrole="+s.namespace,
 		"--serviceaccount="+s.namespace+":scrimp")
-	s.until("the right is in force", func() bool { d.asked = d.asked.Add(-priceEvery); return s.quoted(d).Priced })
+	s.until("the right is in force", func() bool { d.prices.Expire(); return s.quoted(d).Priced })
 	holds("a node of four machines", "0.2515", "g5.xlarge on-demand in us-east-1 by labels of nodes")
 	finds("with the right", "0.2515 USD an hour (catalogue of ")
 	s.launched(d, "a.1", 1)

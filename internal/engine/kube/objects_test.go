@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/market"
 )
 
@@ -50,7 +51,7 @@ func asksFor(s *site) {
 		}
 	}
 	var service corev1.Service
-	if err := a.Get(s.Context(), "services", nameOf("a.1"), &service); err != nil || service.Spec.ClusterIP != "None" {
+	if err := a.Get(s.Context(), "services", record.NameOf("a.1"), &service); err != nil || service.Spec.ClusterIP != "None" {
 		s.Errorf("the gang's service: %v, %v", err, service.Spec)
 	}
 }
@@ -68,8 +69,8 @@ func collected(s *site) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	old := time.Now().Add(-keepFor - time.Minute)
-	if _, err := d.change(s.Context(), a, "a.1", func(r *record) { r.Closed = old }); err != nil {
+	old := time.Now().Add(-2*time.Hour - time.Minute)
+	if _, err := d.records.Change(s.Context(), a, "a.1", func(r *record.Record) { r.Closed = old }); err != nil {
 		s.Fatal(err)
 	}
 	other := s.driver()
@@ -77,7 +78,7 @@ func collected(s *site) {
 		s.Errorf("listed is %+v", x)
 	}
 	var m corev1.ConfigMap
-	if err := a.Get(s.Context(), "configmaps", nameOf("a.1"), &m); !apierrors.IsNotFound(err) {
+	if err := a.Get(s.Context(), "configmaps", record.NameOf("a.1"), &m); !apierrors.IsNotFound(err) {
 		s.Errorf("its record stays: %v", err)
 	}
 }

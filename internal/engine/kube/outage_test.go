@@ -23,6 +23,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube/client"
+	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
@@ -155,7 +156,7 @@ func forgotten(s *site) {
 		return s.now(d, "a.1").State == engine.Running && s.now(d, "a.2").State == engine.Running
 	})
 	way.shuts(true)
-	s.Evict(s, s.namespace, s.Do(s, "get", "pods", "-n", s.namespace, "-l", "job-name="+nameOf("a.1"),
+	s.Evict(s, s.namespace, s.Do(s, "get", "pods", "-n", s.namespace, "-l", "job-name="+record.NameOf("a.1"),
 		"-o", "jsonpath={.items[*].metadata.name}"))
 	s.until("the pod goes", func() bool { return len(s.pods()) == 1 })
 	var all corev1.ConfigMapList

@@ -34,13 +34,13 @@ func (a *again) key(key string) string {
 	if key == "" {
 		return ""
 	}
-	return a.name + "." + key
+	return a.store.Engine + "." + key
 }
 
 // plain restores the test's own keys in machines.
 func (a *again) plain(list []engine.Instance, err error) ([]engine.Instance, error) {
 	for n := range list {
-		list[n].Key = strings.TrimPrefix(list[n].Key, a.name+".")
+		list[n].Key = strings.TrimPrefix(list[n].Key, a.store.Engine+".")
 	}
 	return list, err
 }

@@ -11,6 +11,8 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/order"
+	"scrimp/internal/engine/slurm/record"
+	"scrimp/internal/engine/slurm/sale"
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/size"
 )
@@ -55,7 +57,7 @@ func (d *Driver) controllerAnswers(ctx context.Context) engine.Finding {
 }
 
 // partitionsAre checks that each partition exists and is up.
-func (d *Driver) partitionsAre(sales []sale, c *scheduler.Cluster) (found []engine.Finding) {
+func (d *Driver) partitionsAre(sales []sale.Sale, c *scheduler.Cluster) (found []engine.Finding) {
 	for n := range d.with.Partitions {
 		p := &d.with.Partitions[n]
 		f := engine.Finding{Name: "partition " + p.Name, Text: "no node of it has what engines.yaml asks " +
@@ -67,19 +69,19 @@ func (d *Driver) partitionsAre(sales []sale, c *scheduler.Cluster) (found []engi
 		var sells []string
 		for i := range sales {
 			s := &sales[i]
-			if s.of != p {
+			if s.Of != p {
 				continue
 			}
-			if s.why != "" {
-				f.Text = s.why
+			if s.Why != "" {
+				f.Text = s.Why
 				continue
 			}
 			f.OK = true
 			price := "at an unknown price: set rate"
-			if s.quote.Priced {
-				price = fmt.Sprintf("%v %s an hour", s.quote.Rate, s.offer.Currency)
+			if s.Quote.Priced {
+				price = fmt.Sprintf("%v %s an hour", s.Quote.Rate, s.Offer.Currency)
 			}
-			sells = append(sells, fmt.Sprintf("%s, %s", s.offer.ID, price))
+			sells = append(sells, fmt.Sprintf("%s, %s", s.Offer.ID, price))
 		}
 		if f.OK {
 			f.Text = strings.Join(sells, "; ")
@@ -90,11 +92,11 @@ func (d *Driver) partitionsAre(sales []sale, c *scheduler.Cluster) (found []engi
 }
 
 // accepted tries how Slurm would answer, and leaves nothing in its queue.
-func (d *Driver) accepted(ctx context.Context, s *sale) engine.Finding {
-	f := engine.Finding{Name: "account for " + s.of.Name + " " + s.offer.Machine}
-	r := &record{Order: order.Order{Key: "examine", Offer: s.offer.ID, Nodes: 1, Currency: s.offer.Currency},
+func (d *Driver) accepted(ctx context.Context, s *sale.Sale) engine.Finding {
+	f := engine.Finding{Name: "account for " + s.Of.Name + " " + s.Offer.Machine}
+	r := &record.Record{Order: order.Order{Key: "examine", Offer: s.Offer.ID, Nodes: 1, Currency: s.Offer.Currency},
 		Name: scheduler.TrialName}
-	if err := d.slurm.Try(ctx, d.order(r, s)); err != nil {
+	if err := d.slurm.Try(ctx, s.Order(r.Name, r.Comment(), r.Nodes)); err != nil {
 		f.Text = err.Error()
 		return f
 	}
@@ -107,25 +109,25 @@ const least = 500 * size.MB
 
 func (d *Driver) sharedFolder() engine.Finding {
 	f := engine.Finding{Name: "shared folder"}
-	probe, err := os.CreateTemp(d.shared, ".probe-*")
+	probe, err := os.CreateTemp(d.store.Dir, ".probe-*")
 	if err == nil {
 		_, err = probe.WriteString("scrimp")
 		err = errors.Join(err, probe.Close(), os.Remove(probe.Name()))
 	}
 	var st syscall.Statfs_t
 	if err == nil {
-		err = syscall.Statfs(d.shared, &st)
+		err = syscall.Statfs(d.store.Dir, &st)
 	}
 	switch room := size.Bytes(st.Bavail) * size.Bytes(st.Bsize); {
 	case err != nil:
 		f.Text = err.Error() + ": make it writable for this user, or set shared in engines.yaml to a folder " +
 			"that all nodes see"
 	case room < least:
-		f.Text = fmt.Sprintf("%s has %v left, and %v are needed: make room there", d.shared, room, least)
+		f.Text = fmt.Sprintf("%s has %v left, and %v are needed: make room there", d.store.Dir, room, least)
 	default:
 		f.OK, f.Text = true, fmt.Sprintf("%s is writable, with %v left; all nodes must see it by that path, "+
 			"which the first job shows",
-			d.shared, room)
+			d.store.Dir, room)
 	}
 	return f
 }
@@ -135,7 +137,7 @@ func (d *Driver) sharedFolder() engine.Finding {
 func (d *Driver) clockAgrees() engine.Finding {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var newest *record
+	var newest *record.Record
 	for _, r := range d.records {
 		if !r.Start.IsZero() && (newest == nil || r.Submitted.After(newest.Submitted)) {
 			newest = r
@@ -157,7 +159,7 @@ func (d *Driver) clockAgrees() engine.Finding {
 }
 
 // wayBack checks whether nodes can reach the server, as far as possible without a job.
-func (d *Driver) wayBack(sales []sale) engine.Finding {
+func (d *Driver) wayBack(sales []sale.Sale) engine.Finding {
 	f := engine.Finding{Name: "way back", OK: true, Text: "agents call " + d.server + "; each node tries it " +
 		"before it begins"}
 	d.mu.Lock()
@@ -168,7 +170,7 @@ func (d *Driver) wayBack(sales []sale) engine.Finding {
 		}
 	}
 	for n := range sales {
-		if !sales[n].here && isSocket(d.server) {
+		if !sales[n].Here && isSocket(d.server) {
 			f.OK, f.Text = false, notHere
 		}
 	}

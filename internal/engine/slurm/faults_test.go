@@ -18,7 +18,9 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/slurm/command"
+	"scrimp/internal/engine/slurm/record"
 	"scrimp/internal/engine/slurm/scheduler"
+	"scrimp/internal/engine/slurm/setting"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
 )
@@ -191,7 +193,7 @@ type hurt struct {
 
 func (h *hurt) server() {
 	h.dead = false
-	w := With{Shared: h.dir, Currency: "USD", Partitions: []Partition{{Name: "p", Rate: "3.6", rate: 3_600_000_000_000, priced: true}}}
+	w := setting.With{Shared: h.dir, Currency: "USD", Partitions: []setting.Partition{{Name: "p", Rate: "3.6", HourRate: 3_600_000_000_000, Priced: true}}}
 	d, err := newDriver("hpc", w, h.dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		h.Fatal(err)
@@ -277,7 +279,7 @@ func (h *hurt) settles(ctx context.Context) {
 		}
 	}
 	for _, j := range h.jobs {
-		if r, ok := recordOf(&scheduler.Job{ID: j.id, Name: j.name, Comment: j.comment}); j.state == "RUNNING" &&
+		if r, ok := record.Of(&scheduler.Job{ID: j.id, Name: j.name, Comment: j.comment}); j.state == "RUNNING" &&
 			(!ok || keys[r.Key].State != engine.Running || keys[r.Key].ID != "hpc-"+j.id+"-0") {
 			h.Errorf("seed %d: job %s of %s runs, and listed is %+v", h.seed, j.id, j.name, keys[r.Key])
 		}

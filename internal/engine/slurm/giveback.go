@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/record"
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
@@ -24,7 +25,7 @@ func (d *Driver) Bills(_ context.Context, since time.Time) ([]engine.Bill, error
 		}
 		for n := range r.Ends {
 			if e := &r.Ends[n]; e.At.Before(r.End) {
-				bills = append(bills, engine.Bill{Instance: d.id(r, e.Rank), Key: r.Key, Lines: r.bill(e)})
+				bills = append(bills, engine.Bill{Instance: d.store.ID(r, e.Rank), Key: r.Key, Lines: r.Lines(e)})
 			}
 		}
 	}
@@ -34,7 +35,7 @@ func (d *Driver) Bills(_ context.Context, since time.Time) ([]engine.Bill, error
 // Terminate implements engine.Driver. It releases the allocation when all of its machines are terminated. One machine
 // of several ends alone, and its node is released with the others.
 func (d *Driver) Terminate(ctx context.Context, id string) error {
-	job, rank, ok := d.of(id)
+	job, rank, ok := d.store.Parse(id)
 	if !ok {
 		return engine.ErrNotFound
 	}
@@ -42,7 +43,7 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 		return err
 	}
 	d.mu.Lock()
-	var r *record
+	var r *record.Record
 	for _, x := range d.records {
 		if x.Job == job {
 			c := *x
@@ -51,20 +52,20 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 	}
 	unrecorded := false // known only by its comment
 	if j := d.view.jobs[job]; r == nil && j != nil && scheduler.Runs[j.State] {
-		_, unrecorded = d.ours(j)
+		_, unrecorded = d.store.Ours(j)
 	}
 	d.mu.Unlock()
 	if unrecorded {
 		return d.cancel(ctx, job)
 	}
-	if r == nil || rank >= r.Nodes || r.Start.IsZero() || r.ended(rank) != nil {
+	if r == nil || rank >= r.Nodes || r.Start.IsZero() || r.Ended(rank) != nil {
 		return engine.ErrNotFound
 	}
-	if err := d.change(r.Key, func(c *record) {
+	if err := d.change(r.Key, func(c *record.Record) {
 		if !slices.Contains(c.Given, rank) {
 			c.Given = append(slices.Clone(c.Given), rank)
 		}
-		c.tried = time.Now()
+		c.Tried = time.Now()
 		r = c
 	}); err != nil {
 		return err
@@ -77,12 +78,12 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 const giveBackEvery = 3 * time.Second
 
 // giveBack ends the terminated machines of an allocation: all of it, or single steps.
-func (d *Driver) giveBack(ctx context.Context, r *record) error {
+func (d *Driver) giveBack(ctx context.Context, r *record.Record) error {
 	var ranks []int
 	left := false
 	for k := range r.Nodes {
 		switch {
-		case r.ended(k) != nil:
+		case r.Ended(k) != nil:
 		case slices.Contains(r.Given, k):
 			ranks = append(ranks, k)
 		default:
@@ -92,7 +93,7 @@ func (d *Driver) giveBack(ctx context.Context, r *record) error {
 	if !left {
 		return d.cancel(ctx, r.Job)
 	}
-	return d.slurm.EndRanks(ctx, r.Job, d.folder(r.Name), ranks)
+	return d.slurm.EndRanks(ctx, r.Job, d.store.Folder(r.Name), ranks)
 }
 
 // cancel ends a job, or finds that it has ended.

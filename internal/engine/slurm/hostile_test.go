@@ -13,7 +13,9 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/order"
+	"scrimp/internal/engine/slurm/record"
 	"scrimp/internal/engine/slurm/scheduler"
+	"scrimp/internal/engine/slurm/setting"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 )
@@ -32,30 +34,30 @@ func TestRecords_CannotStopAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told := func(r *record) []byte { b, _ := json.Marshal(r); return b }
-	over := time.Now().Add(-2 * keepFor)
+	told := func(r *record.Record) []byte { b, _ := json.Marshal(r); return b }
+	over := time.Now().Add(-2 * 14 * 24 * time.Hour)
 	victim := filepath.Join(dir, "victim")
 	if err := os.Mkdir(victim, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(nameOf("good"), told(&record{Order: order.Order{Key: "good", Nodes: 2}, Name: nameOf("good")}))
-	write(nameOf("many"), told(&record{Order: order.Order{Key: "many", Nodes: 2_000_000_000}, Name: nameOf("many"),
+	write(record.NameOf("good"), told(&record.Record{Order: order.Order{Key: "good", Nodes: 2}, Name: record.NameOf("good")}))
+	write(record.NameOf("many"), told(&record.Record{Order: order.Order{Key: "many", Nodes: 2_000_000_000}, Name: record.NameOf("many"),
 		Start: over}))
-	write(nameOf("few"), told(&record{Order: order.Order{Key: "few", Nodes: -1}, Name: nameOf("few")}))
+	write(record.NameOf("few"), told(&record.Record{Order: order.Order{Key: "few", Nodes: -1}, Name: record.NameOf("few")}))
 	write("garbage", []byte(strings.Repeat("[", 1<<20)))
-	write("outside", told(&record{Order: order.Order{Key: "outside", Nodes: 1}, Name: "../victim", Closed: true,
+	write("outside", told(&record.Record{Order: order.Order{Key: "outside", Nodes: 1}, Name: "../victim", Closed: true,
 		End: over}))
-	for _, pipe := range []string{"pipe/record.json", nameOf("good") + "/end.0", nameOf("good") + "/failed"} {
+	for _, pipe := range []string{"pipe/record.json", record.NameOf("good") + "/end.0", record.NameOf("good") + "/failed"} {
 		_ = os.MkdirAll(filepath.Dir(filepath.Join(requests, pipe)), 0o700)
 		if err := syscall.Mkfifo(filepath.Join(requests, pipe), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ahead := filepath.Join(requests, nameOf("good"), "end.1")
+	ahead := filepath.Join(requests, record.NameOf("good"), "end.1")
 	if err := os.WriteFile(ahead, []byte("99999999999999\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d, err := newDriver("hpc", With{}, dir, slog.New(slog.DiscardHandler))
+	d, err := newDriver("hpc", setting.With{}, dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,11 +70,11 @@ func TestRecords_CannotStopAServer(t *testing.T) {
 	r := d.records["good"]
 	r.Start = over
 	d.ends(r, "COMPLETED", time.Now())
-	if err := d.keep(r); err != nil {
+	if err := d.store.Keep(r); err != nil {
 		t.Errorf("an end in the year 3170843 keeps the record from being written: %v", err)
 	}
 	for _, nodes := range []string{"2000000000", "-1", "0", "1e9", "99999999999999999999"} {
-		if _, ok := recordOf(&scheduler.Job{Comment: commentPrefix + "key=k&offer=hpc/x&nodes=" + nodes}); ok {
+		if _, ok := record.Of(&scheduler.Job{Comment: "scrimp:key=k&offer=hpc/x&nodes=" + nodes}); ok {
 			t.Errorf("a comment of %s machines is believed", nodes)
 		}
 	}
@@ -101,7 +103,7 @@ func TestHostileTexts_PassThroughSlurm(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].Key != text {
 			t.Fatalf("%d, %q: %+v, %v", n, text, list, err)
 		}
-		if err := os.RemoveAll(filepath.Join(d.folder(nameOf(a.key(text))), "record.json")); err != nil {
+		if err := os.RemoveAll(filepath.Join(d.store.Folder(record.NameOf(a.key(text))), "record.json")); err != nil {
 			t.Fatal(err)
 		}
 		lost := c.driver(t)
@@ -135,7 +137,7 @@ func TestForgedComment_IsNoMachine(t *testing.T) {
 	c := newCluster(t, "GRACE=2")
 	for _, comment := range []string{"key=k&nodes=2000000000", "key=k&rate=-9223372036854775808", "key=%00%ff&nodes=1",
 		"key=k%0a&nodes=9&tag.scrimp-job=../../x"} {
-		c.do("sbatch", "--parsable", "--partition=ondemand", "--output=/dev/null", "--comment="+commentPrefix+comment+
+		c.do("sbatch", "--parsable", "--partition=ondemand", "--output=/dev/null", "--comment="+"scrimp:"+comment+
 			"&offer="+c.name+"/ondemand/a100x4-8c-3g/on-demand", "--wrap=sleep 1000")
 	}
 	await.True(t, "one runs", func() bool { return c.do("squeue", "-h", "-t", "R", "-o", "%i") != "" })

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/setting"
 	"scrimp/internal/market"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
@@ -242,8 +243,8 @@ func TestBadInput_SaysWhatToDo(t *testing.T) {
 			t.Errorf("of a cluster that is well: %s: %s", name, text)
 		}
 	}
-	d.with.Partitions = append(d.with.Partitions, Partition{Name: "gone", Rate: "1"}, Partition{Name: "busy", Machine: "big", CPUs: 99,
-		memory: 1 << 30, Constraint: ""})
+	d.with.Partitions = append(d.with.Partitions, setting.Partition{Name: "gone", Rate: "1"}, setting.Partition{Name: "busy", Machine: "big", CPUs: 99,
+		MachineMemory: 1 << 30, Constraint: ""})
 	d.server, d.cluster = "unix:///nowhere/server.sock", nil
 	all := findings(t, d)
 	for name, want := range map[string]string{"partition gone": "sinfo -s lists them", "account for busy " +
@@ -284,7 +285,7 @@ func TestBadInput_SaysWhatToDo(t *testing.T) {
 
 // If the commands are missing, nothing else is tried.
 func TestMissingCommands_AreNamed(t *testing.T) {
-	d, err := newDriver("hpc", With{Commands: t.TempDir()}, t.TempDir(), slog.New(slog.DiscardHandler))
+	d, err := newDriver("hpc", setting.With{Commands: t.TempDir()}, t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

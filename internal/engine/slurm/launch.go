@@ -12,6 +12,8 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/order"
+	"scrimp/internal/engine/slurm/record"
+	"scrimp/internal/engine/slurm/sale"
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/lib/wait"
@@ -59,11 +61,11 @@ func (d *Driver) found(ctx context.Context, key string) ([]engine.Instance, erro
 	if err != nil {
 		return nil, err
 	}
-	return d.instances(r), nil
+	return d.store.Instances(r), nil
 }
 
 // ask submits a request that Slurm does not have yet.
-func (d *Driver) ask(ctx context.Context, q *engine.Request, r *record) error {
+func (d *Driver) ask(ctx context.Context, q *engine.Request, r *record.Record) error {
 	again := r != nil
 	s, err := d.saleOf(ctx, q)
 	if err != nil {
@@ -73,7 +75,7 @@ func (d *Driver) ask(ctx context.Context, q *engine.Request, r *record) error {
 		return err
 	}
 	if !again {
-		r = &record{Order: order.Of(q, &s.offer, &s.quote), Name: nameOf(q.Key)}
+		r = &record.Record{Order: order.Of(q, &s.Offer, &s.Quote), Name: record.NameOf(q.Key)}
 	}
 	if err := d.prepare(r, s, q.Env); err != nil {
 		return err
@@ -88,14 +90,14 @@ func (d *Driver) ask(ctx context.Context, q *engine.Request, r *record) error {
 	}
 	d.mu.Lock()
 	r.Submitted = time.Now().UTC()
-	if err := d.keep(r); err != nil {
+	if err := d.store.Keep(r); err != nil {
 		d.mu.Unlock()
 		return err
 	}
 	d.records[q.Key] = r
 	d.mu.Unlock()
-	o := d.order(r, s)
-	o.Folder = d.folder(r.Name)
+	o := s.Order(r.Name, r.Comment(), r.Nodes)
+	o.Folder = d.store.Folder(r.Name)
 	job, err := d.slurm.Submit(ctx, o)
 	if err != nil && engine.Refused(err) {
 		return d.refuse(q.Key, err)
@@ -103,34 +105,34 @@ func (d *Driver) ask(ctx context.Context, q *engine.Request, r *record) error {
 	if err != nil {
 		return err
 	}
-	return d.change(q.Key, func(r *record) { r.Job = cmp.Or(r.Job, job) })
+	return d.change(q.Key, func(r *record.Record) { r.Job = cmp.Or(r.Job, job) })
 }
 
 // saleOf returns what a request asks for, if it is available.
-func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale, error) {
+func (d *Driver) saleOf(ctx context.Context, q *engine.Request) (*sale.Sale, error) {
 	sales, _, err := d.sold(ctx, clusterAge)
 	if err != nil {
 		return nil, err
 	}
-	n := slices.IndexFunc(sales, func(s sale) bool { return s.offer.ID == q.Offer })
+	n := slices.IndexFunc(sales, func(s sale.Sale) bool { return s.Offer.ID == q.Offer })
 	if n < 0 {
 		return nil, fmt.Errorf("%w: the cluster has no %s: sinfo -s lists its "+
 			"partitions", engine.ErrNotFound, q.Offer)
 	}
 	s := &sales[n]
 	switch {
-	case q.MaxRate > 0 && !s.quote.Priced:
+	case q.MaxRate > 0 && !s.Quote.Priced:
 		return nil, fmt.Errorf("%w: the price of %s is unknown: set its rate in "+
-			"engines.yaml", engine.ErrPrice, s.of.Name)
-	case q.MaxRate > 0 && s.quote.Rate > q.MaxRate:
-		return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.quote.Rate, q.MaxRate)
-	case s.why != "":
-		return nil, &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrNoCapacity, s.why), Scope: "zone"}
-	case !s.here && isSocket(q.Env["SCRIMP_SERVER"]):
+			"engines.yaml", engine.ErrPrice, s.Of.Name)
+	case q.MaxRate > 0 && s.Quote.Rate > q.MaxRate:
+		return nil, fmt.Errorf("%w: %v an hour, and %v at most", engine.ErrPrice, s.Quote.Rate, q.MaxRate)
+	case s.Why != "":
+		return nil, &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrNoCapacity, s.Why), Scope: "zone"}
+	case !s.Here && isSocket(q.Env["SCRIMP_SERVER"]):
 		return nil, &engine.RefusalError{Err: fmt.Errorf("%w: %s", engine.ErrRequest, notHere), Scope: "account"}
 	}
 	d.mu.Lock()
-	t, bad := d.troubles[s.of.Name]
+	t, bad := d.troubles[s.Of.Name]
 	d.mu.Unlock()
 	if left := troubleFor - time.Since(t.at); bad && left > 0 {
 		return nil, &engine.RefusalError{Err: fmt.Errorf("%w: "+
@@ -151,7 +153,7 @@ const (
 func (d *Driver) refuse(key string, why error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := os.RemoveAll(d.folder(nameOf(key))); err != nil {
+	if err := os.RemoveAll(d.store.Folder(record.NameOf(key))); err != nil {
 		return err
 	}
 	delete(d.records, key)
@@ -173,18 +175,18 @@ func (d *Driver) begins(ctx context.Context, key string) ([]engine.Instance, err
 		case r == nil:
 			return nil, fmt.Errorf("the record of %s is gone", key)
 		case !r.Start.IsZero():
-			return d.instances(r), nil
+			return d.store.Instances(r), nil
 		case !r.End.IsZero():
 			return nil, d.refuse(key, &engine.RefusalError{Err: fmt.Errorf("%w: job %s ended (%s) before it "+
 				"began: sacct -j %s, or "+
 				"who gave it up", engine.ErrNoCapacity, r.Job, r.State, r.Job), Scope: "zone"})
 		}
-		if why, quota := refusedFor(r.reason); why != "" {
+		if why, quota := refusedFor(r.Reason); why != "" {
 			return nil, d.withdraw(ctx, r, why, quota)
 		}
 		fresh := r.Submitted.After(v.begun.Add(-d.start)) // just submitted
 		if !fresh || time.Now().After(until) {
-			return nil, r.pending()
+			return nil, r.Pending()
 		}
 		if err := wait.For(ctx, pause); err != nil {
 			return nil, err
@@ -193,17 +195,11 @@ func (d *Driver) begins(ctx context.Context, key string) ([]engine.Instance, err
 	}
 }
 
-// pending returns why a job waits, and Slurm's expected start.
-func (r *record) pending() error {
-	return &engine.PendingError{Why: fmt.Sprintf("job %s waits: "+
-		"%s", r.Job, explained(r.reason)), Expected: r.expected}
-}
-
 // withdraw cancels a job that will never start.
-func (d *Driver) withdraw(ctx context.Context, r *record, why string, quota bool) error {
+func (d *Driver) withdraw(ctx context.Context, r *record.Record, why string, quota bool) error {
 	gone, err := d.cancelWaiting(ctx, r)
 	if err != nil || !gone {
-		return cmp.Or(err, error(r.pending())) // it has started after all
+		return cmp.Or(err, error(r.Pending())) // it has started after all
 	}
 	no := engine.ErrNoCapacity
 	if quota {
@@ -213,7 +209,7 @@ func (d *Driver) withdraw(ctx context.Context, r *record, why string, quota bool
 }
 
 // cancelWaiting cancels a job that has not started, and reports whether it never will.
-func (d *Driver) cancelWaiting(ctx context.Context, r *record) (gone bool, err error) {
+func (d *Driver) cancelWaiting(ctx context.Context, r *record.Record) (gone bool, err error) {
 	if r.Job != "" {
 		if err := d.slurm.CancelPending(ctx, r.Job); err != nil && !scheduler.IsUnknown(err) {
 			return false, err
@@ -257,8 +253,9 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 		return fmt.Errorf("%w: nothing waits", engine.ErrNotFound)
 	}
 	// The mark comes first: no Launch of the key submits it again, and a job of it that appears later does nothing.
-	mark := filepath.Join(d.folder(r.Name), "cancelled")
-	if err := errors.Join(durable.Replace(mark, nil), d.change(key, func(r *record) { r.Cancelled = true })); err != nil {
+	mark := filepath.Join(d.store.Folder(r.Name), "cancelled")
+	err = errors.Join(durable.Replace(mark, nil), d.change(key, func(r *record.Record) { r.Cancelled = true }))
+	if err != nil {
 		return err
 	}
 	gone, err := d.cancelWaiting(ctx, r)
@@ -266,11 +263,11 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 		return err
 	}
 	if !gone {
-		err := errors.Join(os.Remove(mark), d.change(key, func(r *record) { r.Cancelled = false }))
+		err := errors.Join(os.Remove(mark), d.change(key, func(r *record.Record) { r.Cancelled = false }))
 		return errors.Join(fmt.Errorf("%w: it has begun", engine.ErrNotFound), err)
 	}
 	d.dropTokens(r)
-	return d.change(key, func(r *record) {
+	return d.change(key, func(r *record.Record) {
 		if r.Closed = true; r.End.IsZero() {
 			r.End = time.Now().UTC()
 		}

@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/engine/slurm/record"
 	"scrimp/internal/engine/slurm/scheduler"
 )
 
@@ -39,7 +39,7 @@ func (d *Driver) observe(ctx context.Context, v *view) error {
 
 // compare returns the records whose jobs Slurm no longer knows, unwanted waiting jobs (cancelled ones, and second
 // ones of a request), and the records with terminated machines that still run.
-func (d *Driver) compare(v *view) (missing []*record, waste []string, owed []*record) {
+func (d *Driver) compare(v *view) (missing []*record.Record, waste []string, owed []*record.Record) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(d.records)) {
@@ -54,18 +54,18 @@ func (d *Driver) compare(v *view) (missing []*record, waste []string, owed []*re
 			continue
 		}
 		before := *d.records[key]
-		r.adopt(v.names[r.Name], d.claim(r))
+		r.Adopt(v.names[r.Name], d.store.Claim(r))
 		switch j := v.jobs[r.Job]; {
 		case j != nil:
-			r.missing = time.Time{}
+			r.Missing = time.Time{}
 			d.takes(r, j)
-			if r.owes() && time.Since(r.tried) > giveBackEvery {
-				r.tried = time.Now()
+			if r.Owes() && time.Since(r.Tried) > giveBackEvery {
+				r.Tried = time.Now()
 				owed = append(owed, r)
 			}
 		case r.Job != "" && r.Submitted.Before(v.begun.Add(-5*time.Second)):
-			if r.missing.IsZero() {
-				r.missing = v.begun
+			if r.Missing.IsZero() {
+				r.Missing = v.begun
 			}
 			missing = append(missing, r)
 		}
@@ -74,16 +74,11 @@ func (d *Driver) compare(v *view) (missing []*record, waste []string, owed []*re
 	return missing, waste, owed
 }
 
-// owes reports whether a terminated machine has not ended.
-func (r *record) owes() bool {
-	return !r.Closed && slices.ContainsFunc(r.Given, func(k int) bool { return r.ended(k) == nil })
-}
-
 // update replaces a record by a changed one. If that cannot be stored, the old one stays: the next poll sees the same
 // change.
-func (d *Driver) update(before, r *record) {
-	if r.lasting() != before.lasting() {
-		if err := d.keep(r); err != nil {
+func (d *Driver) update(before, r *record.Record) {
+	if r.Lasting() != before.Lasting() {
+		if err := d.store.Keep(r); err != nil {
 			d.log.Error("the change of a record was not stored", "key", r.Key, "error", err)
 			return
 		}
@@ -91,47 +86,14 @@ func (d *Driver) update(before, r *record) {
 	d.records[r.Key] = r
 }
 
-// lasting returns the part of a record whose change must be written.
-func (r *record) lasting() string {
-	return fmt.Sprint(r.Job, r.Start.Unix(), r.Seen.Unix(), r.State, r.End.Unix(), r.Told.Unix(), r.Ends, r.Closed)
-}
-
-// claim returns the job that says it has started a request; empty if none has.
-func (d *Driver) claim(r *record) string {
-	if !r.Start.IsZero() {
-		return ""
-	}
-	b, _ := readFile(filepath.Join(d.folder(r.Name), "claim", "job")) // most have none
-	return strings.TrimSpace(string(b))
-}
-
-// adopt finds the job of a request whose answer was lost: the one that has started it, or the first that waits.
-func (r *record) adopt(jobs []*scheduler.Job, claimed string) {
-	if claimed != "" {
-		r.Job = claimed
-	}
-	if r.Job != "" {
-		return
-	}
-	for _, j := range jobs {
-		n, err := strconv.ParseUint(j.ID, 10, 64)
-		if err != nil {
-			continue
-		}
-		if was, err := strconv.ParseUint(r.Job, 10, 64); err != nil || n < was {
-			r.Job = j.ID
-		}
-	}
-}
-
 // takes updates a record from Slurm's report of its job. The caller holds the lock.
-func (d *Driver) takes(r *record, j *scheduler.Job) {
+func (d *Driver) takes(r *record.Record, j *scheduler.Job) {
 	switch {
 	case scheduler.Waits[j.State] && r.Start.IsZero():
-		r.reason, r.expected = j.Reason, j.Start
+		r.Reason, r.Expected = j.Reason, j.Start
 	case scheduler.Waits[j.State]: // somebody requeued it: what runs next finds its request taken, and ends
 		d.ends(r, "PREEMPTED", latest(r.Seen, r.Start))
-	case j.State == "COMPLETING" && d.left(r) && !j.End.IsZero(): // its node may take long to notice
+	case j.State == "COMPLETING" && d.store.Left(r) && !j.End.IsZero(): // its node may take long to notice
 		d.ends(r, "COMPLETED", j.End)
 	case scheduler.Runs[j.State]:
 		if r.Start.IsZero() {
@@ -149,46 +111,23 @@ func (d *Driver) takes(r *record, j *scheduler.Job) {
 	}
 }
 
-// left reports whether every machine of an allocation has recorded its end, so that Slurm's further work there does
-// not matter. The causes are known then, too: terminated, told to end, or neither.
-func (d *Driver) left(r *record) bool {
-	for k := range r.Nodes {
-		if d.marked(r, fmt.Sprintf("end.%d", k)).IsZero() {
-			return false
-		}
-	}
-	return !r.Start.IsZero()
-}
-
 // ranks notes the ends of single machines in an allocation that continues.
-func (d *Driver) ranks(r *record) {
+func (d *Driver) ranks(r *record.Record) {
 	for k := range r.Nodes {
-		if r.ended(k) != nil || r.Nodes == 1 {
+		if r.Ended(k) != nil || r.Nodes == 1 {
 			continue
 		}
-		if at := d.marked(r, fmt.Sprintf("end.%d", k)); !at.IsZero() {
-			r.Told = d.marked(r, "notice") // written earlier
-			r.Ends = append(slices.Clone(r.Ends), rankEnd{Rank: k, At: latest(at, r.Start), Cause: r.cause(k, "COMPLETED")})
+		if at := d.store.Marked(r, fmt.Sprintf("end.%d", k)); !at.IsZero() {
+			r.Told = d.store.Marked(r, "notice") // written earlier
+			r.Ends = append(slices.Clone(r.Ends), record.End{Rank: k, At: latest(at, r.Start), Cause: r.Cause(k, "COMPLETED")})
 		}
 	}
-}
-
-// marked returns a time that an allocation has written to its folder; zero if it has not.
-func (d *Driver) marked(r *record, name string) time.Time {
-	b, err := readFile(filepath.Join(d.folder(r.Name), name))
-	if err != nil {
-		return time.Time{}
-	}
-	if at := scheduler.Moment(strings.TrimSpace(string(b))); at.Before(time.Now()) {
-		return at
-	}
-	return time.Now().UTC().Truncate(time.Second) // that machine's clock is ahead
 }
 
 // ends notes the end of an allocation and of its machines that had not ended before.
-func (d *Driver) ends(r *record, state string, at time.Time) {
+func (d *Driver) ends(r *record.Record, state string, at time.Time) {
 	r.State, r.Closed = state, true
-	r.Told = d.marked(r, "notice")
+	r.Told = d.store.Marked(r, "notice")
 	if r.Start.IsZero() {
 		r.End = latest(at, r.Submitted)
 		d.dropTokens(r)
@@ -200,39 +139,21 @@ func (d *Driver) ends(r *record, state string, at time.Time) {
 		r.End = latest(r.End, e.At)
 	}
 	for k := range r.Nodes {
-		if r.ended(k) == nil {
-			r.Ends = append(slices.Clone(r.Ends), rankEnd{Rank: k, At: r.End, Cause: r.cause(k, state)})
+		if r.Ended(k) == nil {
+			r.Ends = append(slices.Clone(r.Ends), record.End{Rank: k, At: r.End, Cause: r.Cause(k, state)})
 		}
 	}
 	d.dropTokens(r)
-	if b, err := readFile(filepath.Join(d.folder(r.Name), "failed")); err == nil {
+	if b, err := record.ReadFile(filepath.Join(d.store.Folder(r.Name), "failed")); err == nil {
 		_, zone, _ := strings.Cut(string(r.Offer), "/")
 		zone, _, _ = strings.Cut(zone, "/")
 		d.troubles[zone] = trouble{time.Now(), strings.TrimSpace(string(b))}
 	}
 }
 
-// cause returns why a rank's machine ended.
-func (r *record) cause(rank int, state string) engine.Cause {
-	switch {
-	case slices.Contains(r.Given, rank):
-		return engine.Terminated
-	case scheduler.Taken[state], !r.Told.IsZero():
-		return engine.Interrupted
-	}
-	return engine.Stopped
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
 // gone determines the fate of jobs that the controller no longer knows, from the cluster's accounting or, if it has
 // none, from what the allocations have written.
-func (d *Driver) gone(ctx context.Context, missing []*record) error {
+func (d *Driver) gone(ctx context.Context, missing []*record.Record) error {
 	ids := make([]string, len(missing))
 	for n, r := range missing {
 		ids[n] = r.Job
@@ -251,7 +172,7 @@ func (d *Driver) gone(ctx context.Context, missing []*record) error {
 		switch {
 		case j != nil && !scheduler.Waits[j.State] && !scheduler.Runs[j.State]:
 			d.takes(&c, j)
-		case patient && time.Since(c.missing) < d.patient: // its accounting record may not be written yet
+		case patient && time.Since(c.Missing) < d.patient: // its accounting record may not be written yet
 		default:
 			d.vanished(&c)
 		}
@@ -262,17 +183,17 @@ func (d *Driver) gone(ctx context.Context, missing []*record) error {
 
 // vanished ends an allocation that nobody knows any more, at the time when its last machine recorded its end, or when
 // it was last seen.
-func (d *Driver) vanished(r *record) {
+func (d *Driver) vanished(r *record.Record) {
 	if r.Start.IsZero() {
-		if _, err := os.Stat(filepath.Join(d.folder(r.Name), "claim", "job")); err != nil {
+		if _, err := os.Stat(filepath.Join(d.store.Folder(r.Name), "claim", "job")); err != nil {
 			d.ends(r, "CANCELLED", r.Submitted)
 			return
 		}
-		r.Start = d.written(r, "claim/job")
+		r.Start = d.store.Written(r, "claim/job")
 	}
 	last, all := r.Start, true
 	for k := range r.Nodes {
-		at := d.marked(r, fmt.Sprintf("end.%d", k))
+		at := d.store.Marked(r, fmt.Sprintf("end.%d", k))
 		last, all = latest(last, at), all && !at.IsZero()
 	}
 	if all {
@@ -280,14 +201,6 @@ func (d *Driver) vanished(r *record) {
 		return
 	}
 	d.ends(r, "NODE_FAIL", latest(last, r.Seen))
-}
-
-func (d *Driver) written(r *record, name string) time.Time {
-	st, err := os.Stat(filepath.Join(d.folder(r.Name), name))
-	if err != nil {
-		return r.Submitted
-	}
-	return st.ModTime().UTC().Truncate(time.Second)
 }
 
 // List implements engine.Driver with the records, and the jobs that only Slurm knows, by their comments.
@@ -302,17 +215,24 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 	names := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(d.records)) {
 		names[d.records[key].Name] = true
-		list = append(list, d.instances(d.records[key])...)
+		list = append(list, d.store.Instances(d.records[key])...)
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.jobs)) {
 		j := v.jobs[id]
 		if names[j.Name] {
 			continue
 		}
-		if r, ours := d.ours(j); ours {
+		if r, ours := d.store.Ours(j); ours {
 			d.takes(r, j)
-			list = append(list, d.instances(r)...)
+			list = append(list, d.store.Instances(r)...)
 		}
 	}
 	return list, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }

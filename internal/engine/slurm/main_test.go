@@ -17,6 +17,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/slurm/rest"
+	"scrimp/internal/engine/slurm/setting"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
 	"scrimp/internal/test/await"
@@ -156,12 +157,12 @@ func (c *realCluster) try(name string, args ...string) (string, error) {
 func (c *realCluster) offer(rest string) market.OfferID { return market.OfferID(c.name + "/" + rest) }
 
 // with returns an engine's settings for the cluster.
-func (c *realCluster) with() With {
+func (c *realCluster) with() setting.With {
 	conf := c.conf()
 	if c.rest != nil {
 		conf = ""
 	}
-	return With{Conf: conf, REST: c.rest, Scratch: filepath.Join(c.dir, "scratch"), Partitions: []Partition{
+	return setting.With{Conf: conf, REST: c.rest, Scratch: filepath.Join(c.dir, "scratch"), Partitions: []setting.Partition{
 		{Name: "ondemand", Rate: "3.60"}, {Name: "spot", Rate: "1.20"}, {Name: "busy", Rate: "0.90"}, {Name: "closed", Rate: "0.36"},
 		{Name: "short", Rate: "3.60"},
 	}}

@@ -73,22 +73,3 @@ func refusedFor(reason string) (why string, quota bool) {
 	}
 	return "", false
 }
-
-// explained adds an explanation to a reason code of Slurm.
-func explained(reason string) string {
-	switch {
-	case strings.HasPrefix(reason, "Assoc"), strings.HasPrefix(reason, "QOS"):
-		return reason + ", a limit of the account or QOS: it waits until other jobs of it end"
-	case reason == "Priority":
-		return "Priority, others are before it"
-	case reason == "Resources":
-		return "Resources, its nodes are in use"
-	case strings.HasPrefix(reason, "ReqNodeNotAvail"):
-		return reason + ", its nodes are down or kept for others"
-	case reason == "Dependency":
-		return "Dependency, the same request is still in the queue"
-	case reason == "", reason == "None":
-		return "the scheduler has not looked at it yet"
-	}
-	return reason
-}

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
@@ -10,25 +9,24 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
-	"scrimp/internal/engine/slurm/scheduler"
+	"scrimp/internal/engine/slurm/record"
+	"scrimp/internal/engine/slurm/sale"
 	"scrimp/internal/lib/durable"
-	"scrimp/internal/market"
 )
 
 //go:embed run.sh
 var runScript string
 
 // script returns the script of r's allocation.
-func (d *Driver) script(r *record, s *sale, env map[string]string, exe string) string {
+func (d *Driver) script(r *record.Record, s *sale.Sale, env map[string]string, exe string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\n")
 	for _, v := range [][2]string{
-		{"dir", d.folder(r.Name)}, {"engine", d.name}, {"server", env["SCRIMP_SERVER"]}, {"users", env["SCRIMP_TASK_USER"]},
-		{"exe", exe}, {"scratch", d.with.Scratch}, {"notice", d.notice(s).String()}, {"watch", d.watch(r)},
+		{"dir", d.store.Folder(r.Name)}, {"engine", d.store.Engine}, {"server", env["SCRIMP_SERVER"]},
+		{"users", env["SCRIMP_TASK_USER"]}, {"exe", exe}, {"scratch", d.with.Scratch},
+		{"notice", s.Notice().String()}, {"watch", d.watch(r)},
 	} {
 		fmt.Fprintf(&b, "%s=%s\n", v[0], quoted(v[1]))
 	}
@@ -38,7 +36,7 @@ func (d *Driver) script(r *record, s *sale, env map[string]string, exe string) s
 
 // watch returns "1" if an allocation must watch for files that end single machines, because slurmrestd cannot signal
 // steps.
-func (d *Driver) watch(r *record) string {
+func (d *Driver) watch(r *record.Record) string {
 	if d.with.REST != nil && r.Nodes > 1 {
 		return "1"
 	}
@@ -48,47 +46,13 @@ func (d *Driver) watch(r *record) string {
 // quoted quotes a value for a shell.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// lead returns how long before its time limit an allocation gets a signal.
-func (d *Driver) lead(s *sale) time.Duration {
-	l := cmp.Or(time.Duration(d.with.Signal), time.Minute)
-	if most := s.offer.MaxLifetime; most > 0 && l > most/4 {
-		l = most / 4
-	}
-	return l
-}
-
-// notice returns how long a machine remains after its agent hears of its end.
-func (d *Driver) notice(s *sale) time.Duration {
-	switch {
-	case s.offer.Capacity == market.Spot:
-		return min(s.offer.Notice, d.lead(s))
-	case s.offer.MaxLifetime > 0:
-		return d.lead(s)
-	}
-	return cmp.Or(s.killWait, 30*time.Second)
-}
-
-// order returns the job to submit for r.
-func (d *Driver) order(r *record, s *sale) *scheduler.Order {
-	p, offer := s.of, &s.offer
-	o := &scheduler.Order{Name: r.Name, Comment: r.comment(), Partition: p.Name, Nodes: r.Nodes, CPUs: offer.CPUs,
-		Exclusive: s.whole, Memory: offer.Memory, Accelerator: offer.Accelerator, Accelerators: offer.Accelerators,
-		Lead: d.lead(s), Limit: offer.MaxLifetime, Unlimited: offer.MaxLifetime == 0 && s.part.Defaults,
-		Account: cmp.Or(p.Account, d.with.Account), QOS: cmp.Or(p.QOS, d.with.QOS), WCKey: d.with.WCKey,
-		Constraint: p.Constraint, Options: slices.Concat(d.with.Options, p.Options)}
-	if s.whole && s.sole { // other nodes of the partition would have less
-		o.Memory = 0
-	}
-	return o
-}
-
 // prepare writes an allocation's files: its script, and a token per rank that only its user can read.
-func (d *Driver) prepare(r *record, s *sale, env map[string]string) error {
+func (d *Driver) prepare(r *record.Record, s *sale.Sale, env map[string]string) error {
 	exe, err := d.agentProgram()
 	if err != nil {
 		return err
 	}
-	dir := d.folder(r.Name)
+	dir := d.store.Folder(r.Name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the allocation's folder: %w", err)
 	}
@@ -103,12 +67,12 @@ func (d *Driver) prepare(r *record, s *sale, env map[string]string) error {
 	return nil
 }
 
-func (d *Driver) token(r *record, rank int) string {
-	return filepath.Join(d.folder(r.Name), fmt.Sprintf("token.%d", rank))
+func (d *Driver) token(r *record.Record, rank int) string {
+	return filepath.Join(d.store.Folder(r.Name), fmt.Sprintf("token.%d", rank))
 }
 
 // dropTokens deletes the tokens of an allocation that no longer needs them.
-func (d *Driver) dropTokens(r *record) {
+func (d *Driver) dropTokens(r *record.Record) {
 	for k := range r.Nodes {
 		_ = os.Remove(d.token(r, k)) // most likely its agent has already taken it
 	}
@@ -133,7 +97,7 @@ func (d *Driver) agentProgram() (string, error) {
 	if _, err := io.Copy(h, f); err != nil {
 		return "", fmt.Errorf("read the agent's program: %w", err)
 	}
-	path := filepath.Join(d.shared, "bin", hex.EncodeToString(h.Sum(nil))[:16], "scrimp")
+	path := filepath.Join(d.store.Dir, "bin", hex.EncodeToString(h.Sum(nil))[:16], "scrimp")
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		if err := copyProgram(f, path); err != nil {
 			return "", fmt.Errorf("copy the agent's program to %s: %w", path, err)

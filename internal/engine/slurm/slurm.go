@@ -17,8 +17,11 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/slurm/command"
+	"scrimp/internal/engine/slurm/record"
 	"scrimp/internal/engine/slurm/rest"
+	"scrimp/internal/engine/slurm/sale"
 	"scrimp/internal/engine/slurm/scheduler"
+	"scrimp/internal/engine/slurm/setting"
 	"scrimp/internal/market"
 )
 
@@ -40,9 +43,8 @@ const (
 
 // Driver implements engine.Driver for one cluster.
 type Driver struct {
-	name    string
-	with    With
-	shared  string // folder shared with the nodes
+	with    setting.With
+	store   record.Store
 	exe     string // this program
 	server  string // the server's address, as given to agents
 	slurm   scheduler.Scheduler
@@ -60,7 +62,7 @@ type Driver struct {
 	cluster *scheduler.Cluster // the newest; owned by the holder of reading
 
 	mu       sync.Mutex
-	records  map[string]*record // by key
+	records  map[string]*record.Record // by key
 	turns    map[string]chan struct{}
 	troubles map[string]trouble // by zone
 }
@@ -80,7 +82,7 @@ var (
 
 // Open opens the engine of a cluster without contacting it: a cluster that does not answer yet is no error.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
-	with, err := readWith(&s)
+	with, err := setting.Read(&s)
 	if err != nil {
 		return engine.Engine{}, err
 	}
@@ -106,7 +108,7 @@ func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, er
 		Users: cmp.Or(s.Users, engine.UsersSame), Seats: int(s.Seats), Client: &client}, nil
 }
 
-func newDriver(name string, with With, shared string, log *slog.Logger) (*Driver, error) {
+func newDriver(name string, with setting.With, shared string, log *slog.Logger) (*Driver, error) {
 	shared, err := filepath.Abs(shared)
 	if err != nil {
 		return nil, err
@@ -114,22 +116,22 @@ func newDriver(name string, with With, shared string, log *slog.Logger) (*Driver
 	if with.Shared != "" { // engines of one cluster may share it
 		shared = filepath.Join(shared, name)
 	}
-	d := &Driver{name: name, with: with, shared: shared, slurm: schedulerOf(&with), log: log,
+	d := &Driver{store: record.Store{Engine: name, Dir: shared}, with: with, slurm: schedulerOf(&with), log: log,
 		start: 2 * time.Second, patient: 10 * time.Minute,
 		looking: make(chan struct{}, 1), reading: make(chan struct{}, 1),
-		records: map[string]*record{}, turns: map[string]chan struct{}{}, troubles: map[string]trouble{}}
+		turns: map[string]chan struct{}{}, troubles: map[string]trouble{}}
 	if err := os.MkdirAll(filepath.Join(shared, "requests"), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder that nodes see too: %w: set shared under with to one that "+
 			"they do", err)
 	}
-	if err := d.load(); err != nil {
+	if d.records, err = d.store.Load(log); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
 // schedulerOf returns the client of a cluster.
-func schedulerOf(w *With) scheduler.Scheduler {
+func schedulerOf(w *setting.With) scheduler.Scheduler {
 	if w.REST != nil {
 		return rest.New(w.REST)
 	}
@@ -137,7 +139,7 @@ func schedulerOf(w *With) scheduler.Scheduler {
 }
 
 // sold returns the offers and the state of the cluster, no older than age.
-func (d *Driver) sold(ctx context.Context, age time.Duration) ([]sale, *scheduler.Cluster, error) {
+func (d *Driver) sold(ctx context.Context, age time.Duration) ([]sale.Sale, *scheduler.Cluster, error) {
 	select {
 	case d.reading <- struct{}{}:
 	case <-ctx.Done():
@@ -155,7 +157,7 @@ func (d *Driver) sold(ctx context.Context, age time.Duration) ([]sale, *schedule
 		}
 		d.cluster = c
 	}
-	return salesOf(d.cluster, d.name, &d.with, isHere), d.cluster, nil
+	return sale.Of(d.cluster, d.store.Engine, &d.with, isHere), d.cluster, nil
 }
 
 // isHere reports whether a node is this machine.
@@ -177,7 +179,7 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 	}
 	offers, quotes := make([]market.Offer, len(sales)), make([]market.Quote, len(sales))
 	for n, s := range sales {
-		offers[n], quotes[n] = s.offer, s.quote
+		offers[n], quotes[n] = s.Offer, s.Quote
 	}
 	return offers, quotes, nil
 }
@@ -203,13 +205,13 @@ func (d *Driver) turn(ctx context.Context, key string) (end func(), err error) {
 }
 
 // known returns a copy of a key's record, also one that another server wrote; nil if there is none.
-func (d *Driver) known(key string) (*record, error) {
+func (d *Driver) known(key string) (*record.Record, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.records[key]
 	if r == nil {
 		var err error
-		if r, err = d.read(nameOf(key)); err != nil || r == nil {
+		if r, err = d.store.Read(record.NameOf(key)); err != nil || r == nil {
 			return nil, err
 		}
 		d.records[key] = r
@@ -219,12 +221,12 @@ func (d *Driver) known(key string) (*record, error) {
 }
 
 // change changes a key's record durably before anybody acts on it.
-func (d *Driver) change(key string, f func(*record)) error {
+func (d *Driver) change(key string, f func(*record.Record)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := *d.records[key]
 	f(&c)
-	if err := d.keep(&c); err != nil {
+	if err := d.store.Keep(&c); err != nil {
 		return err
 	}
 	d.records[key] = &c

@@ -12,6 +12,7 @@ import (
 
 	"scrimp/internal/lib/awshttp"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 )
 
 func TestDescribe_TypesAndZonesInPages(t *testing.T) {
@@ -28,7 +29,7 @@ func TestDescribe_TypesAndZonesInPages(t *testing.T) {
 		}
 	}
 	g := found["g5.12xlarge"]
-	if len(found) != len(awstest.Types()) || *g.VCpuInfo.DefaultVCpus != 48 || *g.MemoryInfo.SizeInMiB != 196608 ||
+	if len(found) != len(catalog.Types()) || *g.VCpuInfo.DefaultVCpus != 48 || *g.MemoryInfo.SizeInMiB != 196608 ||
 		*g.GpuInfo.Gpus[0].Count != 4 || *g.GpuInfo.Gpus[0].MemoryInfo.SizeInMiB != 24576 || !*g.NetworkInfo.EfaSupported ||
 		*g.NetworkInfo.EfaInfo.MaximumEfaInterfaces != 1 || len(g.SupportedUsageClasses) != 2 ||
 		g.PlacementGroupInfo.SupportedStrategies[0] != "cluster" || *g.InstanceStorageInfo.TotalSizeInGB != 3800 ||
@@ -45,7 +46,7 @@ func TestDescribe_TypesAndZonesInPages(t *testing.T) {
 		ProductDescriptions: []string{"Linux/UNIX"}}); p.HasMorePages(); {
 		prices += len(must[*ec2.DescribeSpotPriceHistoryOutput](t)(p.NextPage(ctx)).SpotPriceHistory)
 	}
-	if want := 3 * len(awstest.Types()); offers != want || prices != want {
+	if want := 3 * len(catalog.Types()); offers != want || prices != want {
 		t.Errorf("%d offers, %d prices, want %d of each", offers, prices, want)
 	}
 	_, err := c.ec2.DescribeInstanceTypes(
@@ -284,7 +285,7 @@ func TestActions_OthersAnswer(t *testing.T) {
 
 // BenchmarkDescribe_LargeAccount lists a whole account: 1,300 types in 90 zones of 30 regions.
 func BenchmarkDescribe_LargeAccount(b *testing.B) {
-	types1300, zones := awstest.Large(1300, 90)
+	types1300, zones := catalog.Large(1300, 90)
 	s, err := awstest.New(awstest.Options{Types: types1300, Zones: zones})
 	if err != nil {
 		b.Fatal(err)

@@ -13,28 +13,31 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strconv"
 	"sync"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
+	"scrimp/internal/test/awstest/iam"
+	"scrimp/internal/test/awstest/machine"
 )
 
 // Options configures the cloud. The zero value is a small cloud.
 type Options struct {
-	Types    []Type  // nil is Types()
-	Zones    []Zone  // nil is Zones()
-	Images   []Image // nil: one per architecture, in every region
-	Account  string  // "" is 123456789012
-	Key      string  // "" is AKIATESTTESTTESTTEST
-	Secret   string  // "": random; see Server.Secret
-	Token    string  // of the control path /_test/; "": random
-	Listen   string  // address; "" is a free port of 127.0.0.1
-	Page     int     // entries per response; 0: 1000, EC2's limit
-	Seed     int64   // seed of names like i-…
+	Types    []catalog.Type  // nil is Types()
+	Zones    []catalog.Zone  // nil is Zones()
+	Images   []catalog.Image // nil: one per architecture, in every region
+	Account  string          // "" is 123456789012
+	Key      string          // "" is AKIATESTTESTTESTTEST
+	Secret   string          // "": random; see Server.Secret
+	Token    string          // of the control path /_test/; "": random
+	Listen   string          // address; "" is a free port of 127.0.0.1
+	Page     int             // entries per response; 0: 1000, EC2's limit
+	Seed     int64           // seed of names like i-…
 	Prices   map[string]string
-	Spot     map[Pool][]Price // prices of spot pools; other pools cost 3/10 of on-demand
-	Capacity map[Pool]int     // instances that fit; other pools have no limit
-	Quotas   map[string]int   // vCPUs or counts by quota code, see Quotas; others have no limit
+	Spot     map[catalog.Pool][]catalog.Price // prices of spot pools; other pools cost 3/10 of on-demand
+	Capacity map[catalog.Pool]int             // instances that fit; other pools have no limit
+	Quotas   map[string]int                   // vCPUs or counts by quota code, see Quotas; others have no limit
 	Now      func() time.Time
 	Wall     func() time.Time
 	Spans    Spans
@@ -72,16 +75,15 @@ type Server struct {
 	once   sync.Once
 	// Host is this host's address for instances that are processes.
 	Host     string
-	mock     string   // path of ec2-metadata-mock
-	lock     *os.File // lock on Net
-	machines sync.WaitGroup
+	machines *machine.Host // nil: instances are records only
+	ticks    sync.WaitGroup
 
 	mu        sync.Mutex
 	faults    faults
 	types     map[string]int
 	regional  map[string]int64 // on-demand price by "type region" if it differs from us-east-1
-	spot      map[Pool][]step
-	capacity  map[Pool]int
+	spot      map[catalog.Pool][]catalog.Step
+	capacity  map[catalog.Pool]int
 	quotas    map[string]int
 	keys      map[string]identity
 	net       netip.Prefix
@@ -108,16 +110,17 @@ type Server struct {
 type identity struct {
 	secret, token, arn, id string
 	until                  time.Time
-	policies               []*policy
-	session                Session // of an assumed role
+	policies               []*iam.Policy
+	session                iam.Session // of an assumed role
 }
 
 // New starts a cloud.
 func New(o Options) (*Server, error) {
 	o.fill()
 	s := &Server{Key: o.Key, Secret: o.Secret, Token: o.Token, o: o, done: make(chan struct{}), stop: make(chan struct{}),
-		types: map[string]int{}, regional: map[string]int64{}, spot: map[Pool][]step{}, capacity: map[Pool]int{},
-		quotas: map[string]int{}, launched: map[string]*grant{}, created: map[string]*created{}, calls: map[string]int{}}
+		types: map[string]int{}, regional: map[string]int64{}, spot: map[catalog.Pool][]catalog.Step{},
+		capacity: map[catalog.Pool]int{},
+		quotas:   map[string]int{}, launched: map[string]*grant{}, created: map[string]*created{}, calls: map[string]int{}}
 	for k, t := range o.Types {
 		s.types[t.Name] = k
 	}
@@ -139,7 +142,7 @@ func New(o Options) (*Server, error) {
 	s.net = prefix
 	s.Host = lastOf(prefix)
 	if o.Run != nil {
-		if err := s.beginMachines(); err != nil {
+		if err := s.openHost(); err != nil {
 			return nil, fmt.Errorf("start the test cloud: %w", err)
 		}
 	}
@@ -163,12 +166,12 @@ func New(o Options) (*Server, error) {
 // readPrices reads the prices of the options, and refuses one that is no amount.
 func (s *Server) readPrices() error {
 	for _, t := range s.o.Types {
-		if _, err := pico(t.OnDemand); err != nil {
+		if _, err := catalog.ParsePrice(t.OnDemand); err != nil {
 			return fmt.Errorf("type %s: %w", t.Name, err)
 		}
 	}
 	for key, price := range s.o.Prices {
-		p, err := pico(price)
+		p, err := catalog.ParsePrice(price)
 		if err != nil {
 			return fmt.Errorf("price of %q: %w", key, err)
 		}
@@ -177,11 +180,11 @@ func (s *Server) readPrices() error {
 	for pool, prices := range s.o.Spot {
 		pool.Spot = true
 		for _, p := range prices {
-			n, err := pico(p.USD)
+			n, err := catalog.ParsePrice(p.USD)
 			if err != nil {
 				return fmt.Errorf("spot price of %v: %w", pool, err)
 			}
-			s.spot[pool] = append(s.spot[pool], step{p.From, n})
+			s.spot[pool] = append(s.spot[pool], catalog.Step{From: p.From, Pico: n})
 		}
 	}
 	return nil
@@ -189,14 +192,13 @@ func (s *Server) readPrices() error {
 
 func (o *Options) fill() {
 	if o.Types == nil {
-		o.Types = Types()
+		o.Types = catalog.Types()
 	}
 	if o.Zones == nil {
-		o.Zones = Zones()
+		o.Zones = catalog.Zones()
 	}
 	if o.Images == nil {
-		o.Images = []Image{{"ami-0000000000000a64a", "al2023-ami-test-x86_64", "x86_64", 8, "/dev/xvda"},
-			{"ami-0000000000000a64b", "al2023-ami-test-arm64", "arm64", 8, "/dev/xvda"}}
+		o.Images = catalog.Images()
 	}
 	for at, otherwise := range map[*string]string{&o.Account: "123456789012", &o.Key: "AKIATESTTESTTESTTEST",
 		&o.Listen: "127.0.0.1:0", &o.Net: "172.31.0.0/16"} {
@@ -239,7 +241,7 @@ func (s *Server) Close() {
 			_ = s.http.Close()
 			<-s.done
 		}
-		s.endMachines()
+		s.closeHost()
 	})
 }
 
@@ -269,3 +271,14 @@ func lastOf(p netip.Prefix) string {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// Session returns the session of an access key and its token; ok is false if there is none.
+func (s *Server) Session(key, token string) (x iam.Session, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	who, known := s.keys[key]
+	if !known || who.session.Role == "" || who.token != token {
+		return iam.Session{}, false
+	}
+	return who.session, true
+}

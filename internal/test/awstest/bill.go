@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"slices"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 // A Line is the cost of one thing. Instances pay by the second from running to shutting-down, for at least 60
@@ -86,18 +88,18 @@ func (s *Server) billInstance(i *instance, now time.Time) []Line {
 		l.Seconds = int64(l.To.Sub(l.From) / time.Second)
 	}
 	sum := new(big.Int) // 1e-12 USD per hour × seconds
-	h := []step{{time.Time{}, s.onDemand(i.typ, i.region)}}
+	h := []catalog.Step{{Pico: s.onDemand(i.typ, i.region)}}
 	if l.Spot {
 		h = s.spotHistory(i.typ.Name, i.zone.Name)
 	}
 	for at, end := l.From, l.From.Add(time.Duration(l.Seconds)*time.Second); at.Before(end); {
 		next := end
 		for _, p := range h {
-			if p.from.After(at) && p.from.Before(next) {
-				next = p.from
+			if p.From.After(at) && p.From.Before(next) {
+				next = p.From
 			}
 		}
-		part := new(big.Int).Mul(big.NewInt(priceAt(h, at)), big.NewInt(int64(next.Sub(at)/time.Second)))
+		part := new(big.Int).Mul(big.NewInt(catalog.PriceAt(h, at)), big.NewInt(int64(next.Sub(at)/time.Second)))
 		sum.Add(sum, part)
 		at = next
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 // An order is the body of a request below /_test/; each path reads the fields that it needs.
@@ -41,10 +43,10 @@ var orders = map[string]func(*Server, order) (any, error){
 	"shutdown":  func(s *Server, o order) (any, error) { return nil, s.Shutdown(o.Instance) },
 	"terminate": func(s *Server, o order) (any, error) { return nil, s.Terminate(o.Instance) },
 	"capacity": func(s *Server, o order) (any, error) {
-		return nil, s.SetCapacity(Pool{o.Type, o.Zone, o.Spot}, o.N)
+		return nil, s.SetCapacity(catalog.Pool{Type: o.Type, Zone: o.Zone, Spot: o.Spot}, o.N)
 	},
 	"refuse": func(s *Server, o order) (any, error) {
-		return nil, s.Refuse(Pool{o.Type, o.Zone, o.Spot}, o.Code, o.Count)
+		return nil, s.Refuse(catalog.Pool{Type: o.Type, Zone: o.Zone, Spot: o.Spot}, o.Code, o.Count)
 	},
 	"price":   func(s *Server, o order) (any, error) { return nil, s.SetSpotPrice(o.Type, o.Zone, o.USD) },
 	"quota":   func(s *Server, o order) (any, error) { s.SetQuota(o.Quota, o.N); return nil, nil },

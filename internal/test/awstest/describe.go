@@ -264,7 +264,7 @@ func getConsoleOutput(c *call) (*node, error) {
 	}
 	text := list[0].console
 	if m := list[0].machine; m != nil {
-		text = m.output()
+		text = m.Output()
 	}
 	return x("out", x("instanceId", id), x("timestamp", c.now), x("output", base64.StdEncoding.EncodeToString(text))), nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 func (s *Server) change(id string, do func(*instance, time.Time) error) error {
@@ -140,7 +142,7 @@ func (s *Server) Terminate(id string) error {
 
 // SetCapacity sets the number of instances that fit in a pool; negative: no limit. It interrupts spot instances
 // above it, newest first.
-func (s *Server) SetCapacity(p Pool, n int) error {
+func (s *Server) SetCapacity(p catalog.Pool, n int) error {
 	s.mu.Lock()
 	delete(s.capacity, p)
 	if n >= 0 {
@@ -167,7 +169,7 @@ func (s *Server) SetCapacity(p Pool, n int) error {
 
 // SetSpotPrice sets a pool's price. Instances with a lower maximum price are interrupted with a notice.
 func (s *Server) SetSpotPrice(typ, zone, price string) error {
-	p, err := pico(price)
+	p, err := catalog.ParsePrice(price)
 	if err != nil {
 		return err
 	}
@@ -175,8 +177,8 @@ func (s *Server) SetSpotPrice(typ, zone, price string) error {
 	defer s.mu.Unlock()
 	now := s.now()
 	s.advance(now)
-	pool := Pool{typ, zone, true}
-	s.spot[pool] = append(slices.Clone(s.spotHistory(typ, zone)), step{now, p})
+	pool := catalog.Pool{Type: typ, Zone: zone, Spot: true}
+	s.spot[pool] = append(slices.Clone(s.spotHistory(typ, zone)), catalog.Step{From: now, Pico: p})
 	s.advance(now)
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 // faults holds the injected faults.
@@ -75,7 +77,7 @@ func (s *Server) BreakLaunch(codes ...string) {
 
 // A refusal makes a pool refuse launches.
 type refusal struct {
-	pool  Pool
+	pool  catalog.Pool
 	code  string
 	count int
 }
@@ -96,7 +98,7 @@ var refusals = map[string]*apiError{
 
 // Refuse makes a pool refuse the next launches with a code, whatever its room; Zone "" is every zone, and a count of
 // 0 is until Clear.
-func (s *Server) Refuse(p Pool, code string, count int) error {
+func (s *Server) Refuse(p catalog.Pool, code string, count int) error {
 	if refusals[code] == nil {
 		return fmt.Errorf("%q is no code that a pool answers with", code)
 	}
@@ -107,7 +109,7 @@ func (s *Server) Refuse(p Pool, code string, count int) error {
 }
 
 // refused returns the present refusal of a pool, if any. A trial does not use it up.
-func (f *faults) refused(p Pool, trial bool) error {
+func (f *faults) refused(p catalog.Pool, trial bool) error {
 	for _, r := range f.pools {
 		if r.pool.Type != p.Type || r.pool.Spot != p.Spot || r.pool.Zone != "" && r.pool.Zone != p.Zone {
 			continue

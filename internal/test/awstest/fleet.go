@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 type fleet struct {
@@ -183,9 +185,9 @@ func (c *call) zoneByID(id string) string {
 // A way is an override that can be launched.
 type way struct {
 	override
-	t    Type
-	img  Image
-	z    Zone
+	t    catalog.Type
+	img  catalog.Image
+	z    catalog.Zone
 	room int
 	cost int64
 }
@@ -237,12 +239,12 @@ func (c *call) fill(f *fleet, w marketWish, overrides []override, specs []tagSpe
 	}
 }
 
-func (c *call) way(o override, spot bool, t Type, img Image, z Zone) way {
+func (c *call) way(o override, spot bool, t catalog.Type, img catalog.Image, z catalog.Zone) way {
 	v := way{override: o, t: t, img: img, z: z, room: 1 << 30, cost: c.s.onDemand(t, z.Region)}
 	if spot {
-		v.cost = priceAt(c.s.spotHistory(t.Name, z.Name), c.now)
+		v.cost = catalog.PriceAt(c.s.spotHistory(t.Name, z.Name), c.now)
 	}
-	if n, limited := c.s.room(Pool{t.Name, z.Name, spot}); limited {
+	if n, limited := c.s.room(catalog.Pool{Type: t.Name, Zone: z.Name, Spot: spot}); limited {
 		v.room = n
 	}
 	return v
@@ -302,7 +304,7 @@ func (c *call) one(ways []way, w marketWish) (best []way) {
 // divide computes the number of instances of each way.
 func (c *call) divide(ways []way, w marketWish) (plan []int, got int, errs []error) {
 	plan, errs = make([]int, len(ways)), make([]error, len(ways))
-	taken := map[Pool]int{}
+	taken := map[catalog.Pool]int{}
 	c.planned = map[string]int{}
 	defer func() { c.planned = nil }()
 	for k, v := range ways {
@@ -310,7 +312,7 @@ func (c *call) divide(ways []way, w marketWish) (plan []int, got int, errs []err
 			break
 		}
 		want := (w.target - got + v.units() - 1) / v.units()
-		pool := Pool{v.t.Name, v.z.Name, w.spot}
+		pool := catalog.Pool{Type: v.t.Name, Zone: v.z.Name, Spot: w.spot}
 		n, err := c.afford(v.spec, v.t, v.z, want, taken[pool])
 		if v.spec.held != nil { // from the reservation, whatever the pool's room
 			plan[k], errs[k] = n, err
@@ -319,7 +321,7 @@ func (c *call) divide(ways []way, w marketWish) (plan []int, got int, errs []err
 		}
 		plan[k], errs[k] = n, err
 		taken[pool] += n
-		c.planned[v.t.quota(w.spot)] += n * v.t.VCPU
+		c.planned[v.t.Quota(w.spot)] += n * v.t.VCPU
 		got += plan[k] * v.units()
 	}
 	return plan, got, errs

@@ -4,12 +4,14 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 // checkHeld says why a launch cannot be into the reservation that it names. Sources: "Launch instances into an existing
 // Capacity Reservation" and "Launch instances using Capacity Blocks", Amazon EC2 User Guide; the code of one that is
 // not active is recalled, and not in the reference.
-func (c *call) checkHeld(d *spec, t Type, z Zone) error {
+func (c *call) checkHeld(d *spec, t catalog.Type, z catalog.Zone) error {
 	d.held = nil
 	if d.capacityReservation == "" {
 		if d.block {
@@ -36,7 +38,7 @@ func (c *call) checkHeld(d *spec, t Type, z Zone) error {
 }
 
 // admits says why a launch cannot be into a reservation.
-func (c *call) admits(r *reservation, d *spec, t Type, z Zone) error {
+func (c *call) admits(r *reservation, d *spec, t catalog.Type, z catalog.Zone) error {
 	switch {
 	case d.spot:
 		return bad("InvalidParameterCombination", "Spot instances cannot run in a Capacity Reservation")

@@ -5,6 +5,9 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
+	"scrimp/internal/test/awstest/machine"
 )
 
 // The states of an instance with their documented codes.
@@ -23,9 +26,9 @@ var stateNames = map[int]string{pending: "pending", running: "running", shutting
 type instance struct {
 	seq                     int
 	id, reservation, region string
-	zone                    Zone
-	typ                     Type
-	image                   Image
+	zone                    catalog.Zone
+	typ                     catalog.Type
+	image                   catalog.Image
 	spec                    spec
 	state                   int
 	token, fleet            string
@@ -47,7 +50,7 @@ type instance struct {
 	interruption            string    // status code of the spot request then
 	byCloud                 bool      // it ended by an interruption
 	console                 []byte
-	machine                 *machine
+	machine                 *machine.Machine
 	held                    *reservation // capacity reservation that it runs in; nil: none
 	heldTo                  time.Time    // when it left the reservation
 }
@@ -152,19 +155,19 @@ var launchFailures = map[string]string{
 func due(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
 
 // powerless reports whether none of the instance's processes runs.
-func (i *instance) powerless() bool { return i.machine == nil || i.machine.over() }
+func (i *instance) powerless() bool { return i.machine == nil || i.machine.Over() }
 
 func live(state int) bool { return state == pending || state == running }
 
 // outbid returns when the spot price rose above the maximum price.
 func (s *Server) outbid(i *instance, now time.Time) (time.Time, bool) {
 	h := s.spotHistory(i.typ.Name, i.zone.Name)
-	if priceAt(h, i.running) > i.request.max {
+	if catalog.PriceAt(h, i.running) > i.request.max {
 		return i.running, true
 	}
 	for _, p := range h {
-		if p.from.After(i.running) && !p.from.After(now) && p.pico > i.request.max {
-			return p.from, true
+		if p.From.After(i.running) && !p.From.After(now) && p.Pico > i.request.max {
+			return p.From, true
 		}
 	}
 	return time.Time{}, false

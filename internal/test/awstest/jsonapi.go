@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 // A SavingsPlan is a savings plan of the account. Rates are for EC2 usage under it.
@@ -165,7 +167,7 @@ func getProducts(c *call, a *ask) (object, error) {
 		want[fmt.Sprint(one["Field"])] = fmt.Sprint(one["Value"])
 	}
 	type product struct {
-		t          Type
+		t          catalog.Type
 		region     string
 		attributes map[string]string
 	}
@@ -173,11 +175,11 @@ func getProducts(c *call, a *ask) (object, error) {
 	for _, t := range c.s.o.Types {
 		regions := map[string]bool{}
 		for _, z := range c.s.o.Zones {
-			if !t.in(z.Name) || regions[z.Region] || want["regionCode"] != "" && z.Region != want["regionCode"] {
+			if !t.In(z.Name) || regions[z.Region] || want["regionCode"] != "" && z.Region != want["regionCode"] {
 				continue
 			}
 			regions[z.Region] = true
-			attributes := t.attributes(z.Region)
+			attributes := t.Attributes(z.Region)
 			if !slices.ContainsFunc(keysOf(want), func(k string) bool { return attributes[k] != want[k] }) {
 				list = append(list, product{t, z.Region, attributes})
 			}
@@ -203,19 +205,7 @@ func keysOf(m map[string]string) (out []string) {
 	return out
 }
 
-func (t Type) attributes(region string) map[string]string {
-	m := map[string]string{"instanceType": t.Name, "regionCode": region, "operatingSystem": "Linux", "tenancy": "Shared",
-		"capacitystatus": "Used", "preInstalledSw": "NA", "licenseModel": "No License required", "operation": "RunInstances",
-		"servicecode": "AmazonEC2", "servicename": "Amazon Elastic Compute Cloud", "locationType": "AWS Region",
-		"vcpu": itoa(t.VCPU), "memory": fmt.Sprintf("%g GiB", float64(t.MiB)/1024), "usagetype": "BoxUsage:" + t.Name,
-		"marketoption": "OnDemand", "currentGeneration": "Yes"}
-	if t.GPUs > 0 {
-		m["gpu"] = itoa(t.GPUs)
-	}
-	return m
-}
-
-func (c *call) product(t Type, region string, attributes map[string]string) string {
+func (c *call) product(t catalog.Type, region string, attributes map[string]string) string {
 	sku := strings.ToUpper(hash([]byte(t.Name + region))[:16])
 	term, rate := sku+".JRTCKXETXF", sku+".JRTCKXETXF.6YS6EN2CT7"
 	price := c.s.onDemand(t, region)
@@ -300,13 +290,14 @@ func (c *call) showQuota(code string) object {
 		value = 1_000_000 // real accounts always have a finite quota
 	}
 	return object{"ServiceCode": "ec2", "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)", "QuotaCode": code,
-		"QuotaName": quotaNames[code], "Value": float64(value), "Unit": "None", "Adjustable": true, "GlobalQuota": false,
-		"QuotaArn": fmt.Sprintf("arn:aws:servicequotas:%s:%s:ec2/%s", c.region, c.s.o.Account, code)}
+		"QuotaName": catalog.QuotaNames[code], "Value": float64(value), "Unit": "None", "Adjustable": true,
+		"GlobalQuota": false,
+		"QuotaArn":    fmt.Sprintf("arn:aws:servicequotas:%s:%s:ec2/%s", c.region, c.s.o.Account, code)}
 }
 
 func getServiceQuota(c *call, a *ask) (object, error) {
 	service, code := a.str("ServiceCode"), a.str("QuotaCode")
-	if quotaNames[code] == "" || service != "ec2" {
+	if catalog.QuotaNames[code] == "" || service != "ec2" {
 		return nil, bad("NoSuchResourceException", "The request failed because the specified service quota %s %s does "+
 			"not exist.",
 			service, code)
@@ -320,7 +311,7 @@ func listServiceQuotas(c *call, a *ask) (object, error) {
 		return nil, bad("NoSuchResourceException", "The request failed because the service %q does not exist.", service)
 	}
 	list := []object{}
-	for _, code := range keysOf(quotaNames) {
+	for _, code := range keysOf(catalog.QuotaNames) {
 		list = append(list, c.showQuota(code))
 	}
 	chosen, next, err := some(list, min(size, 100, c.s.o.Page), token)

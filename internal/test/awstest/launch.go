@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 // A grant is the result of a launch, kept for its client token.
@@ -15,7 +17,7 @@ type grant struct {
 }
 
 // check returns why a spec cannot be launched in a zone, whatever the capacity.
-func (c *call) check(d *spec, needZone bool) (t Type, img Image, z Zone, err error) {
+func (c *call) check(d *spec, needZone bool) (t catalog.Type, img catalog.Image, z catalog.Zone, err error) {
 	t, ok := c.s.typeOf(d.typ)
 	if !ok {
 		return t, img, z, bad("InvalidParameterValue", "Invalid value '%s' for InstanceType.", d.typ)
@@ -42,7 +44,7 @@ func (c *call) check(d *spec, needZone bool) (t Type, img Image, z Zone, err err
 	if !ok || z.Region != c.region {
 		return t, img, z, bad("InvalidParameterValue", "Invalid availability zone: [%s]", d.zone)
 	}
-	if !t.in(z.Name) {
+	if !t.In(z.Name) {
 		return t, img, z, bad("Unsupported", "Your requested instance type (%s) is not supported in your requested "+
 			"Availability Zone (%s). Please retry your request by not specifying an Availability Zone or choosing %s.",
 			t.Name, z.Name, strings.Join(t.Zones, ", "))
@@ -51,11 +53,11 @@ func (c *call) check(d *spec, needZone bool) (t Type, img Image, z Zone, err err
 }
 
 // checkImage returns the image of an id, or says why an instance of the type cannot start from it.
-func (c *call) checkImage(id string, t Type) (img Image, err error) {
+func (c *call) checkImage(id string, t catalog.Type) (img catalog.Image, err error) {
 	if id == "" {
 		return img, bad("MissingParameter", "The request must contain the parameter ImageId")
 	}
-	k := slices.IndexFunc(c.s.o.Images, func(i Image) bool { return i.ID == id })
+	k := slices.IndexFunc(c.s.o.Images, func(i catalog.Image) bool { return i.ID == id })
 	if k < 0 {
 		return img, bad("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 	}
@@ -104,16 +106,16 @@ func (c *call) checkNet(d *spec) error {
 }
 
 // freeZone returns the zone that EC2 chooses for a launch without one: the first with room.
-func (c *call) freeZone(d *spec, t Type, zones []Zone) string {
+func (c *call) freeZone(d *spec, t catalog.Type, zones []catalog.Zone) string {
 	first := ""
 	for _, z := range zones {
-		if !t.in(z.Name) {
+		if !t.In(z.Name) {
 			continue
 		}
 		if first == "" {
 			first = z.Name
 		}
-		if room, limited := c.s.room(Pool{t.Name, z.Name, d.spot}); !limited || room > 0 {
+		if room, limited := c.s.room(catalog.Pool{Type: t.Name, Zone: z.Name, Spot: d.spot}); !limited || room > 0 {
 			return z.Name
 		}
 	}
@@ -121,7 +123,7 @@ func (c *call) freeZone(d *spec, t Type, zones []Zone) string {
 }
 
 // room returns how many more instances fit in a pool.
-func (s *Server) room(p Pool) (n int, limited bool) {
+func (s *Server) room(p catalog.Pool) (n int, limited bool) {
 	n, limited = s.capacity[p]
 	if !limited {
 		return 0, false
@@ -137,21 +139,21 @@ func (s *Server) room(p Pool) (n int, limited bool) {
 
 // afford returns how many of count instances a market grants now, besides those taken by the same request, and why
 // not all.
-func (c *call) afford(d spec, t Type, z Zone, count, taken int) (int, error) {
+func (c *call) afford(d spec, t catalog.Type, z catalog.Zone, count, taken int) (int, error) {
 	if d.held != nil {
 		return c.affordHeld(d.held, count)
 	}
-	if err := c.s.faults.refused(Pool{t.Name, z.Name, d.spot}, c.trial); err != nil {
+	if err := c.s.faults.refused(catalog.Pool{Type: t.Name, Zone: z.Name, Spot: d.spot}, c.trial); err != nil {
 		return 0, err
 	}
 	if d.spot && d.max > 0 {
-		if price := priceAt(c.s.spotHistory(t.Name, z.Name), c.now); d.max < price {
+		if price := catalog.PriceAt(c.s.spotHistory(t.Name, z.Name), c.now); d.max < price {
 			return 0, bad("SpotMaxPriceTooLow", "Your Spot request price of %s is lower than the minimum required Spot request "+
 				"fulfillment price of %s.", short(d.max), short(price))
 		}
 	}
 	n, err := c.quota(d.spot, t, count)
-	if room, limited := c.s.room(Pool{t.Name, z.Name, d.spot}); limited && room-taken < n {
+	if room, limited := c.s.room(catalog.Pool{Type: t.Name, Zone: z.Name, Spot: d.spot}); limited && room-taken < n {
 		text := fmt.Sprintf("We currently do not have sufficient %s capacity in the Availability Zone you requested "+
 			"(%s). Our "+
 			"system will be working on provisioning additional capacity. You can currently get %s capacity by not specifying "+
@@ -164,10 +166,13 @@ func (c *call) afford(d spec, t Type, z Zone, count, taken int) (int, error) {
 	return n, err
 }
 
-func short(p int64) string { return strings.TrimRight(strings.TrimRight(usd(p), "0"), ".") }
+func short(p int64) string {
+	return strings.TrimRight(strings.TrimRight(catalog.FormatPrice(p), "0"), ".")
+}
 
 // make creates count instances of a checked spec.
-func (c *call) make(d spec, t Type, img Image, z Zone, count int, reservation, token, fleet string) (list []*instance) {
+func (c *call) make(d spec, t catalog.Type, img catalog.Image, z catalog.Zone, count int, reservation, token,
+	fleet string) (list []*instance) {
 	s := c.s
 	for k := range count {
 		s.seq++

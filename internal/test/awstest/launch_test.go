@@ -16,6 +16,7 @@ import (
 
 	"scrimp/internal/lib/awshttp"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 )
 
 const (
@@ -164,7 +165,7 @@ func TestRunInstances_LaunchesOncePerToken(t *testing.T) {
 }
 
 func TestCreateFleet_ReportsErrorsPerOverride(t *testing.T) {
-	c := start(t, awstest.Options{Capacity: map[awstest.Pool]int{
+	c := start(t, awstest.Options{Capacity: map[catalog.Pool]int{
 		{Type: "g5.xlarge", Zone: "us-east-1a", Spot: true}: 1, {Type: "g6.xlarge", Zone: "us-east-1a", Spot: true}: 0}})
 	_, err := c.ec2.CreateLaunchTemplate(
 		t.Context(),

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 func describeRegions(c *call) (*node, error) {
@@ -42,7 +44,7 @@ func describeAvailabilityZones(c *call) (*node, error) {
 	if err := c.ready(); err != nil {
 		return nil, err
 	}
-	zones := slices.DeleteFunc(c.s.zonesOf(c.region), func(z Zone) bool {
+	zones := slices.DeleteFunc(c.s.zonesOf(c.region), func(z catalog.Zone) bool {
 		return names != nil && !slices.Contains(names, z.Name) || zoneIDs != nil && !slices.Contains(zoneIDs, z.ID) ||
 			!pass(filters, nil, func(f string) []string {
 				return []string{map[string]string{"zone-name": z.Name, "zone-id": z.ID, "state": "available",
@@ -52,7 +54,7 @@ func describeAvailabilityZones(c *call) (*node, error) {
 	if len(zones) < max(len(names), len(zoneIDs)) {
 		return nil, bad("InvalidParameterValue", "Invalid availability zones: %v%v", names, zoneIDs)
 	}
-	return x("out", items("availabilityZoneInfo", zones, func(z Zone) *node {
+	return x("out", items("availabilityZoneInfo", zones, func(z catalog.Zone) *node {
 		return x("item", x("zoneName", z.Name), x("zoneId", z.ID), x("zoneState", "available"), x("regionName", z.Region),
 			x("zoneType", "availability-zone"), x("groupName", z.Region), x("networkBorderGroup", z.Region),
 			x("optInStatus", "opt-in-not-required"), x("messageSet"))
@@ -60,15 +62,8 @@ func describeAvailabilityZones(c *call) (*node, error) {
 }
 
 // offered reports whether a type is in any zone of the region.
-func (c *call) offered(t Type) bool {
-	return slices.ContainsFunc(c.s.zonesOf(c.region), func(z Zone) bool { return t.in(z.Name) })
-}
-
-func (t Type) usage() []string {
-	if t.NoSpot {
-		return []string{"on-demand"}
-	}
-	return []string{"on-demand", "spot"}
+func (c *call) offered(t catalog.Type) bool {
+	return slices.ContainsFunc(c.s.zonesOf(c.region), func(z catalog.Zone) bool { return t.In(z.Name) })
 }
 
 func describeInstanceTypes(c *call) (*node, error) {
@@ -87,50 +82,25 @@ func describeInstanceTypes(c *call) (*node, error) {
 			c.fail(bad("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", w))
 		}
 	}
-	var list []Type
+	var list []catalog.Type
 	for _, t := range c.s.o.Types {
-		if (wanted == nil || slices.Contains(wanted, t.Name)) && c.offered(t) && pass(filters, nil, t.value) {
+		if (wanted == nil || slices.Contains(wanted, t.Name)) && c.offered(t) && pass(filters, nil, t.Value) {
 			list = append(list, t)
 		}
 	}
-	chosen, next, err := page(c, number(list), numbered[Type].seq, 5, 100)
+	chosen, next, err := page(c, number(list), numbered[catalog.Type].seq, 5, 100)
 	if len(chosen) > 100 && wanted == nil { // EC2 returns at most 100 at once
 		next, chosen = x("nextToken", c.token(chosen[99].n)), chosen[:100]
 	}
 	if err := first(c.ready(), err); err != nil {
 		return nil, err
 	}
-	return x("out", items("instanceTypeSet", chosen, func(n numbered[Type]) *node { return n.v.show() }), next), nil
+	return x("out", items("instanceTypeSet", chosen,
+		func(n numbered[catalog.Type]) *node { return showType(n.v) }), next), nil
 }
 
-func (t Type) value(filter string) []string {
-	truth := func(b bool) []string { return []string{map[bool]string{true: "true", false: "false"}[b]} }
-	switch filter {
-	case "instance-type":
-		return []string{t.Name}
-	case "supported-usage-class":
-		return t.usage()
-	case "processor-info.supported-architecture":
-		return []string{t.Arch}
-	case "bare-metal":
-		return truth(t.Bare)
-	case "vcpu-info.default-vcpus":
-		return []string{itoa(t.VCPU)}
-	case "memory-info.size-in-mib":
-		return []string{itoa(t.MiB)}
-	case "network-info.efa-supported":
-		return truth(t.EFA > 0)
-	case "burstable-performance-supported":
-		return truth(t.Burstable)
-	case "hypervisor":
-		return []string{"nitro"}
-	case "instance-storage-supported":
-		return truth(t.DiskGB > 0)
-	}
-	return truth(true) // current-generation
-}
-
-func (t Type) show() *node {
+// showType returns a type as DescribeInstanceTypes does.
+func showType(t catalog.Type) *node {
 	strategies := []string{"partition", "spread"}
 	if !t.Burstable {
 		strategies = append([]string{"cluster"}, strategies...) // source: "Placement groups", EC2 User Guide
@@ -142,11 +112,11 @@ func (t Type) show() *node {
 		net.kids = append(net.kids, x("efaInfo", x("maximumEfaInterfaces", t.EFA)))
 	}
 	n := x("item", x("instanceType", t.Name), x("currentGeneration", true), x("freeTierEligible", false),
-		texts("supportedUsageClasses", t.usage()), texts("supportedRootDeviceTypes", []string{"ebs"}),
+		texts("supportedUsageClasses", t.Usage()), texts("supportedRootDeviceTypes", []string{"ebs"}),
 		texts("supportedVirtualizationTypes", []string{"hvm"}), x("bareMetal", t.Bare), x("hypervisor", "nitro"),
 		x("processorInfo", texts("supportedArchitectures", []string{t.Arch}), x("manufacturer", t.Maker)),
-		x("vCpuInfo", x("defaultVCpus", t.VCPU), x("defaultCores", t.cores()),
-			x("defaultThreadsPerCore", t.VCPU/t.cores())), x("memoryInfo", x("sizeInMiB", t.MiB)),
+		x("vCpuInfo", x("defaultVCpus", t.VCPU), x("defaultCores", t.PhysicalCores()),
+			x("defaultThreadsPerCore", t.VCPU/t.PhysicalCores())), x("memoryInfo", x("sizeInMiB", t.MiB)),
 		x("instanceStorageSupported", t.DiskGB > 0), net, x("placementGroupInfo", texts("supportedStrategies", strategies)),
 		x("burstablePerformanceSupported", t.Burstable), x("dedicatedHostsSupported", false), x("hibernationSupported",
 			false),
@@ -173,7 +143,7 @@ func describeInstanceTypeOfferings(c *call) (*node, error) {
 		if by != "region" {
 			places = nil
 			for _, z := range c.s.zonesOf(c.region) {
-				if t.in(z.Name) {
+				if t.In(z.Name) {
 					places = append(places, map[string]string{"availability-zone": z.Name, "availability-zone-id": z.ID}[by])
 				}
 			}
@@ -200,14 +170,15 @@ func describeInstanceTypeOfferings(c *call) (*node, error) {
 // A spotPrice is the price of a type in a zone from one change to the next.
 type spotPrice struct {
 	typ  string
-	zone Zone
-	step
+	zone catalog.Zone
+	catalog.Step
 }
 
 // value returns what a filter compares.
 func (p spotPrice) value(filter string) []string {
 	return []string{map[string]string{"availability-zone": p.zone.Name, "instance-type": p.typ,
-		"product-description": "Linux/UNIX", "spot-price": usd(p.pico), "timestamp": p.from.Format(time.RFC3339)}[filter]}
+		"product-description": "Linux/UNIX", "spot-price": catalog.FormatPrice(p.Pico),
+		"timestamp": p.From.Format(time.RFC3339)}[filter]}
 }
 
 // spotPrices returns the prices that held between from and to, newest first in each zone. An empty zone is every zone,
@@ -218,12 +189,12 @@ func (c *call) spotPrices(zone string, types []string, from, to time.Time) (list
 			continue
 		}
 		for _, z := range c.s.zonesOf(c.region) {
-			if !t.in(z.Name) || zone != "" && zone != z.Name {
+			if !t.In(z.Name) || zone != "" && zone != z.Name {
 				continue
 			}
 			for _, h := range during(c.s.spotHistory(t.Name, z.Name), from, to) {
-				if h.from.IsZero() {
-					h.from = c.now.Add(-90 * 24 * time.Hour).Truncate(time.Hour)
+				if h.From.IsZero() {
+					h.From = c.now.Add(-90 * 24 * time.Hour).Truncate(time.Hour)
 				}
 				list = append(list, spotPrice{t.Name, z, h})
 			}
@@ -250,7 +221,7 @@ func describeSpotPriceHistory(c *call) (*node, error) {
 		list = slices.DeleteFunc(c.spotPrices(zone, wanted, from, to),
 			func(p spotPrice) bool { return !pass(filters, nil, p.value) })
 	}
-	slices.SortStableFunc(list, func(a, b spotPrice) int { return b.from.Compare(a.from) })
+	slices.SortStableFunc(list, func(a, b spotPrice) int { return b.From.Compare(a.From) })
 	chosen, next, err := page(c, number(list), numbered[spotPrice].seq, 1, 1000)
 	if err := first(c.ready(), err); err != nil {
 		return nil, err
@@ -259,15 +230,16 @@ func describeSpotPriceHistory(c *call) (*node, error) {
 		next = x("nextToken", "") // EC2 ends this list with an empty token
 	}
 	return x("out", items("spotPriceHistorySet", chosen, func(n numbered[spotPrice]) *node {
-		return x("item", x("instanceType", n.v.typ), x("productDescription", "Linux/UNIX"), x("spotPrice", usd(n.v.pico)),
-			x("timestamp", n.v.from), x("availabilityZone", n.v.zone.Name), x("availabilityZoneId", n.v.zone.ID))
+		return x("item", x("instanceType", n.v.typ), x("productDescription", "Linux/UNIX"), x("spotPrice",
+			catalog.FormatPrice(n.v.Pico)),
+			x("timestamp", n.v.From), x("availabilityZone", n.v.zone.Name), x("availabilityZoneId", n.v.zone.ID))
 	}), next), nil
 }
 
 // during returns the prices that held within a span, last first.
-func during(h []step, from, to time.Time) (list []step) {
+func during(h []catalog.Step, from, to time.Time) (list []catalog.Step) {
 	for k, s := range h {
-		if !s.from.After(to) && (k+1 == len(h) || h[k+1].from.After(from)) {
+		if !s.From.After(to) && (k+1 == len(h) || h[k+1].From.After(from)) {
 			list = append(list, s)
 		}
 	}
@@ -298,8 +270,8 @@ func getSpotPlacementScores(c *call) (*node, error) {
 		}
 		room := 0
 		for _, w := range wanted {
-			if t, ok := c.s.typeOf(w); ok && t.in(z.Name) && !t.NoSpot {
-				n, limited := c.s.room(Pool{w, z.Name, true})
+			if t, ok := c.s.typeOf(w); ok && t.In(z.Name) && !t.NoSpot {
+				n, limited := c.s.room(catalog.Pool{Type: w, Zone: z.Name, Spot: true})
 				if !limited {
 					n = target
 				}
@@ -335,17 +307,17 @@ func describeImages(c *call) (*node, error) {
 	for _, name := range []string{"IncludeDeprecated", "IncludeDisabled"} {
 		c.flag(name, false)
 	}
-	var list []owned[Image]
+	var list []owned[catalog.Image]
 	for k, i := range c.s.o.Images {
-		list = append(list, owned[Image]{k, i.ID, nil, i})
+		list = append(list, owned[catalog.Image]{k, i.ID, nil, i})
 	}
 	return describe(c, "ImageId", "", "InvalidAMIID", "image", "imagesSet", list,
 		[]string{"name", "architecture", "image-id", "state", "owner-alias", "root-device-type", "virtualization-type",
 			"is-public"},
-		func(i Image, name string) []string {
+		func(i catalog.Image, name string) []string {
 			return []string{map[string]string{"name": i.Name, "architecture": i.Arch, "image-id": i.ID, "state": "available",
 				"owner-alias": "amazon", "root-device-type": "ebs", "virtualization-type": "hvm", "is-public": "true"}[name]}
-		}, func(i Image) *node {
+		}, func(i catalog.Image) *node {
 			return x("item", x("imageId", i.ID), x("name", i.Name), x("architecture", i.Arch), x("imageState", "available"),
 				x("imageOwnerAlias", "amazon"), x("imageOwnerId", "137112412989"), x("isPublic", true), x("imageType", "machine"),
 				x("rootDeviceType", "ebs"), x("rootDeviceName", i.Device), x("virtualizationType", "hvm"), x("hypervisor", "xen"),

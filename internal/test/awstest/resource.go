@@ -3,6 +3,8 @@ package awstest
 import (
 	"slices"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 type volume struct {
@@ -53,7 +55,7 @@ type placement struct {
 	tags                       tags
 }
 
-func subnetID(z Zone) string { return "subnet-" + hash([]byte(z.Name))[:17] }
+func subnetID(z catalog.Zone) string { return "subnet-" + hash([]byte(z.Name))[:17] }
 
 func vpcID(region string) string { return "vpc-" + hash([]byte(region))[:17] }
 

@@ -9,13 +9,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"scrimp/internal/test/awstest/iam"
 )
 
 // A caller is the signer of a request.
 type caller struct {
 	key, region, service string
 	account, arn, id     string
-	policies             []*policy // each must allow; none: a user without restrictions
+	policies             []*iam.Policy // each must allow; none: a user without restrictions
 }
 
 // skew is the largest accepted clock difference of a signature. Source: "Signature Version 4", IAM User Guide: five

@@ -3,6 +3,8 @@ package awstest
 import (
 	"encoding/base64"
 	"slices"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 // A spec describes an instance to launch, as in RunInstances and launch templates.
@@ -112,7 +114,7 @@ func (c *call) maxPrice(p params) int64 {
 	if text == "" {
 		return 0
 	}
-	n, err := pico(text)
+	n, err := catalog.ParsePrice(text)
 	if err != nil || n <= 1e9 {
 		p.fail(bad("InvalidParameterValue", "The maximum price %q must be more than USD $0.001", text))
 	}

@@ -3,6 +3,9 @@ package awstest
 import (
 	"slices"
 	"time"
+
+	"scrimp/internal/test/awstest/catalog"
+	"scrimp/internal/test/awstest/iam"
 )
 
 func describeInstanceStatus(c *call) (*node, error) {
@@ -66,8 +69,9 @@ func describeSpotInstanceRequests(c *call) (*node, error) {
 			if limit == 0 {
 				limit = c.s.onDemand(i.typ, i.region) // EC2 shows it if the request had none
 			}
-			return x("item", x("spotInstanceRequestId", r.id), x("spotPrice", usd(limit)), x("type", "one-time"), x("state",
-				r.state),
+			return x("item", x("spotInstanceRequestId", r.id), x("spotPrice", catalog.FormatPrice(limit)),
+				x("type", "one-time"), x("state",
+					r.state),
 				x("status", x("code", r.code), x("updateTime", r.updated), x("message", r.message)), x("instanceId", i.id),
 				x("createTime", r.created), x("productDescription", "Linux/UNIX"), x("launchedAvailabilityZone", i.zone.Name),
 				x("instanceInterruptionBehavior", "terminate"), x("launchSpecification", x("imageId", i.image.ID),
@@ -136,13 +140,13 @@ func assumeRole(c *call) (*node, error) {
 	who := identity{until: c.s.o.Wall().Add(c.s.faults.skew + time.Duration(span)*time.Second).UTC().Truncate(time.Second),
 		policies: slices.Clone(c.caller.policies)}
 	if text != "" {
-		p, err := parsePolicy(text)
+		p, err := iam.Parse(text)
 		if err != nil {
-			return nil, err
+			return nil, bad("MalformedPolicyDocument", "This policy is not one that this cloud evaluates: %v", err)
 		}
 		who.policies = append(who.policies, p)
 	}
-	who.session = Session{Role: role, Name: name, Policy: text, Until: who.until}
+	who.session = iam.Session{Role: role, Name: name, Policy: text, Until: who.until}
 	key := "ASIA" + hash([]byte(requestID()))[:16]
 	who.secret, who.token = hash([]byte(requestID())), hash([]byte(requestID()))
 	role = role[max(0, lastSlash(role)+1):]

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"scrimp/internal/test/awstest/catalog"
 )
 
 func describeVpcs(c *call) (*node, error) {
@@ -19,17 +21,17 @@ func describeVpcs(c *call) (*node, error) {
 }
 
 func describeSubnets(c *call) (*node, error) {
-	var list []owned[Zone]
+	var list []owned[catalog.Zone]
 	for k, z := range c.s.zonesOf(c.region) {
-		list = append(list, owned[Zone]{k, subnetID(z), nil, z})
+		list = append(list, owned[catalog.Zone]{k, subnetID(z), nil, z})
 	}
 	return describe(c, "SubnetId", "subnet-", "InvalidSubnetID", "subnet", "subnetSet", list, []string{"tags", "vpc-id",
-		"availability-zone", "availability-zone-id", "default-for-az", "subnet-id", "state"}, func(z Zone,
+		"availability-zone", "availability-zone-id", "default-for-az", "subnet-id", "state"}, func(z catalog.Zone,
 		name string) []string {
 		return []string{map[string]string{"vpc-id": vpcID(c.region), "availability-zone": z.Name,
 			"availability-zone-id": z.ID,
 			"default-for-az":       "true", "subnet-id": subnetID(z), "state": "available"}[name]}
-	}, func(z Zone) *node {
+	}, func(z catalog.Zone) *node {
 		return x("item", x("subnetId", subnetID(z)), x("vpcId", vpcID(c.region)), x("state", "available"),
 			x("cidrBlock", c.s.net), x("availabilityZone", z.Name), x("availabilityZoneId", z.ID), x("defaultForAz", true),
 			x("mapPublicIpOnLaunch", c.s.o.Public), x("availableIpAddressCount", 4091), x("ownerId", c.s.o.Account))

@@ -25,6 +25,7 @@ import (
 
 	"scrimp/internal/lib/awshttp"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/awstest/catalog"
 )
 
 func must[T any](t *testing.T) func(T, error) T {
@@ -51,7 +52,7 @@ func TestSpot_StatusNamesTheInterruption(t *testing.T) {
 			func(c *cloud, id string) error { return c.Interrupt(id, "") }},
 		{"capacity", "instance-terminated-no-capacity", "closed", "Server.SpotInstanceTermination",
 			func(c *cloud, _ string) error {
-				return c.SetCapacity(awstest.Pool{Type: "g5.xlarge", Zone: "us-east-1a", Spot: true}, 0)
+				return c.SetCapacity(catalog.Pool{Type: "g5.xlarge", Zone: "us-east-1a", Spot: true}, 0)
 			}},
 		{"price", "instance-terminated-by-price", "closed", "Server.SpotInstanceTermination",
 			func(c *cloud, _ string) error { return c.SetSpotPrice("g5.xlarge", "us-east-1a", "0.9") }},
@@ -97,13 +98,13 @@ func TestSpot_StatusNamesTheInterruption(t *testing.T) {
 func TestBill_EqualsASumOfSeconds(t *testing.T) {
 	chance := rand.New(rand.NewPCG(7, 7))
 	begun := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	prices := []awstest.Price{{USD: "0.301"}}
+	prices := []catalog.Price{{USD: "0.301"}}
 	for k := range 20 {
-		prices = append(prices, awstest.Price{From: begun.Add(time.Duration(1+k*397) * time.Second),
+		prices = append(prices, catalog.Price{From: begun.Add(time.Duration(1+k*397) * time.Second),
 			USD: fmt.Sprintf("0.%04d", 1000+chance.IntN(8000))})
 	}
 	c := start(t, awstest.Options{Public: true, Spans: awstest.Spans{Pending: 3 * time.Second, Ending: time.Minute},
-		Spot: map[awstest.Pool][]awstest.Price{{Type: "g5.xlarge", Zone: "us-east-1a"}: prices}})
+		Spot: map[catalog.Pool][]catalog.Price{{Type: "g5.xlarge", Zone: "us-east-1a"}: prices}})
 	type twin struct {
 		spot, cloud bool
 		from, to    time.Time
@@ -257,7 +258,7 @@ func TestFaults_ReachTheClient(t *testing.T) {
 		t.Error("an unknown fault was accepted")
 	}
 	for _, want := range []string{"UnfulfillableCapacity", "InsufficientInstanceCapacity"} {
-		if err := c.Refuse(awstest.Pool{Type: "m7i.large"}, want, 1); err != nil {
+		if err := c.Refuse(catalog.Pool{Type: "m7i.large"}, want, 1); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.ec2.RunInstances(t.Context(), one("m7i.large")); code(err) != want {
@@ -321,7 +322,7 @@ func TestRequests_UnknownOrUnsignedAreRefused(t *testing.T) {
 
 func TestRunInstances_RefusesAsDocumented(t *testing.T) {
 	c := start(t, awstest.Options{Quotas: map[string]int{"L-DB2E81BA": 4, "L-3819A6DF": 4},
-		Capacity: map[awstest.Pool]int{{Type: "p5.48xlarge", Zone: "us-east-1a"}: 0, {Type: "p5.48xlarge",
+		Capacity: map[catalog.Pool]int{{Type: "p5.48xlarge", Zone: "us-east-1a"}: 0, {Type: "p5.48xlarge",
 			Zone: "us-east-1b"}: 0,
 			{Type: "p5.48xlarge", Zone: "us-east-1c"}: 0}})
 	two := func(in *ec2.RunInstancesInput) *ec2.RunInstancesInput {
@@ -424,7 +425,7 @@ func TestServices_ReturnPricesPlansAndQuotas(t *testing.T) {
 			}
 		}
 	}
-	if len(found) != len(awstest.Types()) || found["g5.xlarge"] != "1.0060000000" {
+	if len(found) != len(catalog.Types()) || found["g5.xlarge"] != "1.0060000000" {
 		t.Errorf("%v", found)
 	}
 	c.AddSavingsPlan(awstest.SavingsPlan{ID: "sp-1", Type: "Compute", Commitment: "1.50", Start: c.at,

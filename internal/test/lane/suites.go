@@ -66,14 +66,14 @@ var Suites = []Suite{
 	},
 	{
 		Name: "aws", Needs: "the emulated EC2, ec2-metadata-mock, iproute2 and root",
-		Packages: []string{"internal/engine/aws", "internal/engine/aws/answer", "internal/test/awstest",
-			"internal/engine/aws/policy"},
+		Packages: []string{"internal/engine/aws", "internal/engine/aws/answer", "internal/engine/aws/identity",
+			"internal/engine/aws/policy", "internal/test/awstest"},
 		Inputs: append([]string{"internal/engine/aws", "internal/test/awstest", "internal/lib/awshttp"}, common...),
 	},
 	{
 		Name: "kubernetes", Needs: "a real control plane, kubelet, containerd and root",
-		Packages: []string{"internal/engine/kube", "internal/engine/kube/pool", "internal/test/image",
-			"internal/test/kubetest", "deploy"},
+		Packages: []string{"internal/engine/kube", "internal/engine/kube/manifest", "internal/engine/kube/pool",
+			"internal/test/image", "internal/test/kubetest", "deploy"},
 		Inputs: append([]string{"internal/engine/kube", "internal/test/image", "internal/test/kubetest", "deploy",
 			"hack/kubeimage", "test/kube-up.sh", "test/kube-down.sh", "test/kube-node.sh", "test/kube-build.sh",
 			"test/kube-stages.yaml"}, common...),

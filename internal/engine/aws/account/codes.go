@@ -129,6 +129,14 @@ func Refused(name string, w *setting.With, code, text string) error {
 	return nil
 }
 
+// OrRefused returns the meaning of an EC2 error for a launch, or the error itself if it does not refuse.
+func OrRefused(name string, w *setting.With, err error) error {
+	if e := Refused(name, w, CodeOf(err), strings.TrimPrefix(SaidBy(err), CodeOf(err)+": ")); e != nil {
+		return e
+	}
+	return err
+}
+
 // Explain adds the meaning of an EC2 error for the named engine, and the fix.
 func Explain(name string, w *setting.With, err error) error {
 	if err == nil || engine.Refused(err) || errors.Is(err, engine.ErrPending) {

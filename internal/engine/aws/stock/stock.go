@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
+	"scrimp/internal/market"
 )
 
 // How long data about an account stays valid. Types and zones change by the week, spot prices by the minute.
@@ -342,3 +343,12 @@ func (d *Reader) ReadSpot(ctx context.Context, a *account.Client, x *Stock) (map
 
 // LinuxProduct is EC2's name for Linux machines in its history of spot prices.
 const LinuxProduct = "Linux/UNIX"
+
+// ArchOf gives Go's names of architectures: machines run the server's own program.
+var ArchOf = map[types.ArchitectureType]string{types.ArchitectureTypeX8664: "amd64",
+	types.ArchitectureTypeArm64: "arm64"}
+
+// OfferID returns the name of the offer of a machine in a zone.
+func OfferID(engine, zone, kind string, c market.Capacity) market.OfferID {
+	return market.OfferID(engine + "/" + zone + "/" + kind + "/" + string(c))
+}
