@@ -45,21 +45,32 @@ func (bk *Books) Settle(j *state.Job, k *state.Task, use ledger.Use, t time.Time
 const PricedLater = "priced_later"
 
 // accrue posts an attempt's cost that was not posted yet; its use is decided later. If the machine ended earlier
-// than was posted, accrue reverses the excess.
+// than was posted, accrue reverses the excess. That time is no longer settled: a machine that was given up may have
+// run on.
 func (bk *Books) accrue(j *state.Job, k *state.Task, t time.Time) {
 	due, known := k.Cost(t).Sub(k.Posted()), k.Accrued()
-	begin, end := known, t
-	if t.Before(known) {
-		begin, end = t, known
-	}
-	for _, p := range k.Pieces(begin, end) {
+	for _, p := range Due(k.Pieces, known, t) {
 		if t.Before(known) {
 			p.Amount = p.Amount.Neg()
 		}
 		due = due.Sub(p.Amount)
 		bk.charge(k, bk.Timed(bk.Entry(j, k, ledger.Accrued, ledger.Open, ""), k.Machine(), p), p.Amount)
 	}
+	if t.Before(k.Settled()) {
+		bk.Fact(state.TimeSettled{Attempt: k.Attempt().ID(), Node: k.Rank(), Until: t})
+	}
 	bk.charge(k, bk.Entry(j, k, ledger.Accrued, ledger.Open, PricedLater), due)
+}
+
+// Due returns the pieces of time between known, up to which cost is posted, and t. If t is earlier, the newest
+// comes first: each reversal moves the posted time back to where it begins.
+func Due[P any](pieces func(from, to time.Time) []P, known, t time.Time) []P {
+	if !t.Before(known) {
+		return pieces(known, t)
+	}
+	list := pieces(t, known)
+	slices.Reverse(list)
+	return list
 }
 
 // charge posts a cost that is owed to the machine's provider.

@@ -199,20 +199,22 @@ func (is *Instances) releaseIdle(i *state.Instance, why string) {
 // accrueIdle posts the cost of a machine up to t that no task pays for.
 func (is *Instances) accrueIdle(i *state.Instance, idle *state.Idle, t time.Time) {
 	due := i.Cost(t).Sub(i.Posted())
-	known := step.Later(idle.From, idle.Accrued)
-	begin, end := known, t
-	if t.Before(known) {
-		begin, end = t, known
-	}
-	for _, p := range i.Pieces(begin, end) {
+	due = due.Sub(is.postIdle(i, idle, t))
+	is.books.ChargeIdle(i, is.books.IdleEntry(i, idle, ledger.Accrued, books.PricedLater), due)
+}
+
+// postIdle posts the time of an idle span up to t, or reverses what was posted beyond t. It returns the cost.
+func (is *Instances) postIdle(i *state.Instance, idle *state.Idle, t time.Time) (cost money.Amount) {
+	known := idle.PostedUntil()
+	for _, p := range books.Due(i.Pieces, known, t) {
 		if t.Before(known) {
 			p.Amount = p.Amount.Neg()
 		}
-		due = due.Sub(p.Amount)
+		cost = cost.Add(p.Amount)
 		entry := is.books.IdleEntry(i, idle, ledger.Accrued, "")
 		is.books.ChargeIdle(i, is.books.Timed(entry, i.Machine(), books.Undivided(p)), p.Amount)
 	}
-	is.books.ChargeIdle(i, is.books.IdleEntry(i, idle, ledger.Accrued, books.PricedLater), due)
+	return cost
 }
 
 // idleEnded handles the end of an idle machine.
@@ -226,21 +228,33 @@ func (is *Instances) idleEnded(i *state.Instance, until time.Time, cause string,
 // overran reverses the charges of an attempt that took an idle machine, or a portion of one, that had already ended
 // unnoticed. It returns when the attempt ended.
 func (is *Instances) overran(i *state.Instance, k *state.Task, until time.Time) time.Time {
-	a := k.Attempt()
 	if !k.Warm() || !until.Before(k.From()) {
 		return until
 	}
-	at := slices.IndexFunc(i.Idles(), func(x state.Idle) bool { return x.Taken == a.ID() })
-	if at < 0 { // others had it before, and keep what they paid
-		return k.From()
-	}
-	idle := &i.Idles()[at]
-	for _, p := range i.Pieces(until, k.From()) {
-		entry := is.books.IdleEntry(i, idle, ledger.Accrued, "settled_too_far")
-		entry = is.books.Timed(entry, i.Machine(), books.Undivided(p))
-		is.books.ChargeIdle(i, entry, p.Amount.Neg())
+	if idle := takenBy(i, k); idle != nil { // others had it before, and keep what they paid
+		is.postIdle(i, idle, until)
 	}
 	return k.From()
+}
+
+// ranOn posts what overran reversed, of a machine that was given up and ran on.
+func (is *Instances) ranOn(i *state.Instance, k *state.Task) {
+	idle, until := takenBy(i, k), k.From()
+	if i.Until().Before(until) {
+		until = i.Until()
+	}
+	if idle != nil {
+		is.postIdle(i, idle, until)
+	}
+}
+
+// takenBy returns the idle span of a machine that ended when k took the machine, or nil.
+func takenBy(i *state.Instance, k *state.Task) *state.Idle {
+	at := slices.IndexFunc(i.Idles(), func(x state.Idle) bool { return x.Taken == k.Attempt().ID() })
+	if at < 0 {
+		return nil
+	}
+	return &i.Idles()[at]
 }
 
 // IdleAfter returns the idle cost of a job's machines after its attempts, up to t; nil if none was idle.
