@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/lane"
+
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/test/awstest"
@@ -97,6 +99,7 @@ func TestIdentify_AdmitsOnlySignedDocuments(t *testing.T) {
 
 // Each built-in certificate belongs to one region, and its key is that of the region's machines.
 func TestSigners_HaveACertificatePerRegion(t *testing.T) {
+	lane.Component(t, "whole")
 	var regions []string
 	for line := range strings.Lines(string(certificates)) {
 		if name := strings.TrimSpace(strings.TrimPrefix(line, "#")); line[0] == '#' && regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`).MatchString(name) {
