@@ -37,8 +37,8 @@ var Suites = []Suite{
 	{
 		Name: "whole", Needs: "nothing but Go: the packages that the tag local leaves out",
 		Packages: []string{"internal/engine/aws/answer", "internal/engine/kube/pool"},
-		Inputs: []string{"go.mod", "internal/test/lane", "internal/cli/export", "internal/cli/bill", "internal/cli/kube_test.go",
-			"internal/cli/engines", "internal/engine/aws", "internal/engine/kube", "internal/content/blob", "internal/store"},
+		Inputs: []string{"go.mod", "internal/test/lane", "internal/cli/export", "internal/cli/bill",
+			"internal/cli/kube_test.go", "internal/cli/engines", "internal/engine/aws", "internal/engine/kube", "internal/content/blob", "internal/store"},
 	},
 	{
 		Name: "python", Needs: "python3 with venv and pip",
