@@ -38,7 +38,8 @@ var Suites = []Suite{
 		Name: "whole", Needs: "nothing but Go: the packages that the tag local leaves out",
 		Packages: []string{"internal/engine/aws/answer", "internal/engine/kube/pool"},
 		Inputs: []string{"go.mod", "internal/test/lane", "internal/cli/export", "internal/cli/bill",
-			"internal/cli/kube_test.go", "internal/cli/engines", "internal/engine/aws", "internal/engine/kube", "internal/content/blob", "internal/store"},
+			"internal/cli/kube_test.go", "internal/cli/engines", "internal/engine/aws", "internal/engine/kube",
+			"internal/content/blob", "internal/store"},
 	},
 	{
 		Name: "python", Needs: "python3 with venv and pip",
@@ -73,7 +74,7 @@ var Suites = []Suite{
 	{
 		Name: "aws", Needs: "the emulated EC2, ec2-metadata-mock, iproute2 and root",
 		Packages: []string{"internal/engine/aws", "internal/test/awstest", "internal/engine/aws/policy"},
-		Inputs: append([]string{"internal/engine/aws", "internal/test/awstest", "internal/lib/awshttp"}, common...),
+		Inputs:   append([]string{"internal/engine/aws", "internal/test/awstest", "internal/lib/awshttp"}, common...),
 	},
 	{
 		Name: "kubernetes", Needs: "a real control plane, kubelet, containerd and root",
