@@ -160,3 +160,43 @@ func TestGivenUp_PostsAllTimeOfAMachineThatRanOn(t *testing.T) {
 		r.ends(time.Second, 20*time.Second, hour(r.at-19*time.Second))
 	})
 }
+
+// A machine that was given up at a time before the next attempt of its gang took it costs the job nothing after that
+// time; if it ran on, it costs all.
+func TestGivenUp_ReversesTheAttemptBefore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ begun, ranOn bool }{
+		"it had ended": {begun: true}, "it ran on": {begun: true, ranOn: true}, "the next attempt has not begun": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGang(t, 3, 0, nil)
+			g.grants("g.1", "i1", "i2", "i3")
+			g.runs("g.1", time.Minute)
+			g.do(10*time.Minute, CheckpointSaved{Attempt: "g.1", Message: 5, Manifest: "m", Step: 100,
+				Captured: agentsStart.Add(g.at + 10*time.Minute)})
+			g.end("i2", "interrupted")
+			g.do(time.Second, TaskGone{Attempt: "g.1"})
+			g.do(time.Second, TaskGone{Attempt: "g.1", Node: 2})
+			if c.begun {
+				g.grants("g.2", "i4")
+			}
+			const ago = 30 * time.Second
+			g.ended["i1"] = true
+			paid := hour(g.at - ago - g.from["i1"])
+			g.sum = g.sum.Add(paid)
+			g.do(0, InventorySeen{Provider: "p", AsOf: agentsStart.Add(g.at - ago),
+				Running: []Rented{{Instance: "i3", Launch: "g.1", Offer: "p/z/m/spot", Rate: 1e12, From: agentsStart.Add(g.from["i3"])}}})
+			if i := g.State().Instance("i1"); i.Live() {
+				t.Fatal("the machine is not given up")
+			}
+			if c.ranOn {
+				g.sum = g.sum.Sub(paid).Add(hour(g.at + 10*time.Second - g.from["i1"]))
+				g.do(10*time.Second, InstanceEnded{Instance: "i1", Until: agentsStart.Add(g.at + 10*time.Second), Cause: "terminated"})
+			}
+			if !c.begun {
+				g.grants("g.2", "i4")
+			}
+			g.replays()
+		})
+	}
+}

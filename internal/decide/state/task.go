@@ -175,10 +175,8 @@ func (t *Task) Cost(at time.Time) money.Amount {
 		return t.r.Posted
 	case len(t.instance.r.Spans) > 0:
 		return t.instance.partOf(t.attempt.r.ID, at)
-	case !t.instance.r.Until.IsZero() && t.instance.r.Until.Before(t.r.From): // it took a machine that had ended
-		return money.Amount{}
 	}
-	return t.instance.Cost(at).Sub(t.r.Before)
+	return t.instance.costFrom(t.r.From, t.r.Before, at)
 }
 
 // Rented returns when billing of its machine began.

@@ -73,6 +73,21 @@ func Due[P any](pieces func(from, to time.Time) []P, known, t time.Time) []P {
 	return list
 }
 
+// Correct moves the end of the time that a task paid for to t: the task has left the machine i, which had ended
+// before, or ran on after it was given up.
+func (bk *Books) Correct(j *state.Job, k *state.Task, i *state.Instance, t time.Time) {
+	known := k.Accrued()
+	for _, p := range Due(i.Pieces, known, t) {
+		use, amount := ledger.Lost, p.Amount
+		if t.Before(known) {
+			use, amount = ledger.Open, amount.Neg()
+		}
+		bk.charge(k, bk.Timed(bk.Entry(j, k, ledger.Accrued, use, ""), k.Machine(), Undivided(p)), amount)
+	}
+	bk.Fact(state.TimeSettled{Attempt: k.Attempt().ID(), Node: k.Rank(), Until: t})
+	bk.settledTooFar(j, k)
+}
+
 // charge posts a cost that is owed to the machine's provider.
 func (bk *Books) charge(k *state.Task, p ledger.Posting, amount money.Amount) {
 	bk.Enter(p, amount, ledger.Payable(k.Machine().Provider), ledger.Cost(p.Category, p.Use))
@@ -99,6 +114,11 @@ func (bk *Books) Level(j *state.Job, k *state.Task, last ledger.Use, until time.
 	if open := k.Uses()[ledger.Open]; open.Sign() > 0 {
 		bk.Move(j, k, open, ledger.Open, last, PricedLater)
 	}
+	bk.settledTooFar(j, k)
+}
+
+// settledTooFar takes what was reversed from the largest use.
+func (bk *Books) settledTooFar(j *state.Job, k *state.Task) {
 	for k.Uses()[ledger.Open].Sign() < 0 {
 		use, most := ledger.Open, money.Amount{}
 		for u, v := range k.Uses() {

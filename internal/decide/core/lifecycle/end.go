@@ -107,6 +107,7 @@ func (is *Instances) instanceEnded(i *state.Instance, until time.Time, cause str
 	f := state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause, GivenUp: givenUp}
 	tasks := is.State.TasksOn(i)
 	if len(tasks) == 0 { // its allocation is incomplete
+		is.takesBack(i, until)
 		is.Fact(f)
 		for _, seat := range i.Seats() {
 			is.attempts.lacks(is.State.JobOf(seat.Attempt), i)

@@ -231,20 +231,47 @@ func (is *Instances) overran(i *state.Instance, k *state.Task, until time.Time) 
 	if !k.Warm() || !until.Before(k.From()) {
 		return until
 	}
-	if idle := takenBy(i, k); idle != nil { // others had it before, and keep what they paid
+	if idle := takenBy(i, k); idle != nil {
 		is.postIdle(i, idle, until)
+	} else {
+		is.takesBack(i, until)
 	}
 	return k.From()
 }
 
-// ranOn posts what overran reversed, of a machine that was given up and ran on.
-func (is *Instances) ranOn(i *state.Instance, k *state.Task) {
-	idle, until := takenBy(i, k), k.From()
-	if i.Until().Before(until) {
-		until = i.Until()
+// takesBack reverses what the task that left a machine last paid beyond its end.
+func (is *Instances) takesBack(i *state.Instance, until time.Time) {
+	if k := is.leftLast(i); k != nil && until.Before(k.Accrued()) {
+		is.books.Correct(is.State.Job(k.Attempt().Job()), k, i, step.Later(until, k.From()))
 	}
-	if idle != nil {
-		is.postIdle(i, idle, until)
+}
+
+// leftLast returns the task that left a machine last, unless it shared the machine or its job is archived.
+func (is *Instances) leftLast(i *state.Instance) *state.Task {
+	served := i.Served()
+	if len(served) == 0 || i.Divided() {
+		return nil
+	}
+	if a := is.State.AttemptOf(served[len(served)-1]); a != nil {
+		return a.On(i.ID())
+	}
+	return nil
+}
+
+// ranOn posts again what overran reversed, if the machine was given up and ran on.
+func (is *Instances) ranOn(i *state.Instance, k *state.Task) {
+	upTo := func(t time.Time) time.Time {
+		if i.Until().Before(t) {
+			return i.Until()
+		}
+		return t
+	}
+	if idle := takenBy(i, k); idle != nil {
+		is.postIdle(i, idle, upTo(k.From()))
+		return
+	}
+	if before := is.leftLast(i); before != nil && before.Accrued().Before(upTo(before.Until())) {
+		is.books.Correct(is.State.Job(before.Attempt().Job()), before, i, upTo(before.Until()))
 	}
 }
 
