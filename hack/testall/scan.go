@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"go/ast"
+	"go/build/constraint"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -23,7 +24,7 @@ type mark struct {
 
 // scan finds, by reading the source, the tests that begin with lane.Component or lane.Nightly and those of packages
 // that the commit lane does not compile. It fails if a mark is not the first statement of its test, because the lane
-// of such a test is unknown without running it.
+// of such a test is unknown without running it, and if no lane runs a test.
 func scan(root string) (marks []mark, err error) {
 	whole := map[string]string{} // folder to suite
 	for _, s := range lane.Suites {
@@ -52,7 +53,7 @@ func scan(root string) (marks []mark, err error) {
 
 func scanFile(path, folder string, whole map[string]string) (marks []mark, err error) {
 	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +73,32 @@ func scanFile(path, folder string, whole map[string]string) (marks []mark, err e
 			marks = append(marks, mark{"./" + folder, f.Name.Name, suite})
 		case test && whole[folder] != "":
 			marks = append(marks, mark{"./" + folder, f.Name.Name, whole[folder]})
+		case test && !inLocal(file):
+			return nil, fmt.Errorf("%s: no lane runs %s, because the commit lane is built with the tag local: mark it, for "+
+				"example with lane.Component(t, \"whole\")", set.Position(f.Pos()), f.Name.Name)
 		}
 	}
 	return marks, nil
+}
+
+// inLocal reports whether the commit lane compiles a file: its constraint, if it has one, does not exclude the tag
+// local.
+func inLocal(file *ast.File) bool {
+	for _, group := range file.Comments {
+		for _, c := range group.List {
+			if group.Pos() > file.Package || !constraint.IsGoBuild(c.Text) {
+				continue
+			}
+			e, err := constraint.Parse(c.Text)
+			if err != nil {
+				return true // Go refuses the file
+			}
+			with := e.Eval(func(string) bool { return true })
+			without := e.Eval(func(tag string) bool { return tag != "local" })
+			return with || !without
+		}
+	}
+	return true
 }
 
 // firstMark finds a call of lane.Component or lane.Nightly in a function's body. first means that it is the first

@@ -72,6 +72,25 @@ func TestScan_RefusesAMarkThatDoesNotStandFirst(t *testing.T) {
 	}
 }
 
+func TestScan_RefusesATestThatNoLaneRuns(t *testing.T) {
+	for constraint, refused := range map[string]bool{
+		"": false, "linux": false, "!linux": false, "local": false, "!local": true, "linux && !local": true,
+	} {
+		text := "package a\n\nfunc TestX(t *testing.T) {}\n"
+		if constraint != "" {
+			text = "//go:build " + constraint + "\n\n" + text
+		}
+		_, err := scan(tree(t, map[string]string{"a/a_test.go": text}))
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "no lane runs TestX") {
+			t.Errorf("the constraint %q: %v, want an error: %v", constraint, err, refused)
+		}
+		marked := strings.Replace(text, "{}", `{ lane.Component(t, "whole") }`, 1)
+		if _, err := scan(tree(t, map[string]string{"a/a_test.go": marked})); err != nil {
+			t.Errorf("the constraint %q, marked: %v", constraint, err)
+		}
+	}
+}
+
 func TestScan_EverySuiteOfTheRepositoryHasTests(t *testing.T) {
 	t.Parallel()
 	marks, err := scan(testbin.Root())

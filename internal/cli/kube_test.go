@@ -33,7 +33,7 @@ func addKube(t *testing.T, dir, name, agents, with string) (said string, code in
 
 // An invalid configuration is refused with file, field and fix, and the engine is not added.
 func TestEngineAdd_RefusesInvalidKubernetesEngine(t *testing.T) {
-	lane.Component(t, "kubernetes")
+	lane.Component(t, "whole")
 	t.Parallel()
 	dir := t.TempDir()
 	const url = "http://10.0.0.9:7077"
@@ -61,7 +61,7 @@ func TestEngineAdd_RefusesInvalidKubernetesEngine(t *testing.T) {
 
 // If a cluster is not found, the configuration stays, and the output says what to correct and where.
 func TestEngineAdd_ReportsMissingCluster(t *testing.T) {
-	lane.Component(t, "kubernetes")
+	lane.Component(t, "whole")
 	t.Parallel()
 	dir := t.TempDir()
 	config := write(t, dir, "config", `apiVersion: v1

@@ -276,8 +276,16 @@ func (t *twin) order(e core.Event, out core.Outcome) {
 				t.w.breaks("list: %s is given up %v after its launch, and the provider's list merely lags", f.Instance, t.w.now.Sub(i.from))
 			}
 		case state.AllocationClosed:
-			if j := t.w.m.State().JobOf(f.Allocation); f.Phase == state.Refused && j != nil {
-				t.refused[j.ID()]++
+			if f.Phase == state.Refused {
+				t.refusal(f.Allocation)
+			}
+		case state.AttemptBegan:
+			if _, refused := e.Body.(core.LaunchRefused); refused && f.Partial {
+				t.refusal(f.Attempt)
+			}
+		case state.AllocationReduced:
+			if _, refused := e.Body.(core.LaunchRefused); refused {
+				t.refusal(f.Allocation)
 			}
 		case state.AllocationRequested:
 			launched, t.looked[f.Job] = true, true
@@ -295,6 +303,14 @@ func (t *twin) order(e core.Event, out core.Outcome) {
 			t.w.saw("a job waits for a place")
 			return
 		}
+	}
+}
+
+// refusal counts a refused request for machines. The request of a gang that has some machines already is not closed
+// by the refusal: the gang begins with fewer machines, or begins and ends at once.
+func (t *twin) refusal(allocation string) {
+	if j := t.w.m.State().JobOf(allocation); j != nil {
+		t.refused[j.ID()]++
 	}
 }
 
@@ -328,6 +344,9 @@ func (t *twin) ladder(f state.AllocationRequested) {
 	}
 	need := t.w.job(f.Job).terms.Need
 	if len(need.Ladder) == 0 || f.Machine.Capacity == market.Spot || t.w.faults.Unlisted > 0 {
+		return
+	}
+	if len(f.Keeps) > 0 { // the other machines of its gang are on this rung, and still run
 		return
 	}
 	t.w.saw("the second rung")

@@ -12,7 +12,7 @@ import (
 
 // Whatever is wrong with a database address, no error repeats a part of its password, because errors reach logs.
 func TestOpenPostgres_HidesThePasswordInErrors(t *testing.T) {
-	lane.Component(t, "postgres") // the commit lane is built without PostgreSQL
+	lane.Component(t, "whole")
 	for _, address := range []string{
 		"postgres://u:pa/s3cret:wo@rd%zz@127.0.0.1:1/db", "postgres://u:se%s3cret@127.0.0.1:1/db",
 		"postgres://u:s3cret:3tword@127.0.0.1:1/db?sslmode=foo", "host=127.0.0.1 password=s3cret port=x",

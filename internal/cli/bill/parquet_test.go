@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/test/lane"
+
 	"github.com/parquet-go/parquet-go"
 )
 
@@ -68,6 +70,7 @@ func written[T any](t *testing.T, rows []T) []byte {
 }
 
 func TestShow_ReadsParquet(t *testing.T) {
+	lane.Component(t, "whole")
 	hour := time.Date(2026, 10, 5, 8, 0, 0, 0, time.UTC)
 	list := 98.32
 	rows := []cur{
@@ -105,6 +108,7 @@ func TestShow_ReadsParquet(t *testing.T) {
 
 // Damage anywhere in a Parquet file leads to an error or a problem, and never ends the program.
 func TestShow_SurvivesDamagedParquet(t *testing.T) {
+	lane.Component(t, "whole")
 	hour := time.Date(2026, 10, 5, 8, 0, 0, 0, time.UTC)
 	row := cur{"USD", "Usage", "AmazonEC2", "1", hour, hour.Add(time.Hour), 1.5, nil, 1, "BoxUsage", nil}
 	whole := written(t, []cur{row, row, row})

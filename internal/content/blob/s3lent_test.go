@@ -20,7 +20,7 @@ import (
 // With a request every second for three hours, each is signed with valid credentials, new ones are requested before
 // the old ones expire and no more often, and while nobody lends any, the old ones are used until they expire.
 func TestLender_RenewsBeforeExpiry(t *testing.T) {
-	lane.Component(t, "objects")
+	lane.Component(t, "whole")
 	synctest.Test(t, func(t *testing.T) {
 		asked, lends, errAway := 0, true, errors.New("away")
 		const good = 15 * time.Minute
@@ -75,7 +75,7 @@ func TestLender_RenewsBeforeExpiry(t *testing.T) {
 
 // An error with 301 in its text, as in a request id, says nothing about a blob.
 func TestMissing_IgnoresOtherS3Errors(t *testing.T) {
-	lane.Component(t, "objects")
+	lane.Component(t, "whole")
 	for code, missing := range map[string]bool{"SlowDown": false, "AccessDenied": false, "NoSuchBucket": false,
 		"NoSuchKey": true, "NotFound": true} {
 		err := &smithy.OperationError{ServiceID: "S3", OperationName: "GetObject",

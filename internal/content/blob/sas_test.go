@@ -13,7 +13,7 @@ import (
 
 // A shared access signature reaches the service, and appears in no error of the service or the transport.
 func TestSAS_AppearsInNoError(t *testing.T) {
-	lane.Component(t, "objects")
+	lane.Component(t, "whole")
 	var got string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.URL.RawQuery }))
 	for _, on := range []bool{true, false} {

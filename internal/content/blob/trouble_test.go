@@ -53,7 +53,7 @@ func answering(t *testing.T, status int, body, empty string) string {
 
 // An error about a bucket contains its name, the cause and the fix, and no secret.
 func TestOpen_NamesTheBucketTheCauseAndTheFix(t *testing.T) {
-	lane.Component(t, "objects")
+	lane.Component(t, "whole")
 	withKeys(t)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -88,7 +88,7 @@ func TestOpen_NamesTheBucketTheCauseAndTheFix(t *testing.T) {
 
 // Without credentials the error says how to give them, and no request is sent.
 func TestOpen_SaysHowToGiveCredentials(t *testing.T) {
-	lane.Component(t, "objects")
+	lane.Component(t, "whole")
 	t.Setenv("HOME", t.TempDir())
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AZURE_STORAGE_KEY",
 		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
@@ -113,7 +113,7 @@ func TestOpen_SaysHowToGiveCredentials(t *testing.T) {
 
 // A Google token works for anybody who has it, so another provider's endpoint does not get it.
 func TestToken_GoesToItsProviderOnly(t *testing.T) {
-	lane.Component(t, "objects")
+	lane.Component(t, "whole")
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r.Header.Get("Authorization"))
@@ -131,7 +131,7 @@ func TestToken_GoesToItsProviderOnly(t *testing.T) {
 // A blob is missing only if the store says so, not if access is denied or the bucket or its host has gone: that must
 // never make a checkpoint count as damaged.
 func TestMissing_IgnoresDeniedAccessAndDeletedBuckets(t *testing.T) {
-	lane.Component(t, "objects")
+	lane.Component(t, "whole")
 	withKeys(t)
 	for _, k := range kinds {
 		for _, c := range []struct {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core/books"
-	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 )
@@ -53,7 +52,7 @@ func (u *unposted) task(m *Machine, j *Job, k *Task) {
 func (u *unposted) idle(m *Machine, i *Instance) {
 	idle, _ := i.Idle()
 	due := i.Cost(u.at).Sub(i.Posted())
-	for _, p := range i.Pieces(step.Later(idle.From, idle.Accrued), u.at) {
+	for _, p := range i.Pieces(idle.PostedUntil(), u.at) {
 		due = due.Sub(p.Amount)
 		u.add(m.books.Timed(m.books.IdleEntry(i, &idle, ledger.Estimated, ""), i.Machine(), books.Undivided(p)), p.Amount)
 	}

@@ -157,7 +157,7 @@ func (a *Allocation) Full() bool { return len(a.r.Granted) >= a.r.Nodes }
 // Cost returns what the granted machines have cost since they were granted, up to t at plain seconds.
 func (a *Allocation) Cost(t time.Time) (sum money.Amount) {
 	for n, i := range a.machines {
-		sum = sum.Add(i.Cost(t).Sub(a.r.Granted[n].Before))
+		sum = sum.Add(i.costFrom(a.r.Granted[n].From, a.r.Granted[n].Before, t))
 	}
 	return sum
 }

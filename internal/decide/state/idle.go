@@ -32,6 +32,15 @@ type Idle struct {
 	Bill    map[string]money.Amount `json:"bill,omitempty"` // its part of the newest bill; nil: no bill yet
 }
 
+// PostedUntil is the time up to which the cost of the machine is posted. It is before the span if the machine was
+// thought to have ended then.
+func (p *Idle) PostedUntil() time.Time {
+	if p.Accrued.IsZero() {
+		return p.From
+	}
+	return p.Accrued
+}
+
 // Idle returns the current span without a task. ok is false if a task has the machine, or it has ended.
 func (i *Instance) Idle() (idle Idle, ok bool) {
 	if p := i.idle(); p != nil {

@@ -120,6 +120,15 @@ func (i *Instance) Cost(t time.Time) money.Amount {
 	return market.Cost(i.Segments(), t)
 }
 
+// costFrom returns the cost up to t for a task that took the machine at a time when it had cost before. A machine that
+// had ended by then costs the task nothing.
+func (i *Instance) costFrom(from time.Time, before money.Amount, t time.Time) money.Amount {
+	if !i.r.Until.IsZero() && i.r.Until.Before(from) {
+		return money.Amount{}
+	}
+	return i.Cost(t).Sub(before)
+}
+
 // PresentRate is the current price per hour.
 func (i *Instance) PresentRate() money.Rate {
 	if i.series != nil {

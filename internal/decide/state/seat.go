@@ -99,6 +99,9 @@ func (s *State) spans(i *Instance) {
 	i.r.Spans = list
 }
 
+// Divided reports whether tasks shared the machine, so that each paid for its part.
+func (i *Instance) Divided() bool { return len(i.r.Spans) > 0 }
+
 // rises removes a task from its seat.
 func (s *State) rises(i *Instance, t *Task) {
 	attempt := t.attempt.r.ID

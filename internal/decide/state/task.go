@@ -176,7 +176,7 @@ func (t *Task) Cost(at time.Time) money.Amount {
 	case len(t.instance.r.Spans) > 0:
 		return t.instance.partOf(t.attempt.r.ID, at)
 	}
-	return t.instance.Cost(at).Sub(t.r.Before)
+	return t.instance.costFrom(t.r.From, t.r.Before, at)
 }
 
 // Rented returns when billing of its machine began.

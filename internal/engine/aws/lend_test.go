@@ -207,6 +207,7 @@ func TestExamine_TriesRoleAndBucketAndPrintsThePolicy(t *testing.T) {
 }
 
 func TestSettings_RefuseAnInvalidStoreOrRole(t *testing.T) {
+	lane.Component(t, "whole")
 	for _, c := range []struct{ store, role, says string }{
 		{"s3://ckpt", "", "job_role"}, {"", jobRole, "store: s3://"}, {"s3://ckpt", "scrimp-job", "arn:aws:iam"},
 		{"s3://ckpt", "arn:aws:iam::1:role/x", "arn:aws:iam"}, {"s3://ckpt/team", jobRole, "?prefix=team"},

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/test/lane"
+
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/engine/aws/setting"
@@ -423,6 +425,7 @@ func TestReservation_RentsOnceAfterALostAnswer(t *testing.T) {
 
 // Impossible or wrong reservation settings are refused with the field and the fix.
 func TestReservations_AreRefusedWhenImpossible(t *testing.T) {
+	lane.Component(t, "whole")
 	const cr = "cr-0123456789abcdef0"
 	for _, c := range []struct {
 		with setting.With

@@ -45,21 +45,47 @@ func (bk *Books) Settle(j *state.Job, k *state.Task, use ledger.Use, t time.Time
 const PricedLater = "priced_later"
 
 // accrue posts an attempt's cost that was not posted yet; its use is decided later. If the machine ended earlier
-// than was posted, accrue reverses the excess.
+// than was posted, accrue reverses the excess. That time is no longer settled: a machine that was given up may have
+// run on.
 func (bk *Books) accrue(j *state.Job, k *state.Task, t time.Time) {
 	due, known := k.Cost(t).Sub(k.Posted()), k.Accrued()
-	begin, end := known, t
-	if t.Before(known) {
-		begin, end = t, known
-	}
-	for _, p := range k.Pieces(begin, end) {
+	for _, p := range Due(k.Pieces, known, t) {
 		if t.Before(known) {
 			p.Amount = p.Amount.Neg()
 		}
 		due = due.Sub(p.Amount)
 		bk.charge(k, bk.Timed(bk.Entry(j, k, ledger.Accrued, ledger.Open, ""), k.Machine(), p), p.Amount)
 	}
+	if t.Before(k.Settled()) {
+		bk.Fact(state.TimeSettled{Attempt: k.Attempt().ID(), Node: k.Rank(), Until: t})
+	}
 	bk.charge(k, bk.Entry(j, k, ledger.Accrued, ledger.Open, PricedLater), due)
+}
+
+// Due returns the pieces of time between known, up to which cost is posted, and t. If t is earlier, the newest
+// comes first: each reversal moves the posted time back to where it begins.
+func Due[P any](pieces func(from, to time.Time) []P, known, t time.Time) []P {
+	if !t.Before(known) {
+		return pieces(known, t)
+	}
+	list := pieces(t, known)
+	slices.Reverse(list)
+	return list
+}
+
+// Correct moves the end of the time that a task paid for to t: the task has left the machine i, which had ended
+// before, or ran on after it was given up.
+func (bk *Books) Correct(j *state.Job, k *state.Task, i *state.Instance, t time.Time) {
+	known := k.Accrued()
+	for _, p := range Due(i.Pieces, known, t) {
+		use, amount := ledger.Lost, p.Amount
+		if t.Before(known) {
+			use, amount = ledger.Open, amount.Neg()
+		}
+		bk.charge(k, bk.Timed(bk.Entry(j, k, ledger.Accrued, use, ""), k.Machine(), Undivided(p)), amount)
+	}
+	bk.Fact(state.TimeSettled{Attempt: k.Attempt().ID(), Node: k.Rank(), Until: t})
+	bk.settledTooFar(j, k)
 }
 
 // charge posts a cost that is owed to the machine's provider.
@@ -88,6 +114,11 @@ func (bk *Books) Level(j *state.Job, k *state.Task, last ledger.Use, until time.
 	if open := k.Uses()[ledger.Open]; open.Sign() > 0 {
 		bk.Move(j, k, open, ledger.Open, last, PricedLater)
 	}
+	bk.settledTooFar(j, k)
+}
+
+// settledTooFar takes what was reversed from the largest use.
+func (bk *Books) settledTooFar(j *state.Job, k *state.Task) {
 	for k.Uses()[ledger.Open].Sign() < 0 {
 		use, most := ledger.Open, money.Amount{}
 		for u, v := range k.Uses() {

@@ -107,6 +107,7 @@ func (is *Instances) instanceEnded(i *state.Instance, until time.Time, cause str
 	f := state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause, GivenUp: givenUp}
 	tasks := is.State.TasksOn(i)
 	if len(tasks) == 0 { // its allocation is incomplete
+		is.takesBack(i, until)
 		is.Fact(f)
 		for _, seat := range i.Seats() {
 			is.attempts.lacks(is.State.JobOf(seat.Attempt), i)
@@ -238,19 +239,18 @@ func (is *Instances) late(i *state.Instance, until time.Time, cause string) {
 		is.Fact(state.InstanceLeft{Instance: i.ID()})
 		return
 	}
-	extends := false
 	for _, k := range tasks {
 		if known := k.Until(); until.After(known) {
-			extends = true
 			is.queue.ServedGPUs(is.State.Job(k.Attempt().Job()), k, known, until)
 			is.admission.SumGPUs(is.State.Job(k.Attempt().Job()), k, known, until)
 		}
 	}
-	if extends {
+	if until.After(i.Until()) {
 		is.Fact(state.InstanceExtended{Instance: i.ID(), Until: until, Cause: cause})
 	}
 	for _, k := range tasks {
 		j := is.State.Job(k.Attempt().Job())
+		is.ranOn(i, k)
 		is.books.Settle(j, k, ledger.Lost, k.Until())
 		is.books.Level(j, k, ledger.Lost, k.Until())
 	}

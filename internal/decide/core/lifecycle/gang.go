@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core/queue"
+	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
@@ -246,7 +247,7 @@ func (ts *Attempts) cutDead(j *state.Job, a *state.Attempt) {
 		if i.Live() && !i.Lost() { // an instance that was given up has ended for its task, even if it reappears
 			continue
 		}
-		end := ts.instances.settleEnd(j, k, i.Until())
+		end := ts.instances.settleEnd(j, k, step.Later(i.Until(), k.From()))
 		bill := i.Bill()
 		if bill != nil && !i.Shared() {
 			ts.books.Bill(j, k, linesOf(i))

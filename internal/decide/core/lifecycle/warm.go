@@ -199,20 +199,22 @@ func (is *Instances) releaseIdle(i *state.Instance, why string) {
 // accrueIdle posts the cost of a machine up to t that no task pays for.
 func (is *Instances) accrueIdle(i *state.Instance, idle *state.Idle, t time.Time) {
 	due := i.Cost(t).Sub(i.Posted())
-	known := step.Later(idle.From, idle.Accrued)
-	begin, end := known, t
-	if t.Before(known) {
-		begin, end = t, known
-	}
-	for _, p := range i.Pieces(begin, end) {
+	due = due.Sub(is.postIdle(i, idle, t))
+	is.books.ChargeIdle(i, is.books.IdleEntry(i, idle, ledger.Accrued, books.PricedLater), due)
+}
+
+// postIdle posts the time of an idle span up to t, or reverses what was posted beyond t. It returns the cost.
+func (is *Instances) postIdle(i *state.Instance, idle *state.Idle, t time.Time) (cost money.Amount) {
+	known := idle.PostedUntil()
+	for _, p := range books.Due(i.Pieces, known, t) {
 		if t.Before(known) {
 			p.Amount = p.Amount.Neg()
 		}
-		due = due.Sub(p.Amount)
+		cost = cost.Add(p.Amount)
 		entry := is.books.IdleEntry(i, idle, ledger.Accrued, "")
 		is.books.ChargeIdle(i, is.books.Timed(entry, i.Machine(), books.Undivided(p)), p.Amount)
 	}
-	is.books.ChargeIdle(i, is.books.IdleEntry(i, idle, ledger.Accrued, books.PricedLater), due)
+	return cost
 }
 
 // idleEnded handles the end of an idle machine.
@@ -226,21 +228,60 @@ func (is *Instances) idleEnded(i *state.Instance, until time.Time, cause string,
 // overran reverses the charges of an attempt that took an idle machine, or a portion of one, that had already ended
 // unnoticed. It returns when the attempt ended.
 func (is *Instances) overran(i *state.Instance, k *state.Task, until time.Time) time.Time {
-	a := k.Attempt()
 	if !k.Warm() || !until.Before(k.From()) {
 		return until
 	}
-	at := slices.IndexFunc(i.Idles(), func(x state.Idle) bool { return x.Taken == a.ID() })
-	if at < 0 { // others had it before, and keep what they paid
-		return k.From()
-	}
-	idle := &i.Idles()[at]
-	for _, p := range i.Pieces(until, k.From()) {
-		entry := is.books.IdleEntry(i, idle, ledger.Accrued, "settled_too_far")
-		entry = is.books.Timed(entry, i.Machine(), books.Undivided(p))
-		is.books.ChargeIdle(i, entry, p.Amount.Neg())
+	if idle := takenBy(i, k); idle != nil {
+		is.postIdle(i, idle, until)
+	} else {
+		is.takesBack(i, until)
 	}
 	return k.From()
+}
+
+// takesBack reverses what the task that left a machine last paid beyond its end.
+func (is *Instances) takesBack(i *state.Instance, until time.Time) {
+	if k := is.leftLast(i); k != nil && until.Before(k.Accrued()) {
+		is.books.Correct(is.State.Job(k.Attempt().Job()), k, i, step.Later(until, k.From()))
+	}
+}
+
+// leftLast returns the task that left a machine last, unless it shared the machine or its job is archived.
+func (is *Instances) leftLast(i *state.Instance) *state.Task {
+	served := i.Served()
+	if len(served) == 0 || i.Divided() {
+		return nil
+	}
+	if a := is.State.AttemptOf(served[len(served)-1]); a != nil {
+		return a.On(i.ID())
+	}
+	return nil
+}
+
+// ranOn posts again what overran reversed, if the machine was given up and ran on.
+func (is *Instances) ranOn(i *state.Instance, k *state.Task) {
+	upTo := func(t time.Time) time.Time {
+		if i.Until().Before(t) {
+			return i.Until()
+		}
+		return t
+	}
+	if idle := takenBy(i, k); idle != nil {
+		is.postIdle(i, idle, upTo(k.From()))
+		return
+	}
+	if before := is.leftLast(i); before != nil && before.Accrued().Before(upTo(before.Until())) {
+		is.books.Correct(is.State.Job(before.Attempt().Job()), before, i, upTo(before.Until()))
+	}
+}
+
+// takenBy returns the idle span of a machine that ended when k took the machine, or nil.
+func takenBy(i *state.Instance, k *state.Task) *state.Idle {
+	at := slices.IndexFunc(i.Idles(), func(x state.Idle) bool { return x.Taken == k.Attempt().ID() })
+	if at < 0 {
+		return nil
+	}
+	return &i.Idles()[at]
 }
 
 // IdleAfter returns the idle cost of a job's machines after its attempts, up to t; nil if none was idle.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/test/lane"
+
 	"go.yaml.in/yaml/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +47,7 @@ func jobOf(t *testing.T, pools, rest string, nodes int) (*Template, *record.Reco
 
 // A spot pool's pods select its cloud's spot nodes and tolerate their taints; those of on-demand pools do not.
 func TestPods_SelectTheNodesOfTheirCloud(t *testing.T) {
+	lane.Component(t, "whole")
 	for pool, want := range map[string]string{
 		"cloud: eks, capacity: spot":       "eks.amazonaws.com/capacityType=SPOT",
 		"cloud: eks":                       "eks.amazonaws.com/capacityType=ON_DEMAND",
@@ -76,6 +79,7 @@ func TestPods_SelectTheNodesOfTheirCloud(t *testing.T) {
 
 // A pool's settings appear in its pods. All objects carry their owner and are deleted with the record.
 func TestJob_FollowsItsPool(t *testing.T) {
+	lane.Component(t, "whole")
 	m, r, j := jobOf(t, "{name: p, cpus: 8, memory: 32GiB, capacity: spot, grace: 60s, time: 24h, shm: 4GiB, "+
 		"disk: 100GiB, queue: vision, priority_class: low, runtime_class: nvidia, spread: topology.kubernetes.io/zone, "+
 		"accelerator: L4, accelerators: 4, split: [1, 4]}",
