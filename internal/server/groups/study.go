@@ -97,8 +97,7 @@ func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
 
 func (d *Desk) trials(id string) []api.Trial {
 	list := []api.Trial{}
-	d.Control.Read(func(m *core.Machine) {
-		g := m.State().Group(id)
+	d.Control.Group(id, func(_ *core.Machine, g *state.Group) {
 		pool := g.Terms.Study.Pool()
 		for n := range g.Study.Trials {
 			list = append(list, shown(g, n, pool))
@@ -113,8 +112,7 @@ func (d *Desk) trials(id string) []api.Trial {
 // curves returns the trials with the values of their metric.
 func (d *Desk) curves(id string) []api.Trial {
 	list := d.trials(id)
-	d.Control.Read(func(m *core.Machine) {
-		g := m.State().Group(id)
+	d.Control.Group(id, func(_ *core.Machine, g *state.Group) {
 		for _, r := range g.Study.Reports {
 			if r.Phase != "" || r.Bad || r.Trial >= len(list) {
 				continue
