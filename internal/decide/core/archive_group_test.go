@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -264,4 +265,48 @@ func TestGroupArchive_ScheduleKeepsItsLastRuns(t *testing.T) {
 		t.Errorf("it is archived with %v and %+v, and was posted %v", g.Archived, g.Schedule.Archived, spent)
 	}
 	a.replays()
+}
+
+// BenchmarkGroupArchive reports what an array of three members leaves in memory and in a snapshot after its end.
+func BenchmarkGroupArchive(b *testing.B) {
+	for name, after := range map[string]time.Duration{"kept": 0, "jobs-and-groups": time.Hour} {
+		b.Run(name, func(b *testing.B) {
+			const sweeps = 500
+			for b.Loop() {
+				a := newAttic(b)
+				cfg := *a.m.State().Config()
+				cfg.ArchiveAfter, cfg.ArchiveUnbilled = after, after
+				a.step("", core.Configured{Config: cfg})
+				before := heap()
+				for n := range sweeps {
+					a.sweep(fmt.Sprintf("sweep-%d", n))
+					a.log = nil
+				}
+				for range 24 * 7 {
+					a.tick(time.Hour)
+				}
+				clear(a.runs)
+				a.log = nil
+				groups, jobs := len(a.m.State().Groups()), a.m.Len()
+				if after > 0 && groups+jobs > 0 {
+					b.Fatalf("%d groups and %d jobs stay", groups, jobs)
+				}
+				b.ReportMetric(float64(heap()-before)/sweeps, "B/group")
+				text, err := a.m.Snapshot()
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(len(text))/sweeps, "snapshotB/group")
+				b.ReportMetric(float64(groups+jobs)/sweeps, "entities/group")
+			}
+		})
+	}
+}
+
+// heap returns the bytes of all objects in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
