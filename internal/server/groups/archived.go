@@ -15,14 +15,14 @@ import (
 	"scrimp/internal/view"
 )
 
-// known finds groups and the jobs of their stages: those in memory, and archived ones that were read before, by name.
+// known finds groups, the jobs of their stages and the best trials: those in memory, and archived ones that were read before, by name.
 type known struct {
 	m    *core.Machine
 	past map[string]*state.Group
 	jobs map[string]*core.Job
 }
 
-// job returns the job of a stage, or nil.
+// job returns the job of a stage or a trial, or nil.
 func (k known) job(id string) *core.Job {
 	if j := k.m.State().Job(id); j != nil {
 		return j
@@ -123,13 +123,21 @@ func (d *Desk) findWith(id string, lacks func(known, *state.Group) (groups, jobs
 	}
 }
 
-// lacks returns the runs of a group and the jobs of its stages that may be archived and have not been read.
+// lacks returns the runs of a group, the jobs of its stages and of its best trial that may be archived and have not been
+// read.
 func (k known) lacks(g *state.Group, runs []string) (groups, jobs []string) {
+	job := func(id string) {
+		if _, read := k.jobs[id]; id != "" && !read && k.m.State().Job(id) == nil {
+			jobs = append(jobs, id)
+		}
+	}
 	look := func(g *state.Group) {
 		for n := range g.Stages {
-			id := g.Stages[n].Job
-			if _, read := k.jobs[id]; id != "" && !read && k.m.State().Job(id) == nil {
-				jobs = append(jobs, id)
+			job(g.Stages[n].Job)
+		}
+		if y := g.Study; y != nil {
+			if n := y.Best(g.Terms.Study.Maximize); n >= 0 {
+				job(g.MemberID(n))
 			}
 		}
 	}

@@ -167,7 +167,7 @@ func (d *Desk) show(k known, g *state.Group) api.Group {
 		v.Array = &api.Indexes{From: t.Array.From, Step: t.Array.Step}
 	}
 	if g.Study != nil {
-		v.Study = d.studyOf(m, g)
+		v.Study = d.studyOf(k, g)
 	}
 	if t.Pipeline != nil {
 		v.Pipeline = d.pipelineOf(k, g)

@@ -3,7 +3,6 @@ package groups
 import (
 	"strings"
 
-	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/condition"
@@ -103,7 +102,7 @@ func (d *Desk) weeks(k known, g *state.Group) []api.ScheduleWeek {
 		x := &g.Schedule.Runs[i]
 		one := retrain.Run{Due: x.Due, Skipped: 1 + x.Same}
 		if run := k.group(x.Group); run != nil {
-			one.Skipped, one.Cost, one.OnDemand = 0, m.GroupSpent(run, d.Control.Now()), onDemand(m, run)
+			one.Skipped, one.Cost, one.OnDemand = 0, m.GroupSpent(run, d.Control.Now()), onDemand(k, run)
 			one.Open = run.Phase != state.GroupOver || condition.FinalCost(m, run) == nil
 			if pays != nil {
 				one.Value, _ = condition.Metric(run, pays)
@@ -120,11 +119,11 @@ func (d *Desk) weeks(k known, g *state.Group) []api.ScheduleWeek {
 }
 
 // onDemand returns what the jobs of a run would have cost on on-demand machines; nil: that of some job is not known, or
-// the job is in the archive.
-func onDemand(m *core.Machine, run *state.Group) *money.Amount {
+// the job is archived and was not read.
+func onDemand(k known, run *state.Group) *money.Amount {
 	sum := money.Amount{}
 	for n := range run.Began {
-		j := m.State().Job(run.MemberID(n))
+		j := k.job(run.MemberID(n))
 		if j == nil || j.OnDemand() == nil {
 			return nil
 		}
