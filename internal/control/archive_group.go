@@ -100,7 +100,8 @@ func (c *Control) KnownGroups(ctx context.Context, names ...string) (found map[s
 }
 
 // PastGroups returns the archived groups that the filter selects, by name.
-func (c *Control) PastGroups(ctx context.Context, filter func(view.ArchivedGroup) bool) (map[string]*state.Group, error) {
+func (c *Control) PastGroups(ctx context.Context,
+	filter func(view.ArchivedGroup) bool) (map[string]*state.Group, error) {
 	list, err := c.AllGroups(ctx)
 	list = slices.DeleteFunc(list, func(g view.ArchivedGroup) bool { return !filter(g) })
 	if len(list) == 0 || err != nil {

@@ -142,7 +142,8 @@ func groupRow(key string, text []byte) (g ArchivedGroup, err error) {
 	return g, err
 }
 
-// AllGroups returns what the index knows about all archived groups, by name, as of a moment when the log had event upTo.
+// AllGroups returns what the index knows about all archived groups, by name, as of a moment when the log had event
+// upTo.
 func (v *View) AllGroups(ctx context.Context, upTo uint64) (list []ArchivedGroup, err error) {
 	for after := byName(""); ; {
 		rows, err := v.follower.Range(ctx, ofArchivedGroups, upTo, store.Range{After: after, Before: byName("~"),

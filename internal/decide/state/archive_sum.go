@@ -119,7 +119,8 @@ func (r *archiveRecord) restored() archive {
 	if r == nil {
 		return archive{}
 	}
-	a := archive{jobs: r.Jobs, groups: r.Groups, at: r.At, sum: r.Sum, day: r.Day, past: make(map[ArchiveKey]ArchiveSum, len(r.Past))}
+	a := archive{jobs: r.Jobs, groups: r.Groups, at: r.At, sum: r.Sum, day: r.Day,
+		past: make(map[ArchiveKey]ArchiveSum, len(r.Past))}
 	for _, p := range r.Past {
 		a.past[p.ArchiveKey] = p.ArchiveSum
 	}

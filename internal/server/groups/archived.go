@@ -15,7 +15,8 @@ import (
 	"scrimp/internal/view"
 )
 
-// known finds groups, the jobs of their stages and the best trials: those in memory, and archived ones that were read before, by name.
+// known finds groups, the jobs of their stages and the best trials: those in memory, and archived ones that were read
+// before, by name.
 type known struct {
 	m    *core.Machine
 	past map[string]*state.Group
@@ -123,8 +124,8 @@ func (d *Desk) findWith(id string, lacks func(known, *state.Group) (groups, jobs
 	}
 }
 
-// lacks returns the runs of a group, the jobs of its stages and of its best trial that may be archived and have not been
-// read.
+// lacks returns the runs of a group, the jobs of its stages and that of its best trial, as far as they may be archived
+// and have not been read.
 func (k known) lacks(g *state.Group, runs []string) (groups, jobs []string) {
 	job := func(id string) {
 		if _, read := k.jobs[id]; id != "" && !read && k.m.State().Job(id) == nil {
