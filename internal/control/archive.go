@@ -22,6 +22,7 @@ type Archive interface {
 	AreArchived(ctx context.Context, upTo uint64, jobs ...string) (map[string]bool, error)
 	// ArchivedPage returns a page of archived jobs in order of submission.
 	ArchivedPage(ctx context.Context, upTo uint64, p view.ArchivedPage) ([]*state.Job, error)
+	GroupArchive
 }
 
 // missingError lists the jobs that a request concerns and the core does not have.
@@ -74,7 +75,11 @@ func (c *Control) rehydrate(ctx context.Context, jobs []string) (found map[strin
 	for _, job := range jobs { // in a fixed order
 		if record, ok := records[job]; ok {
 			found[job] = true
-			events = append(events, c.event(c.Now(), core.Rehydrated{Job: job, Record: record, Hash: state.RecordHash(record)}))
+			events, err = c.withGroups(ctx, events,
+				core.Rehydrated{Job: job, Record: record, Hash: state.RecordHash(record)})
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	done, err := c.handOver(ctx, events, nil)
@@ -173,13 +178,21 @@ func (c *Control) Visible(id string, f func(*core.Job)) (known bool, err error) 
 	return false, nil
 }
 
-// Taken returns the names that archived jobs have.
+// Taken returns the names that archived jobs and groups have.
 func (c *Control) Taken(ctx context.Context, names ...string) (map[string]bool, error) {
 	last, err := c.archivedUpTo()
 	if last == 0 || err != nil {
 		return nil, err
 	}
-	return c.cfg.Archive.AreArchived(ctx, last, names...)
+	taken, err := c.cfg.Archive.AreArchived(ctx, last, names...)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := c.cfg.Archive.FindGroups(ctx, last, names...)
+	for name := range groups {
+		taken[name] = true
+	}
+	return taken, err
 }
 
 // Past reads few archived jobs at first, which is enough for most readers, and then more at once.

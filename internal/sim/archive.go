@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// archives stores the records of jobs that leave the core, as the shell's database does.
+// archives stores the records of jobs and groups that leave the core, as the shell's database does.
 func (w *World) archives(out core.Outcome) {
 	for _, f := range out.Facts {
 		switch f := f.(type) {
@@ -26,8 +27,49 @@ func (w *World) archives(out core.Outcome) {
 			w.saw("a job is rehydrated")
 			w.tell("%s is rehydrated", f.Job)
 			delete(w.archive, f.Job)
+		case state.GroupArchived:
+			w.saw("a group is archived")
+			w.tell("%s is archived", f.Group)
+			delete(w.readGroups, f.Group)
+			if w.pastGroups[f.Group] = f.Record; w.fault == FaultGroupLost {
+				delete(w.pastGroups, f.Group)
+			}
+		case state.GroupRehydrated:
+			w.saw("a group is rehydrated")
+			w.tell("%s is rehydrated", f.Group)
+			delete(w.pastGroups, f.Group)
 		}
 	}
+}
+
+// group returns the group with the given name, archived or not, or nil.
+func (w *World) group(name string) *state.Group {
+	if g := w.m.State().Group(name); g != nil {
+		return g
+	}
+	record, ok := w.pastGroups[name]
+	if !ok {
+		return nil
+	}
+	if g := w.readGroups[name]; g != nil {
+		return g
+	}
+	g, err := state.ReadGroup(record)
+	if err != nil {
+		panic(err)
+	}
+	w.readGroups[name] = g
+	return g
+}
+
+// groups returns all groups, archived or not, by name.
+func (w *World) groups() []*state.Group {
+	list := w.m.State().Groups()
+	for _, name := range slices.Sorted(maps.Keys(w.pastGroups)) {
+		list = append(list, w.group(name))
+	}
+	slices.SortFunc(list, func(a, b *state.Group) int { return cmp.Compare(a.Name, b.Name) })
+	return list
 }
 
 // rehydrates restores the archived jobs that the event is about to change, as the shell does. It reports whether the
@@ -50,11 +92,24 @@ func (w *World) rehydrates(b core.Body) bool {
 			hash = state.RecordHash(record)
 		default:
 		}
-		if !w.step(core.Rehydrated{Job: job, Record: record, Hash: hash}) || !w.up {
+		back := core.Rehydrated{Job: job, Record: record, Hash: hash}
+		if !w.rehydratesGroup(back) || !w.step(back) || !w.up {
 			return false
 		}
 	}
 	return true
+}
+
+// rehydratesGroup restores the archived groups that must come back before the event, the outermost first. It reports
+// whether the server is still up.
+func (w *World) rehydratesGroup(b core.Body) bool {
+	name := w.m.MissingGroup(b)
+	record, archived := w.pastGroups[name]
+	if !archived {
+		return true
+	}
+	back := core.RehydratedGroup{Group: name, Record: record, Hash: state.RecordHash(record)}
+	return w.rehydratesGroup(back) && w.step(back) && w.up
 }
 
 // forged returns the record with another job name.

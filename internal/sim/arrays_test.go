@@ -61,13 +61,13 @@ func (w *World) opensArray(b core.GroupOpened) {
 		w.after(time.Minute, func() { w.opensArray(b) })
 		return
 	}
-	if w.m.State().Group("sweep") == nil {
+	if w.group("sweep") == nil {
 		w.saw("an array is refused")
 	}
 }
 
 func (w *World) closesArray(b core.GroupClosed) {
-	if w.m.State().Group("sweep") != nil {
+	if w.group("sweep") != nil {
 		w.insist(b)
 	}
 }
@@ -93,7 +93,7 @@ func (w *World) submitsLast(j simJob) {
 
 // begins creates the programs of the members that a step starts, and removes them again if the step did not start them.
 func (w *World) begins(group string, moves []groups.Move, step func() bool) {
-	g, of := w.m.State().Group(group), w.array
+	g, of := w.group(group), w.array
 	if g.Study != nil {
 		of = w.study
 	}
@@ -165,7 +165,7 @@ func (t *twin) arrays(e core.Event, out core.Outcome) {
 			if !member {
 				continue
 			}
-			g := w.m.State().Group(b.Group)
+			g := w.group(b.Group)
 			if g.Study != nil || g.Terms.Pipeline != nil {
 				continue
 			}
@@ -177,7 +177,7 @@ func (t *twin) arrays(e core.Event, out core.Outcome) {
 		case state.AllocationRequested:
 			j, _ := w.known(f.Job)
 			after := j.Terms().After
-			if g := w.m.State().Group(j.Terms().Group); g != nil {
+			if g := w.group(j.Terms().Group); g != nil {
 				after = append(slices.Clone(after), g.Terms.After...)
 			}
 			for _, d := range after {
@@ -188,7 +188,7 @@ func (t *twin) arrays(e core.Event, out core.Outcome) {
 		case state.DependencyMet:
 			w.saw("a dependency is met")
 		case state.GroupFinished:
-			g := w.m.State().Group(f.Group)
+			g := w.group(f.Group)
 			t.overAs[f.Group] = ending{true, g.Succeeded()}
 			if o := g.Ended; g.Open != 0 || o.Succeeded+o.Failed+o.Stopped+o.Cancelled != g.Began ||
 				f.Why == core.AllOver && g.Began != g.Members() && g.Terms.Pipeline == nil {
@@ -205,7 +205,7 @@ func (t *twin) arrays(e core.Event, out core.Outcome) {
 			t.overAs[f.Job] = ending{was.over, was.succeeded} // its dependents may have started
 		}
 	}
-	g := w.m.State().Group("sweep")
+	g := w.group("sweep")
 	if g == nil {
 		return
 	}
@@ -245,7 +245,7 @@ func (e ending) as(either bool) bool { return e.over && (either || e.succeeded) 
 
 // arraysLeft describes an array that is still open, or returns "".
 func (w *World) arraysLeft() string {
-	for _, g := range w.m.State().Groups() {
+	for _, g := range w.groups() {
 		if g.Terms.Kind.Planned() && g.Phase != state.GroupOver {
 			return fmt.Sprintf("%s is %s", g.Name, g.Phase)
 		}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"math/big"
 	"math/rand/v2"
 	"slices"
@@ -59,17 +60,20 @@ func (w *World) checkMachines() {
 	}
 }
 
-// checkArchive verifies that the records of archived jobs are those that the core handed out.
+// checkArchive verifies that the records of archived jobs and groups are those that the core handed out.
 func (w *World) checkArchive() {
 	var sum ledger.Hash
-	for _, id := range sortedKeys(w.archive) {
-		hash := state.RecordHash(w.archive[id])
+	for _, record := range append(slices.Collect(maps.Values(w.archive)), slices.Collect(maps.Values(w.pastGroups))...) {
+		hash := state.RecordHash(record)
 		carry := 0
 		for n := len(sum) - 1; n >= 0; n-- {
 			carry += int(sum[n]) + int(hash[n])
 			sum[n] = byte(carry)
 			carry >>= 8
 		}
+	}
+	if n := w.m.State().ArchivedGroups(); n != len(w.pastGroups) {
+		w.breaks("archive: %d records of groups, and the core let go of %d", len(w.pastGroups), n)
 	}
 	if jobs, want := w.m.State().ArchivedJobs(); jobs != len(w.archive) || sum != want {
 		w.breaks("archive: %d records with sum %x, and the core let go of %d with %x", len(w.archive), sum, jobs, want)

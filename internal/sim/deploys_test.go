@@ -32,7 +32,7 @@ func (w *World) reusable(g *state.Group, stage int, key string) (groups.Stage, b
 	if !ok {
 		return groups.Stage{}, false
 	}
-	was := s.Group(ref.Group).Stages[ref.Stage]
+	was := w.group(ref.Group).Stages[ref.Stage]
 	return was, was.Key == key
 }
 

@@ -154,7 +154,7 @@ func (w *World) rebudgets(id string, more money.Amount) {
 // holdsOpen reports whether a hold and its ancestors are open.
 func (w *World) holdsOpen(name string) bool {
 	for name != "" {
-		h := w.m.State().Group(name)
+		h := w.group(name)
 		if h == nil || h.Phase != state.GroupOpen {
 			return false
 		}
@@ -165,7 +165,7 @@ func (w *World) holdsOpen(name string) bool {
 
 // roomIn returns the rest of a hold's budget, counted part by part.
 func (w *World) roomIn(name string) money.Amount {
-	h := w.m.State().Group(name)
+	h := w.group(name)
 	if h == nil {
 		return money.Amount{}
 	}
@@ -175,7 +175,7 @@ func (w *World) roomIn(name string) money.Amount {
 // holds returns the core's holds.
 func (w *World) holds() map[string]*kept {
 	all := map[string]*kept{}
-	for _, h := range w.m.State().Groups() {
+	for _, h := range w.groups() {
 		all[h.Name] = &kept{h.Terms.Parent, h.Terms.Budget, h.Worst, h.Closed()}
 	}
 	return all
@@ -213,7 +213,7 @@ func (t *twin) nested(e core.Event, out core.Outcome) {
 	for _, f := range out.Facts {
 		switch f := f.(type) {
 		case state.GroupGranted:
-			g := t.w.m.State().Group(f.Group)
+			g := t.w.group(f.Group)
 			t.holds[f.Group] = &kept{g.Terms.Parent, g.Terms.Budget, f.Worst, false}
 			t.gives(g.Terms.Parent, f.Group)
 		case state.GroupEnded:
@@ -296,5 +296,5 @@ func (w *World) checkHolds() {
 
 // partsLeft reports whether parts are still to be submitted.
 func (w *World) partsLeft() bool {
-	return w.coming > 0 || slices.ContainsFunc(w.m.State().Groups(), func(h *state.Group) bool { return h.Phase == state.GroupOpen })
+	return w.coming > 0 || slices.ContainsFunc(w.groups(), func(h *state.Group) bool { return h.Phase == state.GroupOpen })
 }

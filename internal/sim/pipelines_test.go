@@ -101,13 +101,13 @@ func (w *World) opensPipeline(b core.GroupOpened) {
 		w.after(time.Minute, func() { w.opensPipeline(b) })
 		return
 	}
-	if w.m.State().Group(b.Group) == nil {
+	if w.group(b.Group) == nil {
 		w.saw("a pipeline is refused")
 	}
 }
 
 func (w *World) closesPipeline(name string, ends state.EndMembers) {
-	if w.m.State().Group(name) != nil {
+	if w.group(name) != nil {
 		w.insist(core.GroupClosed{Group: name, Members: ends})
 	}
 }
@@ -131,7 +131,7 @@ func (w *World) looks(s groups.Snapshot, moves []groups.Move) []groups.Move {
 				inputs = append(inputs, s.Stages[n].Outs...)
 			}
 			v.Of.Key, v.Of.Inputs = stage.Key(inputs), inputs
-			g := w.m.State().Group(s.Group)
+			g := w.group(s.Group)
 			if was, ok := w.reusable(g, v.Of.Stage, v.Of.Key); ok && !stage.Always {
 				v.Do, v.Of.From, v.Of.Product = groups.Reuse, was.Job, was.Product
 			}
@@ -194,7 +194,7 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 	for _, f := range out.Facts {
 		switch f := f.(type) {
 		case state.JobQueued:
-			if g := w.m.State().Group(b.Group); proposed && g != nil && g.Terms.Pipeline != nil {
+			if g := w.group(b.Group); proposed && g != nil && g.Terms.Pipeline != nil {
 				t.stageBegins(g, f.Job, b.Moves)
 			}
 		case state.JobOver:
@@ -203,7 +203,7 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 				delete(t.flow.runs, key)
 			}
 		case state.StageSettled:
-			g := w.m.State().Group(f.Group)
+			g := w.group(f.Group)
 			id, x := g.StageID(f.Stage), g.Stages[f.Stage]
 			w.saw("a stage is " + string(x.Phase))
 			t.deploySettles(g, f.Stage)
@@ -220,7 +220,7 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 				delete(t.flow.runs, x.Key)
 			}
 		case state.GroupFinished:
-			if g := w.m.State().Group(f.Group); g.Terms.Pipeline != nil {
+			if g := w.group(f.Group); g.Terms.Pipeline != nil {
 				w.saw("a pipeline is over")
 				t.deployAbandoned(g)
 				for n, x := range g.Stages {
@@ -235,7 +235,7 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 		}
 	}
 	t.schedules(b, out)
-	if g := w.m.State().Group(b.Group); proposed && g != nil && g.Terms.Pipeline != nil && begins(out) {
+	if g := w.group(b.Group); proposed && g != nil && g.Terms.Pipeline != nil && begins(out) {
 		given := money.Amount{}
 		for n := range g.Began {
 			if j, ok := w.known(g.MemberID(n)); ok {

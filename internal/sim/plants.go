@@ -64,5 +64,6 @@ const (
 
 	FaultArchiveLost   Fault = "archive-lost"   // the record of an archived job is lost
 	FaultArchiveWrong  Fault = "archive-wrong"  // an archived job returns with a record that differs from its hash
+	FaultGroupLost     Fault = "group-lost"     // the record of an archived group is lost
 	FaultArchiveForged Fault = "archive-forged" // an archived job returns with another record and a matching hash
 )

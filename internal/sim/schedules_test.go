@@ -75,7 +75,7 @@ func (t *twin) schedules(b core.Proposed, out core.Outcome) {
 	for _, f := range out.Facts {
 		switch f := f.(type) {
 		case state.RunSettled:
-			g := w.m.State().Group(f.Group)
+			g := w.group(f.Group)
 			y := g.Schedule
 			t.waits(g)
 			if len(y.Runs) == 0 || len(b.Moves) == 0 || b.Moves[0].Run == nil || b.Moves[0].Run.Due.IsZero() {
@@ -98,7 +98,7 @@ func (t *twin) schedules(b core.Proposed, out core.Outcome) {
 			}
 			t.runs(g)
 		case state.GroupFinished:
-			if g := w.m.State().Group(f.Group); g.Schedule != nil {
+			if g := w.group(f.Group); g.Schedule != nil {
 				w.saw("a schedule is over")
 				if t.runs(g) > 0 {
 					w.breaks("schedule: it is over, and a run of it is not")
@@ -112,7 +112,7 @@ func (t *twin) schedules(b core.Proposed, out core.Outcome) {
 func (t *twin) runs(g *state.Group) (open int) {
 	w := t.w
 	claims := money.Amount{}
-	for _, run := range w.m.State().Groups() {
+	for _, run := range w.groups() {
 		if run.Terms.Parent != g.Name {
 			continue
 		}

@@ -52,7 +52,7 @@ var moments = []string{
 	"a machine has several tasks", "a seat is left",
 	"a gang works", "a machine goes on with the next attempt", "a rank fails after a loss", "what is left of a gang is ended",
 	"parts began", "parts found no room", "parts found their hold closed", "a part got another budget", "a part got no more", "a hold more than half spent",
-	"a job is archived", "a job is rehydrated",
+	"a job is archived", "a job is rehydrated", "a group is archived", "a group is rehydrated",
 	"a posting about time", "time is taken back", "time that was posted gets its use",
 	"a stage begins", "a stage is done", "a stage is reused", "a stage is skipped", "a stage is failed", "a pipeline is over", "a study is over: gpu_hours_spent",
 	"a study is over: time_spent", "a study is over: plateau", "a run begins", "a run is skipped", "a run waits for a price", "a stage deploys", "a schedule is over",
@@ -227,6 +227,7 @@ var plants = map[Fault]plant{
 	FaultArchiveLost:   {"archive|money", 1},
 	FaultArchiveWrong:  {"archive|money", 1},
 	FaultArchiveForged: {"archive", 1},
+	FaultGroupLost:     {"archive", 1},
 }
 
 // TestPlantedFaults_AreCaught plants one fault at a time and checks that an expected property detects it.

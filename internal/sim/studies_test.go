@@ -64,13 +64,13 @@ func (w *World) opensStudy(b core.GroupOpened) {
 		w.after(time.Minute, func() { w.opensStudy(b) })
 		return
 	}
-	if w.m.State().Group("search") == nil {
+	if w.group("search") == nil {
 		w.saw("a study is refused")
 	}
 }
 
 func (w *World) closesStudy(ends state.EndMembers) {
-	if w.m.State().Group("search") != nil {
+	if w.group("search") != nil {
 		w.insist(core.GroupClosed{Group: "search", Members: ends})
 	}
 }
@@ -80,7 +80,7 @@ func (w *World) closesStudy(ends state.EndMembers) {
 // and continues only on a decision of its search.
 func (t *twin) studies(e core.Event, out core.Outcome) {
 	w := t.w
-	g := w.m.State().Group("search")
+	g := w.group("search")
 	if g == nil || g.Study == nil {
 		return
 	}

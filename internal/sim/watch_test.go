@@ -414,7 +414,7 @@ func (t *twin) givenBack(a core.Terminate) {
 		}
 	case core.ClosedByUser:
 		j := t.w.m.State().Job(live.Job())
-		if g := t.w.m.State().Group(j.Terms().Group); g == nil || g.Ends != state.CancelMembers {
+		if g := t.w.group(j.Terms().Group); g == nil || g.Ends != state.CancelMembers {
 			t.w.breaks("guard: the machine of %s was given back for %s, and its group is not cancelled", a.Attempt, a.Why)
 		}
 	case "paused_by_user", core.PausedBySearch: // the program started after the pause
@@ -425,7 +425,7 @@ func (t *twin) givenBack(a core.Terminate) {
 			}
 		}
 	default:
-		g := t.w.m.State().Group(t.w.m.State().Job(live.Job()).Terms().Group)
+		g := t.w.group(t.w.m.State().Job(live.Job()).Terms().Group)
 		if g != nil && g.Ends == state.CancelMembers && a.Why == g.Why {
 			return // cancelled with the whole group
 		}

@@ -37,6 +37,9 @@ type World struct {
 	mind    *plan.Planner // survives a restart: its tables are slow to build and affect no result
 	log     []logged
 	archive map[string]json.RawMessage // records of archived jobs, by ID
+	// pastGroups are the records of archived groups by name, and readGroups those that were read.
+	pastGroups map[string]json.RawMessage
+	readGroups map[string]*state.Group
 	// unarchived caches jobs that were read from their records: reading one takes as long as many events.
 	unarchived map[string]*core.Job
 	snap       json.RawMessage // newest snapshot
@@ -200,6 +203,7 @@ func newWorld(rng *rand.Rand, at time.Time) *World {
 		cancelled: map[string]bool{},
 		blobs:     map[string]int64{}, saver: map[string]int{}, claims: map[string]int{}, outputs: map[string]string{},
 		failed: map[string]int{}, archive: map[string]json.RawMessage{}, unarchived: map[string]*core.Job{},
+		pastGroups: map[string]json.RawMessage{}, readGroups: map[string]*state.Group{},
 	}
 }
 

@@ -11,11 +11,15 @@ import (
 	"scrimp/internal/view/projection"
 )
 
-// ofActs finds the audit trail's events of a user and of a route. The rows have no value: a key ends with the event.
-var ofActs = projection.Projection{Name: "acts", Version: 1, Apply: applyActs}
+// ofActs finds the audit trail's events: all of them, those of a user, and those on a route. The rows have no value: a
+// key ends with the event.
+var ofActs = projection.Projection{Name: "acts", Version: 2, Apply: applyActs}
 
-// Actor selects acts of the audit trail: all of a user, or all on a route.
+// Actor selects acts of the audit trail: all of them, those of a user, or those on a route.
 type Actor struct{ key string }
+
+// Everybody selects all acts.
+func Everybody() Actor { return Actor{"all/"} }
 
 // OfUser selects the acts of a user.
 func OfUser(name string) Actor { return actorOf("user", name) }
@@ -35,6 +39,7 @@ func applyActs(_ context.Context, r *projection.Record, rows *projection.Rows) e
 		return fmt.Errorf("read event %d: %w", r.Seq, err)
 	}
 	if b, ok := e.Body.(state.Audited); ok {
+		rows.Put(Everybody().key+orderKey(r.Seq), nil)
 		rows.Put(OfUser(b.Act.Who).key+orderKey(r.Seq), nil)
 		rows.Put(OfRoute(b.Act.Route).key+orderKey(r.Seq), nil)
 	}

@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/view"
 )
 
-// The acts of a user and of a route are those of the log, whatever their names contain.
-func TestActs_AreThoseOfTheUserAndOfTheRoute(t *testing.T) {
+// The acts of everybody, of a user and of a route are those of the log, whatever their names contain.
+func TestActs_AreThoseOfEverybodyTheUserAndTheRoute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 11)
 	names := []string{"", "ann", "ann/", "ann/0", "annette", "ä~", "3/ann"}
@@ -30,7 +30,7 @@ func TestActs_AreThoseOfTheUserAndOfTheRoute(t *testing.T) {
 			must(t, err)
 			must(t, w.Append(t.Context(), []store.Record{{Seq: w.seq, Tenant: "default", At: e.At, Kind: e.Body.Kind(),
 				Event: text}}))
-			for _, of := range []view.Actor{view.OfUser(who), view.OfRoute(route)} {
+			for _, of := range []view.Actor{view.Everybody(), view.OfUser(who), view.OfRoute(route)} {
 				want[of] = append(want[of], w.seq)
 			}
 			w.rise(w.seq)

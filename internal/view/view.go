@@ -1,6 +1,6 @@
 // Package view holds the projections of the log that pages and receipts read: the events with decisions about a job and
-// those with reports of its programs, where the records of archived jobs are, the recorded market, the jobs that each
-// event concerns, and the audit trail by user and route.
+// those with reports of its programs, where the records of archived jobs and groups are, the recorded market, the jobs
+// that each event concerns, and the audit trail by user and route.
 package view
 
 import (
@@ -27,7 +27,7 @@ type View struct {
 
 // Projections returns those that a view reads.
 func Projections() []projection.Projection {
-	return []projection.Projection{ofJobs, ofArchived, ofPrices, ofTouched, ofActs}
+	return []projection.Projection{ofJobs, ofArchived, ofArchivedGroups, ofPrices, ofTouched, ofActs}
 }
 
 // New returns a view on a follower that has Projections.

@@ -25,6 +25,7 @@ func (m *Machine) follow(b Body) {
 	m.mover.AsksRound()
 	m.members.TendGroups()
 	m.jobs.Archives()
+	m.members.Archives()
 }
 
 func (m *Machine) nextWake() time.Time {
@@ -37,6 +38,7 @@ func (m *Machine) nextWake() time.Time {
 		m.jobs.WakeForLimits(),
 		m.mover.WakeForRound(),
 		m.members.WakeForGroups(),
+		m.members.WakeForArchive(),
 		m.nextTry(),
 	} {
 		soonest = sooner(soonest, t)

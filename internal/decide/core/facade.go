@@ -36,6 +36,9 @@ func (m *Machine) Missing(events ...Event) (jobs []string) { return m.jobs.Missi
 // ArchivedAt is lifecycle.Jobs.ArchivedAt.
 func (m *Machine) ArchivedAt() uint64 { return m.jobs.ArchivedAt() }
 
+// MissingGroup is members.Members.MissingGroup.
+func (m *Machine) MissingGroup(b Body) string { return m.members.MissingGroup(b) }
+
 // RoundInputs is placement.Bids.RoundInputs.
 func (m *Machine) RoundInputs() round.Inputs { return m.bids.RoundInputs() }
 
@@ -108,7 +111,7 @@ func (m *Machine) WorstOf(t state.GroupTerms) money.Amount { return m.admission.
 func (m *Machine) LeastOfTrial(t *state.Terms) money.Amount { return m.members.LeastOfTrial(t) }
 
 // Runs is members.Members.Runs.
-func (m *Machine) Runs(name string) []*state.Group { return m.members.Runs(name) }
+func (m *Machine) Runs(g *state.Group) []*state.Group { return m.members.Runs(g) }
 
 // TooLate is lifecycle.Jobs.TooLate.
 func (m *Machine) TooLate(j *Job, t time.Time) (by time.Duration, ok bool) {

@@ -36,6 +36,7 @@ type models struct {
 	launched  map[string]bool   // by job: a program of it may have run
 	trusts    bool              // planted: a deploy stage is reused whatever failed after it
 	late      bool              // a planner has seen what happens now not yet
+	archived  map[string]bool   // runs that have left memory
 }
 
 // modelsSpec is a pipeline that evaluates and deploys: retrain what is better than what is deployed, any other all.
@@ -58,8 +59,13 @@ func modelsSpec(t testing.TB, name string) *pipeline.Spec {
 func newModels(t testing.TB, seed uint64) *models {
 	w := &models{t: t, rng: rand.New(rand.NewPCG(seed, 5)), m: core.New(), now: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC), opened: map[string][]string{},
 		version: map[string]int{}, deployed: map[string]string{}, deploying: map[string]string{}, seen: map[string]int{},
-		broken: map[string]string{}, launched: map[string]bool{}}
+		broken: map[string]string{}, launched: map[string]bool{}, archived: map[string]bool{}}
 	y := newYard(t, 20) // its log opens the market
+	if seed%2 == 1 {
+		cfg := *y.m.State().Config()
+		cfg.ArchiveAfter, cfg.ArchiveUnbilled = 5*time.Minute, 5*time.Minute
+		y.step("", core.Configured{Config: cfg})
+	}
 	w.m, w.log = y.m, y.log
 	return w
 }
@@ -93,6 +99,9 @@ func (w *models) step(b core.Body) {
 func (w *models) fact(b core.Body, f state.Fact) {
 	w.t.Helper()
 	switch f := f.(type) {
+	case state.GroupArchived:
+		w.archived[f.Group] = true
+		w.seen["a run is archived"]++
 	case state.GroupGranted:
 		name := w.m.State().Group(f.Group).Terms.Member.Name
 		w.opened[name] = append(w.opened[name], f.Group)
@@ -311,7 +320,10 @@ func (w *models) check() {
 	count := map[string]int{}
 	for _, g := range w.m.State().Models() {
 		name := g.Terms.Member.Name
-		if count[name]++; g.Version != count[name] || g.Version != w.version[g.Name] {
+		for count[name]++; w.archived[w.opened[name][count[name]-1]]; {
+			count[name]++
+		}
+		if g.Version != count[name] || g.Version != w.version[g.Name] {
 			w.t.Errorf("%s is version %d, want %d", g.Name, g.Version, w.version[g.Name])
 		}
 		ref, _, ok := w.m.State().Deployed(g)
@@ -326,8 +338,8 @@ func (w *models) check() {
 		}
 		list = append(list, g.Name)
 	}
-	if len(list) != len(w.version) {
-		w.t.Errorf("there are the versions %v of %v", list, w.version)
+	if len(list)+len(w.archived) != len(w.version) {
+		w.t.Errorf("there are the versions %v of %v, and %v are archived", list, w.version, w.archived)
 	}
 }
 
@@ -417,7 +429,7 @@ func TestModels_AreNumberedAndComparedWithWhatIsInPlace(t *testing.T) {
 		}
 	}
 	for _, what := range []string{"a stage is done", "a stage is skipped", "a stage is reused", "a deploy failed",
-		"a deploy cancelled", "a deploy is not checked", "a restart"} {
+		"a deploy cancelled", "a deploy is not checked", "a restart", "a run is archived"} {
 		if seen[what] < 3 {
 			t.Errorf("%s %d times: the test does not get there: %v", what, seen[what], seen)
 		}
@@ -426,7 +438,7 @@ func TestModels_AreNumberedAndComparedWithWhatIsInPlace(t *testing.T) {
 
 // Runs of a snapshot from before there were versions have those that they would have got.
 func TestModels_OfAnOldSnapshotAreNumbered(t *testing.T) {
-	w := newModels(t, 1)
+	w := newModels(t, 2) // archives nothing
 	for n := range 12 {
 		w.opens(n + 1)
 		w.now = w.now.Add(time.Minute)

@@ -59,6 +59,7 @@ type (
 	TableReady            = state.TableReady
 	RoundProposed         = state.RoundProposed
 	Rehydrated            = state.Rehydrated
+	RehydratedGroup       = state.RehydratedGroup
 	MachineRegistered     = state.MachineRegistered
 	MachineCleaned        = state.MachineCleaned
 	MachineReleased       = state.MachineReleased

@@ -92,6 +92,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	m.members.DependsAgain()
 	m.admission.SumUsage()
 	m.jobs.ClosesAll()
+	m.members.ArchivesAll()
 	m.queue.Recount()
 	m.mover.RecallsKept()
 	return m
@@ -216,7 +217,11 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.takeMessage(b, saved, seen)
 	case Tick, Audited, IdentityChanged:
 	case Rehydrated:
-		m.jobs.Rehydrate(b)
+		if m.members.MissingGroup(b) == "" {
+			m.jobs.Rehydrate(b)
+		}
+	case RehydratedGroup:
+		m.members.Rehydrate(b)
 	case TableReady:
 		m.attempts.TableReady(b.Table)
 	case RoundProposed:
@@ -238,6 +243,7 @@ func (m *Machine) configured() {
 	}
 	if is.ArchiveAfter != was.ArchiveAfter || is.ArchiveUnbilled != was.ArchiveUnbilled {
 		m.jobs.ClosesAll()
+		m.members.ArchivesAll()
 	}
 	m.market.OneTiming = placement.AlikeTiming(is)
 	m.queue.Queue.Changed()

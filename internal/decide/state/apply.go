@@ -67,7 +67,7 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.stock(f.Offer).Settled = s.now
 	case JobPlaced, JobPinned:
 		s.applyRound(f)
-	case JobArchived, JobRehydrated:
+	case JobArchived, JobRehydrated, GroupArchived, GroupRehydrated:
 		s.applyArchive(e, f)
 	default:
 		panic(fmt.Sprintf("state: unknown fact %T", f))

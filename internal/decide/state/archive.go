@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/quantity"
 )
 
 // A job that ended long ago is archived: its record goes into the log with the fact, and the state keeps only what
@@ -82,11 +83,11 @@ func (b Rehydrated) Archived() (*Job, error) {
 	return j, nil
 }
 
-// ArchivedJobs returns the number of archived jobs and the sum of the hashes of their records. Whoever stores the
-// records uses the sum to detect a missing or changed one.
+// ArchivedJobs returns the number of archived jobs, and the sum of the hashes of the records of archived jobs and
+// groups. Whoever stores the records uses the sum to detect a missing or changed one.
 func (s *State) ArchivedJobs() (jobs int, sum ledger.Hash) { return s.archive.jobs, s.archive.sum }
 
-// ArchivedAt is the sequence number of the last event that archived a job or brought one back.
+// ArchivedAt is the sequence number of the last event that archived a job or a group, or brought one back.
 func (s *State) ArchivedAt() uint64 { return s.archive.at }
 
 // InUse reports whether something that has not ended refers to the job: a machine (also one that was given up), a
@@ -110,7 +111,7 @@ func (s *State) InUse(j *Job) bool {
 	return false
 }
 
-// applyArchive removes a job from the state, or brings it back.
+// applyArchive removes a job or a group from the state, or brings it back.
 func (s *State) applyArchive(e *Event, f Fact) {
 	s.fold()
 	s.archive.at = s.seq
@@ -122,7 +123,7 @@ func (s *State) applyArchive(e *Event, f Fact) {
 		}
 		s.count(j, 1)
 		if g := s.groups[j.r.Terms.Group]; g != nil {
-			g.Archived = g.Archived.Add(j.Spent(s.now))
+			g.Archived, g.Used = g.Archived.Add(j.Spent(s.now)), quantity.Add(g.Used, j.GPUServed())
 		}
 		s.archive.jobs++
 		s.archive.sum = plus(s.archive.sum, RecordHash(f.Record))
@@ -135,11 +136,15 @@ func (s *State) applyArchive(e *Event, f Fact) {
 		}
 		s.count(j, -1)
 		if g := s.groups[j.r.Terms.Group]; g != nil {
-			g.Archived = g.Archived.Sub(j.Spent(s.now))
+			g.Archived, g.Used = g.Archived.Sub(j.Spent(s.now)), quantity.Sub(g.Used, j.GPUServed())
 		}
 		s.archive.jobs--
 		s.archive.sum = minus(s.archive.sum, b.Hash)
 		s.returns(j)
+	case GroupArchived:
+		s.archivesGroup(f)
+	case GroupRehydrated:
+		s.returnsGroup(e, f)
 	}
 }
 

@@ -61,22 +61,24 @@ func (a ArchiveSum) plus(b ArchiveSum) ArchiveSum {
 	}
 }
 
-// archive is the sums over all archived jobs.
+// archive is the sums over all archived jobs, and the number of archived groups.
 type archive struct {
-	jobs int
-	at   uint64      // sequence number of the last event that changed it
-	sum  ledger.Hash // sum of the hashes of their records, modulo 2^256
-	day  int64       // hours before this day are summed by day
-	past map[ArchiveKey]ArchiveSum
+	jobs   int
+	groups int
+	at     uint64      // sequence number of the last event that changed it
+	sum    ledger.Hash // sum of the hashes of their records, modulo 2^256
+	day    int64       // hours before this day are summed by day
+	past   map[ArchiveKey]ArchiveSum
 }
 
 // archiveRecord is the form of an archive in a snapshot.
 type archiveRecord struct {
-	Jobs int           `json:"jobs"`
-	At   uint64        `json:"at"`
-	Sum  ledger.Hash   `json:"sum"`
-	Day  int64         `json:"day"`
-	Past []archivePast `json:"past,omitempty"`
+	Jobs   int           `json:"jobs"`
+	Groups int           `json:"groups,omitempty"`
+	At     uint64        `json:"at"`
+	Sum    ledger.Hash   `json:"sum"`
+	Day    int64         `json:"day"`
+	Past   []archivePast `json:"past,omitempty"`
 }
 
 type archivePast struct {
@@ -93,12 +95,12 @@ func (a archive) clone() archive {
 	return a
 }
 
-// record returns the snapshot form of the archive, or nil if no job was ever archived.
+// record returns the snapshot form of the archive, or nil if nothing was ever archived.
 func (a archive) record() *archiveRecord {
-	if a.past == nil {
+	if a.at == 0 && a.past == nil {
 		return nil
 	}
-	r := &archiveRecord{Jobs: a.jobs, At: a.at, Sum: a.sum, Day: a.day}
+	r := &archiveRecord{Jobs: a.jobs, Groups: a.groups, At: a.at, Sum: a.sum, Day: a.day}
 	for k, v := range a.past {
 		r.Past = append(r.Past, archivePast{k, v})
 	}
@@ -117,7 +119,8 @@ func (r *archiveRecord) restored() archive {
 	if r == nil {
 		return archive{}
 	}
-	a := archive{jobs: r.Jobs, at: r.At, sum: r.Sum, day: r.Day, past: make(map[ArchiveKey]ArchiveSum, len(r.Past))}
+	a := archive{jobs: r.Jobs, groups: r.Groups, at: r.At, sum: r.Sum, day: r.Day,
+		past: make(map[ArchiveKey]ArchiveSum, len(r.Past))}
 	for _, p := range r.Past {
 		a.past[p.ArchiveKey] = p.ArchiveSum
 	}

@@ -110,6 +110,7 @@ var bodies = map[string]func([]byte) (Body, error){
 	Configured{}.Kind():            read[Configured],
 	LaunchDone{}.Kind():            read[LaunchDone],
 	Rehydrated{}.Kind():            read[Rehydrated],
+	RehydratedGroup{}.Kind():       read[RehydratedGroup],
 	LaunchRefused{}.Kind():         read[LaunchRefused],
 	LaunchPending{}.Kind():         read[LaunchPending],
 	LaunchExpired{}.Kind():         read[LaunchExpired],

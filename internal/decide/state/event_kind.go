@@ -44,6 +44,6 @@ var Kinds = []string{
 	"notice_given", "usage_seen", "attempt_ended", "agent_silent", "configured", "job_reviewed", "budgets_set",
 	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided",
 	"table_ready", "bill_reconciled", "job_paused", "job_resumed", "job_updated", "group_opened", "group_reviewed",
-	"group_closed", "spawn", "machine_registered", "machine_cleaned", "task_gone", "rehydrated",
+	"group_closed", "spawn", "machine_registered", "machine_cleaned", "task_gone", "rehydrated", "rehydrated_group",
 	"round_proposed", "interruption_announced", "checkpoint_failed", "proposed", "machine_released",
 }

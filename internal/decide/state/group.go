@@ -186,8 +186,10 @@ type Group struct {
 	Began    int          `json:"began,omitempty"` // members started
 	Open     int          `json:"open,omitempty"`  // members that have not ended
 	Ended    Outcomes     `json:"ended,omitzero"`
-	Archived money.Amount `json:"archived,omitzero"` // cost of archived members
-	Study    *Study       `json:"study,omitempty"`   // nil unless it is a study
+	Archived money.Amount `json:"archived,omitzero"` // cost of archived members and runs
+	// Used is the GPU time of archived members.
+	Used  time.Duration `json:"used_ns,omitempty"`
+	Study *Study        `json:"study,omitempty"` // nil unless it is a study
 	// Stages are those of a pipeline by position. Begun lists the positions of the stages whose jobs have started,
 	// in that order.
 	Stages []groups.Stage `json:"stages,omitempty"`

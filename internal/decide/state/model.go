@@ -41,7 +41,7 @@ func (s *State) modelsOf(g *Group) *models {
 }
 
 // listsModel adds a run to the versions of its pipeline, with the next version unless it has one. No version is given
-// twice: runs are never removed.
+// twice: the run with the newest one is never archived.
 func (s *State) listsModel(g *Group) {
 	k, ok := g.modelName()
 	if !ok {
@@ -133,18 +133,21 @@ func (s *State) Deploying(g *Group) string {
 	return ""
 }
 
-// Models are the runs of all pipelines that deploy a model, by team, project, name and version.
+// Models are the runs in memory of all pipelines that deploy a model, by team, project, name and version.
 func (s *State) Models() (list []*Group) {
 	for _, m := range s.stages.models {
 		list = append(list, m.runs...)
 	}
-	slices.SortFunc(list, func(a, b *Group) int {
-		x, _ := a.modelName()
-		y, _ := b.modelName()
-		return cmp.Or(cmp.Compare(x.team, y.team), cmp.Compare(x.project, y.project), cmp.Compare(x.name, y.name),
-			cmp.Compare(a.Version, b.Version))
-	})
+	slices.SortFunc(list, CompareModels)
 	return list
+}
+
+// CompareModels orders runs that deploy a model by team, project, name and version.
+func CompareModels(a, b *Group) int {
+	x, _ := a.modelName()
+	y, _ := b.modelName()
+	return cmp.Or(cmp.Compare(x.team, y.team), cmp.Compare(x.project, y.project), cmp.Compare(x.name, y.name),
+		cmp.Compare(a.Version, b.Version))
 }
 
 // DeployedOf is the version that the last deploy stage of the pipeline of a run put in place, with the metrics of its

@@ -22,6 +22,8 @@ type Schedule struct {
 	Mark retrain.Mark `json:"mark,omitzero"`
 	// Last is when the last run began.
 	Last time.Time `json:"last,omitzero"`
+	// Archived counts the archived runs by how they ended.
+	Archived Outcomes `json:"archived,omitzero"`
 }
 
 // Run is a run of a schedule.

@@ -368,17 +368,22 @@ func (g *Gate) Event(r *http.Request, b core.Body) core.Event {
 func (g *Gate) ownerOf(id string) (team, user string, known bool, err error) {
 	known, err = g.Control.Visible(id, func(j *core.Job) { team, user = j.Terms().Owner.Team, j.User() })
 	if !known && err == nil {
-		team, user, known = g.ownerOfGroup(id)
+		team, user, known, err = g.ownerOfGroup(id)
 	}
 	return team, user, known, err
 }
 
 // ownerOfGroup returns the owner of a group. Groups and jobs share one namespace.
-func (g *Gate) ownerOfGroup(id string) (team, user string, known bool) {
+func (g *Gate) ownerOfGroup(id string) (team, user string, known bool, err error) {
 	g.Control.ReadUncommitted(func(m *core.Machine) {
 		if of := m.State().Group(id); of != nil {
 			team, user, known = of.Terms.Owner.Team, of.User(), true
 		}
 	})
-	return team, user, known
+	if known {
+		return team, user, true, nil
+	}
+	found, err := g.Control.FindGroups(context.Background(), id)
+	of, known := found[id]
+	return of.Team, of.User, known, err
 }

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/turn"
+	"scrimp/internal/view"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
 )
@@ -33,10 +34,15 @@ type Desk struct {
 // List lists the groups that the caller sees, by name.
 func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	list, c := []api.Group{}, auth.CallerOf(r)
+	past, ok := d.archived(w, r, func(view.ArchivedGroup) bool { return true })
+	if !ok {
+		return
+	}
 	d.Control.Read(func(m *core.Machine) {
-		for _, g := range m.State().Groups() {
+		k := known{m: m, past: past}
+		for _, g := range k.all() {
 			if sees(c, g) && g.Terms.Member != nil {
-				list = append(list, d.show(m, g))
+				list = append(list, d.show(k, g))
 			}
 		}
 	})
@@ -49,9 +55,9 @@ func sees(c identity.Caller, g *state.Group) bool {
 
 // Visible returns a group as the API shows it, if the caller may see it.
 func (d *Desk) Visible(c identity.Caller, id string) (v api.Group, ok bool) {
-	d.Control.Read(func(m *core.Machine) {
-		if g := m.State().Group(id); g != nil && sees(c, g) && g.Terms.Member != nil {
-			v, ok = d.show(m, g), true
+	d.find(id, func(k known, g *state.Group) {
+		if sees(c, g) && g.Terms.Member != nil {
+			v, ok = d.show(k, g), true
 		}
 	})
 	return v, ok
@@ -111,7 +117,7 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, approved bool) {
 	defer d.Turns.Alone("approve " + v.ID)() // serialize approvals, so that a second one does not count the same room
 	var approval *state.Approval
 	d.Control.Read(func(m *core.Machine) {
-		if g := m.State().Group(v.ID); g.Phase == state.GroupAwaits {
+		if g := m.State().Group(v.ID); g != nil && g.Phase == state.GroupAwaits {
 			approval = g.Approval
 		}
 	})
@@ -145,7 +151,8 @@ func (d *Desk) Approve(w http.ResponseWriter, r *http.Request) { d.review(w, r, 
 // Reject ends a group that waits for approval.
 func (d *Desk) Reject(w http.ResponseWriter, r *http.Request) { d.review(w, r, false) }
 
-func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
+func (d *Desk) show(k known, g *state.Group) api.Group {
+	m := k.m
 	clock, now, t := d.Control.Clock(), d.Control.Now(), &g.Terms
 	v := api.Group{ID: g.Name, Kind: string(t.Kind), State: string(g.Phase), Why: g.Why, Detail: g.Detail,
 		Members: g.Members(), Began: g.Began, Open: g.Open, AtOnce: t.AtOnce, Succeeded: g.Ended.Succeeded,
@@ -160,14 +167,14 @@ func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
 		v.Array = &api.Indexes{From: t.Array.From, Step: t.Array.Step}
 	}
 	if g.Study != nil {
-		v.Study = d.studyOf(m, g)
+		v.Study = d.studyOf(k, g)
 	}
 	if t.Pipeline != nil {
-		v.Pipeline = d.pipelineOf(m, g)
+		v.Pipeline = d.pipelineOf(k, g)
 	}
 	if g.Schedule != nil {
-		v.Schedule = d.scheduleOf(m, g)
-		countRuns(&v, m.Runs(g.Name)[1:])
+		v.Schedule = d.scheduleOf(k, g)
+		countRuns(&v, m.Runs(g)[1:], &g.Schedule.Archived)
 	}
 	v.Of = t.Parent
 	for _, on := range g.Waits {
@@ -178,7 +185,7 @@ func (d *Desk) show(m *core.Machine, g *state.Group) api.Group {
 	}
 	v.Closed = g.Phase == state.GroupOver
 	rate := money.Rate(0)
-	for _, x := range m.Runs(g.Name) {
+	for _, x := range m.Runs(g) {
 		for n := range x.Began {
 			if j := m.State().Job(x.MemberID(n)); j != nil {
 				v.Closed = v.Closed && jobs.Closed(j)
@@ -228,10 +235,10 @@ func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
 
 // members returns the jobs of a group in the order of their start.
 func (d *Desk) members(group string) (ids []string) {
-	d.Control.Read(func(m *core.Machine) {
-		for _, g := range m.Runs(group) {
-			for n := range g.Began {
-				ids = append(ids, g.MemberID(n))
+	d.findWith(group, allRuns, func(k known, g *state.Group) {
+		for _, run := range k.runs(g) {
+			for n := range run.Began {
+				ids = append(ids, run.MemberID(n))
 			}
 		}
 	})

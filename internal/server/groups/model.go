@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/view"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/pipeline"
@@ -24,8 +25,14 @@ func (d *Desk) Models(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	name, project := q.Get("pipeline"), q.Get("project")
+	past, ok := d.archived(w, r, func(g view.ArchivedGroup) bool {
+		return g.Version > 0 && (name == "" || g.Title == name) && (project == "" || g.Project == project)
+	})
+	if !ok {
+		return
+	}
 	d.Control.Read(func(m *core.Machine) {
-		for _, g := range m.State().Models() {
+		for _, g := range (known{m: m, past: past}).models() {
 			if sees(c, g) && (name == "" || g.Terms.Member.Name == name) &&
 				(project == "" || g.Terms.Owner.Project == project) {
 				list = append(list, d.model(m, g))
@@ -39,8 +46,8 @@ func (d *Desk) Models(w http.ResponseWriter, r *http.Request) {
 func (d *Desk) Model(w http.ResponseWriter, r *http.Request) {
 	id, found := r.PathValue("id"), false
 	var v api.ModelVersion
-	d.Control.Read(func(m *core.Machine) {
-		if g := m.State().Group(id); g != nil && g.Version > 0 && sees(auth.CallerOf(r), g) {
+	d.Control.Group(id, func(m *core.Machine, g *state.Group) {
+		if g.Version > 0 && sees(auth.CallerOf(r), g) {
 			v, found = d.model(m, g), true
 			v.Lineage = lineage(g)
 		}

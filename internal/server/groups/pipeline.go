@@ -14,7 +14,7 @@ var stageStates = map[groups.StagePhase]string{groups.Waiting: "waiting", groups
 	groups.Reused: "reused", groups.Skipped: "skipped", groups.StageFailed: "failed"}
 
 // pipelineOf returns the state of a pipeline.
-func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
+func (d *Desk) pipelineOf(k known, g *state.Group) *api.PipelineState {
 	v := &api.PipelineState{Stages: []api.StageState{}}
 	for n := range g.Stages {
 		x, spec := &g.Stages[n], &g.Terms.Pipeline.Stages[n]
@@ -30,7 +30,7 @@ func (d *Desk) pipelineOf(m *core.Machine, g *state.Group) *api.PipelineState {
 		for _, need := range spec.Needs {
 			s.Needs = append(s.Needs, g.Terms.Pipeline.Stages[need].Name)
 		}
-		if j := m.State().Job(x.Job); j != nil {
+		if j := k.job(x.Job); j != nil {
 			spent := j.Spent(d.Control.Now())
 			switch {
 			case x.Phase != groups.Reused:

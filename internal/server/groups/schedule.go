@@ -3,7 +3,6 @@ package groups
 import (
 	"strings"
 
-	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/condition"
@@ -14,11 +13,12 @@ import (
 )
 
 // scheduleOf returns the state of a schedule.
-func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
+func (d *Desk) scheduleOf(k known, g *state.Group) *api.ScheduleState {
+	m := k.m
 	y, spec, clock := g.Schedule, g.Terms.Schedule, d.Control.Clock()
 	v := &api.ScheduleState{Cron: spec.Cron, Zone: spec.Zone, Each: g.Terms.Run.Budget, Limit: spec.Runs,
 		NoCatchUp: spec.NoCatchUp, Begun: y.Begun, Skipped: y.Skipped, Runs: []api.ScheduleRun{},
-		ScheduleConditions: conditions(spec.When), Waits: checks(y.Waits), Weeks: d.weeks(m, g)}
+		ScheduleConditions: conditions(spec.When), Waits: checks(y.Waits), Weeks: d.weeks(k, g)}
 	if !y.Since.IsZero() && !g.Closed() {
 		v.WaitsSince = &y.Since
 	}
@@ -36,7 +36,7 @@ func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
 	for _, x := range y.Runs {
 		r := api.ScheduleRun{Due: clock.ToWall(x.Due), DueMarket: x.Due, Group: x.Group, Why: x.Why, Missed: x.Missed,
 			State: "skipped", Checks: checks(x.Checks), Same: x.Same}
-		if run := m.State().Group(x.Group); run != nil {
+		if run := k.group(x.Group); run != nil {
 			r.State, r.Succeeded, r.Cost = string(run.Phase), run.Succeeded(), m.GroupSpent(run, d.Control.Now())
 			r.Stages, r.Ran = len(run.Stages), run.Began
 			if r.Why = whyRun(run); r.Why == "" {
@@ -47,7 +47,7 @@ func (d *Desk) scheduleOf(m *core.Machine, g *state.Group) *api.ScheduleState {
 					continue
 				}
 				r.Reused++
-				if j := m.State().Job(run.Stages[n].Job); j != nil && j.Priced() {
+				if j := k.job(run.Stages[n].Job); j != nil && j.Priced() {
 					v.Saved = v.Saved.Add(j.Spent(d.Control.Now()))
 				}
 			}
@@ -94,14 +94,15 @@ func checks(list []retrain.Check) (all []api.ScheduleCheck) {
 }
 
 // weeks sums up the last runs of a schedule by week.
-func (d *Desk) weeks(m *core.Machine, g *state.Group) []api.ScheduleWeek {
+func (d *Desk) weeks(k known, g *state.Group) []api.ScheduleWeek {
+	m := k.m
 	var list []retrain.Run
 	pays := g.Terms.Schedule.When.Pays
 	for i := range g.Schedule.Runs {
 		x := &g.Schedule.Runs[i]
 		one := retrain.Run{Due: x.Due, Skipped: 1 + x.Same}
-		if run := m.State().Group(x.Group); run != nil {
-			one.Skipped, one.Cost, one.OnDemand = 0, m.GroupSpent(run, d.Control.Now()), onDemand(m, run)
+		if run := k.group(x.Group); run != nil {
+			one.Skipped, one.Cost, one.OnDemand = 0, m.GroupSpent(run, d.Control.Now()), onDemand(k, run)
 			one.Open = run.Phase != state.GroupOver || condition.FinalCost(m, run) == nil
 			if pays != nil {
 				one.Value, _ = condition.Metric(run, pays)
@@ -118,11 +119,11 @@ func (d *Desk) weeks(m *core.Machine, g *state.Group) []api.ScheduleWeek {
 }
 
 // onDemand returns what the jobs of a run would have cost on on-demand machines; nil: that of some job is not known, or
-// the job is in the archive.
-func onDemand(m *core.Machine, run *state.Group) *money.Amount {
+// the job is archived and was not read.
+func onDemand(k known, run *state.Group) *money.Amount {
 	sum := money.Amount{}
 	for n := range run.Began {
-		j := m.State().Job(run.MemberID(n))
+		j := k.job(run.MemberID(n))
 		if j == nil || j.OnDemand() == nil {
 			return nil
 		}
@@ -152,20 +153,25 @@ func whyRun(run *state.Group) string {
 	return ""
 }
 
-// countRuns counts the runs of a schedule as its members.
-func countRuns(v *api.Group, runs []*state.Group) {
-	v.Members, v.Began = len(runs), len(runs)
+// countRuns counts the runs of a schedule as its members: those in memory, and the archived ones.
+func countRuns(v *api.Group, runs []*state.Group, archived *state.Outcomes) {
+	v.Succeeded, v.Failed = archived.Succeeded, archived.Failed
+	v.Stopped, v.Cancelled = archived.Stopped, archived.Cancelled
+	v.Members = len(runs) + v.Succeeded + v.Failed + v.Stopped + v.Cancelled
+	v.Began = v.Members
 	for _, run := range runs {
-		switch {
-		case run.Phase != state.GroupOver:
+		if run.Phase != state.GroupOver {
 			v.Open++
-		case run.Succeeded():
+			continue
+		}
+		switch run.Outcome() {
+		case state.Succeeded:
 			v.Succeeded++
-		case run.Ends == state.CancelMembers:
+		case state.Cancelled:
 			v.Cancelled++
-		case run.Ends == state.StopMembers:
+		case state.Stopped:
 			v.Stopped++
-		default:
+		case state.Failed, state.Held, state.Queued, state.Running, state.Paused:
 			v.Failed++
 		}
 	}

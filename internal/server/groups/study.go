@@ -16,7 +16,7 @@ import (
 )
 
 // studyOf returns the state of a study.
-func (d *Desk) studyOf(m *core.Machine, g *state.Group) *api.StudyState {
+func (d *Desk) studyOf(k known, g *state.Group) *api.StudyState {
 	spec, y := g.Terms.Study, g.Study
 	v := &api.StudyState{Metric: spec.Metric, Maximize: spec.Maximize, Searcher: spec.Searcher, Ignored: y.Ignored,
 		Plateau: (*api.StudyPlateau)(spec.Plateau), StoppedGain: y.Flat, Past: len(spec.Past)}
@@ -24,7 +24,7 @@ func (d *Desk) studyOf(m *core.Machine, g *state.Group) *api.StudyState {
 		v.Params = append(v.Params, api.StudyParam{Name: q.Name, Values: q.Values, Min: q.Min, Max: q.Max, Int: q.Int,
 			Log: q.Log, Q: q.Q, Mu: q.Mu, Sigma: q.Sigma})
 	}
-	used, _ := m.GPUTime(g, d.Control.Now())
+	used, _ := k.m.GPUTime(g, d.Control.Now())
 	if v.GPUHours = used.Hours(); spec.GPUHours > 0 {
 		v.GPULimit = &spec.GPUHours
 	}
@@ -45,7 +45,7 @@ func (d *Desk) studyOf(m *core.Machine, g *state.Group) *api.StudyState {
 	}
 	if n := y.Best(spec.Maximize); n >= 0 {
 		best := shown(g, n, spec.Pool())
-		if j := m.State().Job(best.ID); j != nil {
+		if j := k.job(best.ID); j != nil {
 			d.ofJob(&best, j)
 		}
 		v.Best = &best
@@ -97,8 +97,7 @@ func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
 
 func (d *Desk) trials(id string) []api.Trial {
 	list := []api.Trial{}
-	d.Control.Read(func(m *core.Machine) {
-		g := m.State().Group(id)
+	d.Control.Group(id, func(_ *core.Machine, g *state.Group) {
 		pool := g.Terms.Study.Pool()
 		for n := range g.Study.Trials {
 			list = append(list, shown(g, n, pool))
@@ -113,8 +112,7 @@ func (d *Desk) trials(id string) []api.Trial {
 // curves returns the trials with the values of their metric.
 func (d *Desk) curves(id string) []api.Trial {
 	list := d.trials(id)
-	d.Control.Read(func(m *core.Machine) {
-		g := m.State().Group(id)
+	d.Control.Group(id, func(_ *core.Machine, g *state.Group) {
 		for _, r := range g.Study.Reports {
 			if r.Phase != "" || r.Bad || r.Trial >= len(list) {
 				continue

@@ -18,23 +18,16 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/store"
 	"scrimp/internal/view"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/view/projection"
 	"scrimp/internal/wire/api"
 )
 
-// log is the source of the audit trail.
-type log interface {
-	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
-}
-
 // Desk creates and changes users, teams and tokens.
 type Desk struct {
 	Gate *auth.Gate
-	Log  log
-	View *view.View
+	View *view.View                             // has the audit trail
 	Used func(context.Context) map[string]int64 // bytes of disk used by each team with a limit
 
 	minting *auth.Pace // limits the tokens that one user creates
@@ -46,9 +39,9 @@ const (
 	tokensAtOnce  = 20
 )
 
-// New returns a desk that reads the audit trail from log.
-func New(gate *auth.Gate, log log, v *view.View, used func(context.Context) map[string]int64) *Desk {
-	return &Desk{Gate: gate, Log: log, View: v, Used: used, minting: auth.NewBurst(tokensASecond, tokensAtOnce)}
+// New returns a desk that reads the audit trail from v.
+func New(gate *auth.Gate, v *view.View, used func(context.Context) map[string]int64) *Desk {
+	return &Desk{Gate: gate, View: v, Used: used, minting: auth.NewBurst(tokensASecond, tokensAtOnce)}
 }
 
 // change writes a change to the log and applies it to the identity book.
@@ -301,13 +294,11 @@ func actOf(event uint64, a identity.Act) api.Act {
 // acts returns a page of the audit trail; a non-empty user selects the acts of one user.
 func (d *Desk) acts(ctx context.Context, after uint64, limit int, user string) (api.Audit, error) {
 	page := api.Audit{Acts: []api.Act{}}
-	var records []store.Record
-	var err error
-	if user == "" {
-		records, err = d.Log.RecordsOf(ctx, core.Audited{}.Kind(), after, limit)
-	} else {
-		records, err = d.View.Acts(ctx, d.Gate.Control.Durable(), view.OfUser(user), after, limit)
+	of := view.Everybody()
+	if user != "" {
+		of = view.OfUser(user)
 	}
+	records, err := d.View.Acts(ctx, d.Gate.Control.Durable(), of, after, limit)
 	if err != nil {
 		return page, err
 	}

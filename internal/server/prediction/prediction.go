@@ -67,6 +67,35 @@ func Of(j spec.Job, m api.Market, v api.Server, runs int, halt func() bool) (api
 // With simulates the job on the market. The plan of a simulation that was halted has the runs that were complete; its
 // Runs is 0 if none was.
 func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Outlook) {
+	q := outlookOf(j, m, v, by)
+	p := q.planOf(j, m)
+	if p.Known {
+		q.Pace = float64(q.Terms.Steps) / q.Terms.Work.Hours()
+	} else {
+		q.decidesOnce()
+	}
+	sale := q.sale()
+	p.Unsold = len(sale) > 0 &&
+		!slices.ContainsFunc(sale, func(s sold) bool { return q.Terms.Need.Accelerated(&s.offer) })
+	f, waits, at := q.ask()
+	q.waiting(&p, waits, at)
+	q.takes(&p, m, f)
+	q.noOffer(&p, j, m, f, sale)
+	if p.Take != "" && q.Spot && !q.Terms.Saves {
+		p.Reasons = append(p.Reasons, "the job saves nothing, so that an interruption loses all that it has done: name the "+
+			"folder that it saves to under checkpoint.dir")
+	}
+	if p.Known {
+		p.Runs = f.Runs
+		q.Told = nil // what follows is short
+		expect(&p, q.Scenario, f)
+	}
+	q.windowed(&p, j)
+	return p, q
+}
+
+// outlookOf returns the simulation of the job on the market, before its first run.
+func outlookOf(j spec.Job, m api.Market, v api.Server, by Simulation) *Outlook {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
 	starts := map[string]time.Duration{}
@@ -85,61 +114,61 @@ func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Out
 	}
 	q.Restart = q.Terms.Restart
 	q.sells(m)
-	p := api.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{},
+	return q
+}
+
+// planOf returns the plan with what the job file says: its work, its budget and its limits. It also gives the
+// simulated job steps if the job file has none.
+func (q *Outlook) planOf(j spec.Job, m api.Market) api.Plan {
+	p := api.Plan{Name: j.Name, Market: m.Clock.Name, Speed: q.Speed, Feasible: true, Reasons: []string{},
 		Rejected: []api.PlanRefusal{}}
 	if p.Known = q.Terms.Work > 0; p.Known {
-		s := q.Terms.Work.Seconds()
-		p.WorkS = &s
+		p.WorkS = new(q.Terms.Work.Seconds())
 	}
 	if b := j.Budget.Dollars; b != nil && !q.Terms.DeadlineFirst {
-		worst := b.Float()
-		p.WorstUSD = &worst
+		p.WorstUSD = new(b.Float())
 	}
 	q.limits(&p, j)
 	if q.Terms.Steps == 0 {
 		q.Terms.Steps = sim.StepsOf(q.Terms.Work)
 	}
-	if p.Known {
-		q.Pace = float64(q.Terms.Steps) / q.Terms.Work.Hours()
-	} else {
-		q.decidesOnce()
-	}
-	has := func(s sold) bool { return q.Terms.Need.Accelerated(&s.offer) }
-	sale := q.sale()
-	p.Unsold = len(sale) > 0 && !slices.ContainsFunc(sale, has)
-	f, waits, at := q.ask()
-	q.waiting(&p, waits, at)
+	return p
+}
+
+// takes adds the first decision: the offer that the job takes, why, its price, and why the job rejects the others.
+func (q *Outlook) takes(p *api.Plan, m api.Market, f sim.Forecast) {
 	p.Take, p.Why, p.Nodes = string(f.First.Take), string(f.First.Why), max(1, f.First.Nodes)
 	if f.First.Take == "" && f.First.Why == plan.Closed {
 		p.BeginS = new(q.Terms.Window.Opens(q.Now).Sub(q.Now).Seconds())
 	}
-	q.priced(&p, m)
+	q.priced(p, m)
 	for _, r := range f.First.Rejected {
 		p.Rejected = append(p.Rejected, api.PlanRefusal{Offer: string(r.Offer), Why: string(r.Why)})
 	}
-	if f.First.Take == "" && f.First.Why == plan.NoOffer {
-		p.Feasible = false
-		p.Reasons = append(p.Reasons, cmp.Or(shortLived(f), noImages(f, j), tooSmall(sale, &q.Terms.Need),
-			tooLarge(sale, f, &q.Terms.Need), noneOf(j.Resources.Accelerator, p.Unsold)))
-		for _, e := range m.Away { // what it sells would do, perhaps
-			p.Reasons = append(p.Reasons, e.What()+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
-		}
+}
+
+// noOffer adds why no offer of the market fits the job, and which engines do not answer; nothing if an offer fits.
+func (q *Outlook) noOffer(p *api.Plan, j spec.Job, m api.Market, f sim.Forecast, sale []sold) {
+	if f.First.Take != "" || f.First.Why != plan.NoOffer {
+		return
 	}
-	if p.Take != "" && q.Spot && !q.Terms.Saves {
-		p.Reasons = append(p.Reasons, "the job saves nothing, so that an interruption loses all that it has done: name the "+
-			"folder that it saves to under checkpoint.dir")
+	p.Feasible = false
+	p.Reasons = append(p.Reasons, cmp.Or(shortLived(f), noImages(f, j), tooSmall(sale, &q.Terms.Need),
+		tooLarge(sale, f, &q.Terms.Need), noneOf(j.Resources.Accelerator, p.Unsold)))
+	for _, e := range m.Away { // an engine that does not answer may sell an offer that fits
+		p.Reasons = append(p.Reasons, e.What()+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
 	}
-	if p.Known {
-		p.Runs = f.Runs
-		q.Told = nil // what follows is short
-		expect(&p, q.Scenario, f)
+}
+
+// windowed adds how much time the window of the job leaves until its deadline; nothing if the job has only one of them.
+func (q *Outlook) windowed(p *api.Plan, j spec.Job) {
+	t := &q.Terms
+	if t.Window.Always() || t.Deadline.IsZero() {
+		return
 	}
-	if t := &q.Terms; !t.Window.Always() && !t.Deadline.IsZero() {
-		open, _ := t.Window.Between(q.Now, t.Deadline)
-		p.Reasons = append(p.Reasons, fmt.Sprintf("it may run at %s only, which leaves %s until the deadline", j.Window,
-			draw.Span(open)))
-	}
-	return p, q
+	open, _ := t.Window.Between(q.Now, t.Deadline)
+	p.Reasons = append(p.Reasons, fmt.Sprintf("it may run at %s only, which leaves %s until the deadline", j.Window,
+		draw.Span(open)))
 }
 
 // limits adds when the job must be done, what stops it besides dollars, and when it may run.

@@ -35,7 +35,8 @@ func (b *Desk) verify(ctx context.Context, v *api.Verified) error {
 	var end uint64
 	var head ledger.Hash
 	b.Control.Read(func(m *core.Machine) { end, head = m.Seq(), m.Head(b.Control.Tenant()) })
-	p := &proof{s: state.New(), spent: map[string]money.Amount{}, archived: map[string]archivedProof{}}
+	p := &proof{s: state.New(), spent: map[string]money.Amount{}, archived: map[string]archivedProof{},
+		groups: map[string]ledger.Hash{}}
 	heads, err := ledger.Heads(func(yield func(ledger.Posting, error) bool) {
 		b.replay(ctx, p, end, yield)
 	})
@@ -116,7 +117,8 @@ type proof struct {
 	spent    map[string]money.Amount // by attempt
 	idle     money.Amount            // cost of machines between jobs
 	archived map[string]archivedProof
-	cost     money.Amount // of archived jobs
+	cost     money.Amount           // of archived jobs
+	groups   map[string]ledger.Hash // records of archived groups
 }
 
 // archivedProof holds the values of an archived job, for the check at its rehydration.
@@ -165,7 +167,30 @@ func (p *proof) rehydrates(b state.Rehydrated) error {
 	return nil
 }
 
-// moves removes the jobs that an event archives from the proof, and adds those that it rehydrates.
+// moveGroup notes the record with which the log archives a group, and checks that the group comes back with it.
+func (p *proof) moveGroup(e core.Event, f core.Fact) error {
+	switch f := f.(type) {
+	case state.GroupArchived:
+		g, err := state.ReadGroup(f.Record)
+		if err != nil {
+			return err
+		}
+		if live := p.s.Group(f.Group); live == nil || g.Name != f.Group || g.Phase != live.Phase ||
+			g.Ended != live.Ended || g.Event != live.Event {
+			return fmt.Errorf("the record of archived group %s differs from the log", f.Group)
+		}
+		p.groups[f.Group] = state.RecordHash(f.Record)
+	case state.GroupRehydrated:
+		b, ok := e.Body.(state.RehydratedGroup)
+		if hash, archived := p.groups[f.Group]; !ok || !archived || hash != state.RecordHash(b.Record) {
+			return fmt.Errorf("group %s is rehydrated from another record than it was archived with", f.Group)
+		}
+		delete(p.groups, f.Group)
+	}
+	return nil
+}
+
+// moves removes the jobs and groups that an event archives from the proof, and adds those that it rehydrates.
 func (p *proof) moves(e core.Event, facts []core.Fact) error {
 	for _, f := range facts {
 		switch f := f.(type) {
@@ -178,6 +203,10 @@ func (p *proof) moves(e core.Event, facts []core.Fact) error {
 				if err := p.rehydrates(b); err != nil {
 					return err
 				}
+			}
+		default:
+			if err := p.moveGroup(e, f); err != nil {
+				return err
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/workdir"
@@ -211,13 +212,7 @@ func (q *Quota) known(job string) (team string) {
 		return team
 	}
 	if !q.Control.Job(job, func(_ *core.Machine, j *core.Job) { team = j.Terms().Owner.Team }) {
-		known := false
-		q.Control.Read(func(m *core.Machine) {
-			if g := m.State().Group(job); g != nil {
-				team, known = g.Terms.Owner.Team, true
-			}
-		})
-		if !known {
+		if !q.Control.Group(job, func(_ *core.Machine, g *state.Group) { team = g.Terms.Owner.Team }) {
 			return "" // not cached, since the job may still appear
 		}
 	}

@@ -159,16 +159,17 @@ func (t *taking) owner(id string) (*owner, error) {
 		return o, nil
 	}
 	o := &owner{}
+	if _, err := t.d.Control.FindGroups(t.ctx, id); err != nil { // an error must not look like an unknown name
+		return nil, err
+	}
 	o.known = t.d.Control.Job(id, func(_ *core.Machine, j *core.Job) {
 		o.over = j.State().Over() && !j.Costs()
 		o.ended = t.d.Control.Clock().ToWall(j.Finished())
 	})
 	if !o.known {
-		t.d.Control.Read(func(m *core.Machine) {
-			if g := m.State().Group(id); g != nil {
-				o.known, o.over = true, g.Phase == state.GroupOver
-				o.ended = t.d.Control.Clock().ToWall(g.Finished)
-			}
+		o.known = t.d.Control.Group(id, func(_ *core.Machine, g *state.Group) {
+			o.over = g.Phase == state.GroupOver
+			o.ended = t.d.Control.Clock().ToWall(g.Finished)
 		})
 	}
 	if !o.known && t.d.Control.Lost() {

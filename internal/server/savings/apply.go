@@ -166,7 +166,11 @@ func (d *Desk) History(w http.ResponseWriter, r *http.Request) {
 	}
 	f := &facts{}
 	d.fleet(f, c)
-	of := f.groups()
+	of, err := d.groups(r.Context(), f)
+	if err != nil {
+		books.Unread(w, "the log was not read", err)
+		return
+	}
 	var rows []waste.Row
 	err = d.Books.EachCharge(r.Context(), c, charge.Span{Since: made[0].at.Truncate(time.Hour)},
 		func(x charge.Charge) error {

@@ -42,7 +42,10 @@ func (d *Desk) read(ctx context.Context, c identity.Caller, back time.Duration) 
 	until := d.now()
 	f := &facts{in: waste.Input{Since: until.Add(-back), Until: until, HasTeams: d.HasTeams()}, teams: map[string]bool{}}
 	d.fleet(f, c)
-	groups := f.groups()
+	groups, err := d.groups(ctx, f)
+	if err != nil {
+		return nil, err
+	}
 	began, _, err := d.Books.Began(ctx)
 	if err != nil {
 		return nil, err
@@ -124,9 +127,23 @@ func within(rows []waste.Row, since, until time.Time) (list []waste.Row) {
 	return list
 }
 
-// groups returns what each group is a run of.
-func (f *facts) groups() map[string]waste.Group {
+// groups returns what each group is a run of, archived or not.
+func (d *Desk) groups(ctx context.Context, f *facts) (map[string]waste.Group, error) {
+	archived, err := d.Control.AllGroups(ctx)
+	if err != nil {
+		return nil, err
+	}
 	of := map[string]waste.Group{}
+	for _, g := range archived {
+		if g.Kind != workgroups.Pipeline || g.Title == "" {
+			continue
+		}
+		x := waste.Group{Pipeline: strings.Join([]string{g.Team, g.Project, g.Title}, "/")}
+		if schedule := state.Submitted(g.Name); schedule != g.Name {
+			x.Schedule = schedule
+		}
+		of[g.Name] = x
+	}
 	for name, pipeline := range f.pipelines {
 		of[name] = waste.Group{Pipeline: pipeline}
 	}
@@ -135,7 +152,7 @@ func (f *facts) groups() map[string]waste.Group {
 			of[g] = waste.Group{Schedule: s.Name, Pipeline: s.Pipeline}
 		}
 	}
-	return of
+	return of, nil
 }
 
 // pipelineOf identifies the pipeline of a group: its name within the project of its team; "": it is none.

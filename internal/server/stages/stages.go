@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/workdir"
@@ -175,10 +176,13 @@ func (f *Files) itemOf(ctx context.Context, job string, file format.File) workdi
 // reuseEarlier changes the move to a reuse of an earlier run, if all its outputs still exist.
 func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.Move) (found bool, err error) {
 	var was groups.Stage
+	var owner ledger.Owner
+	deploys := v.Of.Stage == s.Pipeline.Deploys()
 	f.Control.Read(func(m *core.Machine) {
 		g := m.State().Group(s.Group)
+		owner = g.Terms.Owner
 		ref, ok := m.State().MadeOf(g, v.Of.Key)
-		if v.Of.Stage == s.Pipeline.Deploys() { // what another version has replaced is deployed again
+		if deploys { // what another version has replaced is deployed again
 			if ref, _, ok = m.State().Deployed(g); ok {
 				_, _, broken := m.State().Broken(g)
 				ok = !broken
@@ -189,6 +193,15 @@ func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.M
 			found = was.Key == v.Of.Key
 		}
 	})
+	if !found && !deploys {
+		run, ref, err := f.Control.MadeBefore(ctx, owner.Team, owner.Project, v.Of.Key)
+		if err != nil {
+			return false, err
+		}
+		if found = run != nil; found {
+			was = run.Stages[ref.Stage]
+		}
+	}
 	if !found {
 		return false, nil
 	}

@@ -157,8 +157,13 @@ func (d *Desk) after(r *http.Request, list []string) (after []state.Dependency, 
 		}
 		dep := state.Dependency{On: on, Any: how == "any"}
 		c := auth.CallerOf(r)
-		if _, seen := d.Groups.Visible(c, on); seen {
-			after = append(after, dep)
+		if seen, archived, ok := d.Groups.Succeeded(c, on); seen {
+			if archived && !ok && !dep.Any {
+				return nil, wrong("%s is over and not all of its members succeeded: write %s:any", on, on)
+			}
+			if !archived {
+				after = append(after, dep)
+			}
 			continue
 		}
 		v, seen := d.Jobs.Visible(c, on)

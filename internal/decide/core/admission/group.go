@@ -90,10 +90,10 @@ func (ad *Admission) Family(t time.Time) *family {
 	return f
 }
 
-// Sums returns the cost of a group's members so far, and their possible total cost.
+// Sums returns the cost of a group's members so far, archived or not, and their possible total cost.
 func (f *family) Sums(name string) (spent, claim money.Amount) {
-	h := f.m.Parts[name]
-	spent, claim = h.spent, h.claim
+	h, archived := f.m.Parts[name], f.m.State.Group(name).Archived
+	spent, claim = h.spent.Add(archived), h.claim.Add(archived)
 	if r := f.runs[name]; r != nil {
 		spent, claim = spent.Add(r.spent), claim.Add(r.claim)
 	}

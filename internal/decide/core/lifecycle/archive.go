@@ -56,13 +56,15 @@ func (js *Jobs) Archives() {
 	}
 }
 
-// heldOpen reports whether a hold that covers the job may still get members. What the job has used counts until
-// then.
+// heldOpen reports whether a group whose budget the job uses may still get members, which the rules weigh against its
+// jobs. A schedule is weighed against its last runs, and the sum of the others.
 func (js *Jobs) heldOpen(j *state.Job) bool {
+	of := ""
 	for h := js.State.Group(j.Terms().Parent); h != nil; h = js.State.Group(h.Terms.Parent) {
-		if !h.Closed() {
+		if !h.Closed() && h.Keeps(of) {
 			return true
 		}
+		of = h.Name
 	}
 	return false
 }

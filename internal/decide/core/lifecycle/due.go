@@ -16,7 +16,7 @@ func TriesAfter(b state.Body) int {
 	switch b.(type) {
 	case state.JobSubmitted:
 		return 1
-	case state.Audited, state.IdentityChanged, state.Rehydrated:
+	case state.Audited, state.IdentityChanged, state.Rehydrated, state.RehydratedGroup:
 		return 0
 	}
 	return step.Tries

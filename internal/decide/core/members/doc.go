@@ -18,6 +18,7 @@ type Members struct {
 	launches  *lifecycle.Launches
 
 	Proposals Proposals
+	archive   laterGroups // groups that are over, and when to archive them
 }
 
 // New returns Members without groups.

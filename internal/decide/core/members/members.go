@@ -23,13 +23,16 @@ const groupAgain = time.Minute
 // Proposals tracks which groups need a planner and which planners have not answered. It is not part of the state:
 // after a restart the core asks about each group that has not ended.
 type Proposals struct {
-	list  []string         // groups that changed, oldest change first
-	in    map[string]bool  // groups in the list
-	asked map[string]bool  // groups whose planner has not answered; true: the group changed after it was asked
-	later []laterProposals // when to ask again, soonest first
+	list  []string        // groups that changed, oldest change first
+	in    map[string]bool // groups in the list
+	asked map[string]bool // groups whose planner has not answered; true: the group changed after it was asked
+	later laterGroups     // when to ask again
 	// elsewhere lists pipelines that wait for outputs that another one makes.
 	elsewhere []string
 }
+
+// laterGroups lists groups by when something is to be done about them, the soonest first.
+type laterGroups []laterProposals
 
 type laterProposals struct {
 	at    time.Time
@@ -61,8 +64,11 @@ func (p *Proposals) unlessAnswered(group string, t time.Time) {
 	p.looksAt(laterProposals{at: t, group: group, lost: true})
 }
 
-func (p *Proposals) looksAt(x laterProposals) {
-	n, found := slices.BinarySearchFunc(p.later, x, func(a, b laterProposals) int {
+func (p *Proposals) looksAt(x laterProposals) { p.later.add(x) }
+
+// add adds x, unless it is there.
+func (l *laterGroups) add(x laterProposals) {
+	n, found := slices.BinarySearchFunc(*l, x, func(a, b laterProposals) int {
 		c := cmp.Or(a.at.Compare(b.at), cmp.Compare(a.group, b.group))
 		if c == 0 && a.lost != b.lost {
 			return map[bool]int{true: 1, false: -1}[a.lost]
@@ -70,7 +76,7 @@ func (p *Proposals) looksAt(x laterProposals) {
 		return c
 	})
 	if !found {
-		p.later = slices.Insert(p.later, n, x)
+		*l = slices.Insert(*l, n, x)
 	}
 }
 
@@ -153,6 +159,7 @@ func (ms *Members) endMembers(g *state.Group) {
 // groupOver finishes a group whose members have all ended.
 func (ms *Members) groupOver(g *state.Group, why string) {
 	ms.Fact(state.GroupFinished{Group: g.Name, Why: why})
+	ms.archiveAt(g)
 	ms.Proposals.due(g.Terms.Parent)
 	ms.Settled(g.Name)
 }
@@ -376,7 +383,7 @@ func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 	return s, true
 }
 
-// GroupSpent returns the cost of a group's members up to t.
+// GroupSpent returns the cost of the members and runs of a group, archived or not, up to t.
 func (ms *Members) GroupSpent(g *state.Group, t time.Time) money.Amount {
 	spent := g.Archived
 	for n := range g.Began {
@@ -384,7 +391,7 @@ func (ms *Members) GroupSpent(g *state.Group, t time.Time) money.Amount {
 			spent = spent.Add(j.Spent(t))
 		}
 	}
-	for _, run := range ms.admission.Parts[g.Name].Holds {
+	for _, run := range ms.holds(g) {
 		spent = spent.Add(ms.GroupSpent(ms.State.Group(run), t))
 	}
 	return spent

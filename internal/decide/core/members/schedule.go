@@ -11,7 +11,7 @@ const NoMoreRuns = "no_more_runs"
 
 // openRuns is the number of runs of a schedule that have not ended.
 func (ms *Members) openRuns(g *state.Group) (n int) {
-	for _, run := range ms.admission.Parts[g.Name].Holds {
+	for _, run := range ms.holds(g) {
 		if ms.State.Group(run).Phase != state.GroupOver {
 			n++
 		}
@@ -19,13 +19,21 @@ func (ms *Members) openRuns(g *state.Group) (n int) {
 	return n
 }
 
-// Runs returns a group and those that use its budget.
-func (ms *Members) Runs(name string) []*state.Group {
-	list := []*state.Group{ms.State.Group(name)}
-	for _, run := range ms.admission.Parts[name].Holds {
-		list = append(list, ms.Runs(run)...)
+// Runs returns a group, archived or not, and those that use its budget, without archived ones.
+func (ms *Members) Runs(g *state.Group) []*state.Group {
+	list := []*state.Group{g}
+	for _, run := range ms.holds(g) {
+		list = append(list, ms.Runs(ms.State.Group(run))...)
 	}
 	return list
+}
+
+// holds returns the groups in memory that use the budget of a group; none of an archived one.
+func (ms *Members) holds(g *state.Group) []string {
+	if p := ms.admission.Parts[g.Name]; p != nil {
+		return p.Holds
+	}
+	return nil
 }
 
 // movesSchedule carries out a move of a schedule, if the schedule is due as the planner saw it.

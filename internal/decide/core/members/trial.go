@@ -90,6 +90,7 @@ func (ms *Members) flattens(g *state.Group, gain float64) {
 
 // GPUTime returns the GPU time that the members of a group have used by t, and how many GPUs they have now.
 func (ms *Members) GPUTime(g *state.Group, t time.Time) (used time.Duration, gpus int) {
+	used = g.Used
 	for n := range g.Began {
 		if j := ms.State.Job(g.MemberID(n)); j != nil {
 			d, now := j.GPUTime(t)
