@@ -9,13 +9,13 @@ import (
 	"scrimp/money"
 )
 
-// NewSearch defines a search whose trials the user's own program trains. The search rents nothing. A second request with
-// the same name and definition returns the search as it is.
+// NewSearch defines a search whose trials the user's own program trains. The search rents nothing. A second request
+// with the same name and definition returns the search as it is.
 type NewSearch struct {
 	Name string `json:"name"`
 	Team string `json:"team,omitempty"` // that owns it; "": the only one possible
-	// Study defines the space, the metric and the searcher; at_once is the number of workers. A search of this kind has no
-	// wall_clock_ns, gpu_hours and final.
+	// Study defines the space, the metric and the searcher; at_once is the number of workers. A search of this kind has
+	// no wall_clock_ns, gpu_hours and final.
 	Study  Study         `json:"study"`
 	Budget *money.Amount `json:"budget"` // in dollars; null: the number of trials is the only limit
 	// PerHour is the price of an hour of a worker: told seconds become dollars by it. Null: a program tells dollars.
@@ -69,21 +69,21 @@ type TellTrial struct {
 	Seconds  *float64      `json:"seconds,omitempty"`  // of training
 }
 
-// SearchAnswer says what the program does next. To a question: train, wait (ask again a little later) or end. To a value:
-// continue, pause (save the trial and ask: the searcher may return to it) or stop (leave the trial, and ask).
+// SearchAnswer says what the program does next. To a question: train, wait (ask again a little later) or end. To a
+// value: continue, pause (save the trial and ask: the searcher may return to it) or stop (leave the trial, and ask).
 type SearchAnswer struct {
 	Do     string       `json:"do"`
 	Trial  *SearchTrial `json:"trial"`
 	Search Search       `json:"search"`
 }
 
-// SearchCall is one call of a program that runs as a job: exactly one of Open, Ask and Tell is set, or none to show the
-// search.
+// SearchCall is one call of a program that runs as a job: exactly one of Open, Ask and Told is set, or none to show
+// the search.
 type SearchCall struct {
 	Name string     `json:"name"`
 	Open *NewSearch `json:"open,omitempty"`
 	Ask  *AskTrial  `json:"ask,omitempty"`
-	Tell *TellTrial `json:"tell,omitempty"`
+	Told *TellTrial `json:"tell,omitempty"`
 }
 
 func searchPath(name string) string { return "/v1/searches/" + url.PathEscape(name) }

@@ -25,7 +25,7 @@ func searchRoutes() []route {
 			client.SearchAnswer{}, "", nil, ofSearches((*searches.Desk).Ask)},
 		{"POST", "/v1/searches/{id}/tell", identity.Submitter, anyTeam, true,
 			"Tell the value of a trial's metric, and hear whether it goes on; the same value again changes nothing",
-			client.TellTrial{}, client.SearchAnswer{}, "", nil, ofSearches((*searches.Desk).Tell)},
+			client.TellTrial{}, client.SearchAnswer{}, "", nil, ofSearches((*searches.Desk).Told)},
 		{"DELETE", "/v1/searches/{id}", identity.Submitter, anyTeam, false, "Remove a search with its trials", nil, nil, "",
 			nil, ofSearches((*searches.Desk).Remove)},
 	}

@@ -36,7 +36,7 @@ type head struct {
 // record is an entry of a list: a question that has changed the search, or a told value.
 type record struct {
 	Ask  *int       `json:"ask,omitempty"`
-	Tell *loop.Told `json:"tell,omitempty"`
+	Told *loop.Told `json:"tell,omitempty"`
 	// Job and Spent are the asking job and what it had cost in dollars by then.
 	Job   string        `json:"job,omitempty"`
 	Spent *money.Amount `json:"spent,omitempty"`
@@ -173,8 +173,8 @@ func (s *search) replay(text string) error {
 		}
 		var err error
 		switch {
-		case x.Tell != nil:
-			_, _, err = s.plan.Tell(*x.Tell)
+		case x.Told != nil:
+			_, _, err = s.plan.Report(*x.Told)
 		case x.Ask != nil:
 			_, _, err = s.plan.Ask(*x.Ask)
 		}

@@ -37,14 +37,14 @@ func (d *Desk) tells(ctx context.Context, s *search, a asker, b client.TellTrial
 	if no != nil {
 		return loop.Answer{}, no
 	}
-	answer, changed, err := s.plan.Tell(v)
+	answer, changed, err := s.plan.Report(v)
 	if err != nil {
 		return answer, refusal(err)
 	}
 	if !changed {
 		return answer, nil
 	}
-	x.Tell = &v
+	x.Told = &v
 	return answer, d.keep(ctx, s, x)
 }
 

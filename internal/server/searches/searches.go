@@ -1,6 +1,6 @@
 // Package searches keeps searches whose trials a user's own program trains. They rent nothing and move no money, so the
-// core does not know them. A search is the list of what it was asked and told; a replay rebuilds its state. The list is in
-// the store beside the log, in pieces, so that backups and every kind of database have it.
+// core does not know them. A search is the list of what it was asked and told; a replay rebuilds its state. The list is
+// in the store beside the log, in pieces, so that backups and every kind of database have it.
 package searches
 
 import (
@@ -115,10 +115,10 @@ func (d *Desk) Ask(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Tell takes a value of a trial.
-func (d *Desk) Tell(w http.ResponseWriter, r *http.Request) {
+// Told takes a value of a trial.
+func (d *Desk) Told(w http.ResponseWriter, r *http.Request) {
 	if b, ok := reply.Body[client.TellTrial](w, r); ok {
-		d.answer(w, r, callerOf(r), client.SearchCall{Name: r.PathValue("id"), Tell: &b}, true)
+		d.answer(w, r, callerOf(r), client.SearchCall{Name: r.PathValue("id"), Told: &b}, true)
 	}
 }
 
@@ -177,7 +177,7 @@ func (d *Desk) do(ctx context.Context, a asker, b client.SearchCall) (v client.S
 	if no != nil {
 		return v, no
 	}
-	if (b.Ask != nil || b.Tell != nil) && !a.acts(s) {
+	if (b.Ask != nil || b.Told != nil) && !a.acts(s) {
 		return v, &reply.Refusal{Status: http.StatusForbidden, Title: "the search " + s.Def.Name + " is another user's",
 			Fix: "ask " + s.User + ", or an operator of its team"}
 	}
@@ -191,8 +191,8 @@ func (d *Desk) do(ctx context.Context, a asker, b client.SearchCall) (v client.S
 	switch {
 	case b.Ask != nil:
 		answer, no = d.asks(ctx, s, a, *b.Ask)
-	case b.Tell != nil:
-		answer, no = d.tells(ctx, s, a, *b.Tell)
+	case b.Told != nil:
+		answer, no = d.tells(ctx, s, a, *b.Told)
 	}
 	if no != nil {
 		if s.broken {

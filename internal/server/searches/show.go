@@ -28,8 +28,8 @@ func (s *search) show() client.Search {
 func (s *search) trial(n int) *client.SearchTrial {
 	st, t := s.plan.Spec.Study, &s.plan.Trials[n]
 	texts := s.plan.Texts(n)
-	v := &client.SearchTrial{Number: n, Worker: t.Worker, State: t.State, Params: map[string]string{}, JSON: st.JSON(texts),
-		At: t.At(), Until: s.plan.Until(n), Max: st.Fidelity.Max, Cost: t.Spent, Seconds: t.Seconds}
+	v := &client.SearchTrial{Number: n, Worker: t.Worker, State: t.State, Params: map[string]string{},
+		JSON: st.JSON(texts), At: t.At(), Until: s.plan.Until(n), Max: st.Fidelity.Max, Cost: t.Spent, Seconds: t.Seconds}
 	for d, text := range texts {
 		v.Params[st.Params[d].Name] = text
 	}

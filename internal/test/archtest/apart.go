@@ -49,7 +49,7 @@ var neighbours = map[string][]string{
 		"server/terms"},
 	"cli/show/tracking": {},
 	"cli/terminal":      {"cli/command"},
-	"cli/tune":          {"cli/command", "cli/show/group", "cli/show/tracking"},
+	"cli/tune":          {"cli/command", "cli/jobs", "cli/show", "cli/show/group", "cli/show/tracking"},
 	"cli/show":          {},
 
 	"server/agents": {"server/auth", "server/disk", "server/kept", "server/reply", "server/secret", "server/terms",

@@ -88,7 +88,7 @@ func played(t *testing.T, s *loop.Search, cost string) (acts []act) {
 			tr := &s.Trials[has[w]]
 			v := loop.Told{Trial: has[w], At: tr.At() + 1, Cost: usd(cost), Priced: true}
 			v.Value = loss(s, has[w], v.At)
-			a, _, err := s.Tell(v)
+			a, _, err := s.Report(v)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestSearch_IsRebuiltByReplay(t *testing.T) {
 			if a.ask {
 				_, _, err = again.Ask(a.worker)
 			} else {
-				_, _, err = again.Tell(a.told)
+				_, _, err = again.Report(a.told)
 			}
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -166,12 +166,12 @@ func TestAsk_GivesTheSameTrialUntilItIsLeft(t *testing.T) {
 	}
 }
 
-func TestTell_RefusesWhatCannotBe(t *testing.T) {
+func TestReport_RefusesWhatCannotBe(t *testing.T) {
 	s := open(t, space("random", 2, "", 1))
 	a, _, _ := s.Ask(0)
 	tell := func(trial int, at, value float64) error {
 		before := fmt.Sprintf("%+v", s.Trials)
-		_, changed, err := s.Tell(loop.Told{Trial: trial, At: at, Value: value})
+		_, changed, err := s.Report(loop.Told{Trial: trial, At: at, Value: value})
 		if err != nil && (changed || before != fmt.Sprintf("%+v", s.Trials)) {
 			t.Errorf("a refused value has changed the search: %v", err)
 		}
@@ -191,7 +191,7 @@ func TestTell_RefusesWhatCannotBe(t *testing.T) {
 			t.Errorf("case %d: %v", n, err)
 		}
 	}
-	answer, _, err := s.Tell(loop.Told{Trial: a.Trial, At: 3, Bad: true})
+	answer, _, err := s.Report(loop.Told{Trial: a.Trial, At: 3, Bad: true})
 	if err != nil || answer.Do != loop.Stop || s.Trials[a.Trial].State != loop.Failed {
 		t.Errorf("a value that is not a number: %v, %v", answer, err)
 	}
@@ -203,18 +203,18 @@ func TestTell_RefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestTell_TakesTheValueOfATrialThatTrainsWhileTheSearchEnds(t *testing.T) {
+func TestReport_TakesTheValueOfATrialThatTrainsWhileTheSearchEnds(t *testing.T) {
 	s := open(t, space("random", 0, "1", 2))
 	a, _, _ := s.Ask(0)
 	b, _, _ := s.Ask(1)
-	if got, _, err := s.Tell(loop.Told{Trial: a.Trial, At: 1, Value: 2, Cost: usd("1"), Priced: true}); err != nil || got.Do != loop.Stop || s.Over != loop.BudgetSpent {
+	if got, _, err := s.Report(loop.Told{Trial: a.Trial, At: 1, Value: 2, Cost: usd("1"), Priced: true}); err != nil || got.Do != loop.Stop || s.Over != loop.BudgetSpent {
 		t.Fatalf("the budget is spent: %v, %v, over for %q", got, err, s.Over)
 	}
-	got, _, err := s.Tell(loop.Told{Trial: b.Trial, At: 1, Value: 1, Cost: usd("0.5"), Priced: true})
+	got, _, err := s.Report(loop.Told{Trial: b.Trial, At: 1, Value: 1, Cost: usd("0.5"), Priced: true})
 	if n, best := s.Best(); err != nil || got.Do != loop.Stop || n != b.Trial || best.Value != 1 || s.Spent != usd("1.5") {
 		t.Errorf("it answers %v, %v; the best is trial %d with %g", got, err, n, best.Value)
 	}
-	if _, _, err := s.Tell(loop.Told{Trial: b.Trial, At: 2, Value: 1}); !errors.Is(err, loop.ErrEnded) {
+	if _, _, err := s.Report(loop.Told{Trial: b.Trial, At: 2, Value: 1}); !errors.Is(err, loop.ErrEnded) {
 		t.Errorf("another value: %v", err)
 	}
 }

@@ -88,9 +88,9 @@ func (s *Search) finish() bool {
 	return true
 }
 
-// Tell takes a value, and says what happens to its trial. A value that is told again changes nothing. An error leaves
+// Report takes a value, and says what happens to its trial. A value that is told again changes nothing. An error leaves
 // the search as it was.
-func (s *Search) Tell(v Told) (a Answer, changed bool, err error) {
+func (s *Search) Report(v Told) (a Answer, changed bool, err error) {
 	if v.Trial < 0 || v.Trial >= len(s.Trials) {
 		return a, false, fmt.Errorf("%w: trial is %d, and the search has %d so far", ErrUnknown, v.Trial, len(s.Trials))
 	}
