@@ -59,7 +59,7 @@ func (s *search) key(piece int) string {
 }
 
 // index returns the names of all searches. The caller holds d.mu.
-func (d *Desk) index(ctx context.Context) ([]string, error) {
+func (d *Desk) index(ctx context.Context) ([]entry, error) {
 	if d.names != nil {
 		return d.names, nil
 	}
@@ -67,7 +67,7 @@ func (d *Desk) index(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := []string{}
+	names := []entry{}
 	if ok && text != "" {
 		if err := json.Unmarshal([]byte(text), &names); err != nil {
 			return nil, fmt.Errorf("read the names of the searches: %w", err)
@@ -78,7 +78,7 @@ func (d *Desk) index(ctx context.Context) ([]string, error) {
 }
 
 // create stores a new search: its head first, so that a name in the index always has one. The caller holds d.mu.
-func (d *Desk) create(ctx context.Context, s *search, names []string) error {
+func (d *Desk) create(ctx context.Context, s *search, names []entry) error {
 	text, err := json.Marshal(s.head)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (d *Desk) create(ctx context.Context, s *search, names []string) error {
 	return nil
 }
 
-func (d *Desk) putIndex(ctx context.Context, names []string) error {
+func (d *Desk) putIndex(ctx context.Context, names []entry) error {
 	text, err := json.Marshal(names)
 	if err == nil {
 		err = d.Meta.PutMeta(ctx, indexMeta, string(text))

@@ -38,11 +38,20 @@ type Desk struct {
 
 	mu    sync.Mutex // guards the index, and which searches are loaded
 	open  map[string]*search
-	names []string // nil: not read yet
+	names []entry // nil: not read yet
 }
 
-// mostSearches bounds the searches that a server keeps.
-const mostSearches = 200
+// entry is a search in the index.
+type entry struct {
+	Name string `json:"name"`
+	User string `json:"user"`
+}
+
+// Bounds of the searches that a server keeps.
+const (
+	mostSearches = 200
+	mostOfUser   = 50
+)
 
 var nameForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,62}$`)
 
@@ -230,12 +239,11 @@ func (d *Desk) opens(ctx context.Context, a asker, b client.NewSearch) *reply.Re
 	if err != nil {
 		return unread(err)
 	}
-	if slices.Contains(names, b.Name) {
+	if has(names, b.Name) {
 		return d.sameAs(ctx, a, b)
 	}
-	if len(names) >= mostSearches {
-		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("the server keeps %d searches", mostSearches),
-			Fix: "remove one with DELETE /v1/searches/NAME, which scrimp tune remove sends"}
+	if no := crowded(names, a.name); no != nil {
+		return no
 	}
 	planned, err := loop.New(spec)
 	if err != nil {
@@ -244,10 +252,30 @@ func (d *Desk) opens(ctx context.Context, a asker, b client.NewSearch) *reply.Re
 	}
 	now := time.Now().UTC()
 	s := &search{head: head{Def: b, User: a.name, Opened: now, Generation: now.UnixNano()}, plan: planned}
-	if err := d.create(ctx, s, append(slices.Clone(names), b.Name)); err != nil {
+	if err := d.create(ctx, s, append(slices.Clone(names), entry{b.Name, a.name})); err != nil {
 		return unsaved(err)
 	}
 	return nil
+}
+
+func has(names []entry, name string) bool {
+	return slices.ContainsFunc(names, func(e entry) bool { return e.Name == name })
+}
+
+// crowded refuses another search of a user if there are too many.
+func crowded(names []entry, user string) *reply.Refusal {
+	own := 0
+	for _, e := range names {
+		if e.User == user {
+			own++
+		}
+	}
+	if len(names) < mostSearches && own < mostOfUser {
+		return nil
+	}
+	return &reply.Refusal{Status: http.StatusConflict, Fix: "remove one with scrimp tune remove, which sends DELETE " +
+		"/v1/searches/NAME", Title: fmt.Sprintf("the server keeps %d searches, %d of them yours, and may keep %d, and %d of "+
+		"a user", len(names), own, mostSearches, mostOfUser)}
 }
 
 // sameAs refuses to open another search with the name of one that exists.
@@ -277,7 +305,7 @@ func (d *Desk) find(ctx context.Context, a asker, name string) (*search, *reply.
 	}
 	unknown := &reply.Refusal{Status: http.StatusNotFound, Code: client.JobUnknown,
 		Title: fmt.Sprintf("there is no search %.80q", name), Fix: "scrimp tune searches lists them"}
-	if !slices.Contains(names, name) {
+	if !has(names, name) {
 		return nil, unknown
 	}
 	s, err := d.load(ctx, name)

@@ -70,8 +70,8 @@ func (d *Desk) all(ctx context.Context) (list []*search, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		s, err := d.load(ctx, name)
+	for _, e := range names {
+		s, err := d.load(ctx, e.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +127,7 @@ func (d *Desk) remove(ctx context.Context, s *search) error {
 	if err != nil {
 		return err
 	}
-	at := slices.Index(names, s.Def.Name)
+	at := slices.IndexFunc(names, func(e entry) bool { return e.Name == s.Def.Name })
 	if at < 0 || d.open[s.Def.Name] != s {
 		return nil // somebody has removed it meanwhile
 	}
