@@ -371,14 +371,6 @@ func (g *Attempt) Total() int64 {
 	return max(g.Task.Total, g.last.Total)
 }
 
-// Search implements programapi.Backend.
-func (g *Attempt) Search(ctx context.Context, body []byte) (status int, answer []byte, err error) {
-	if g.Searches == nil {
-		return 0, nil, errors.New("this agent reaches no searches")
-	}
-	return g.Searches(ctx, body)
-}
-
 // seen returns the last step and a copy of the metrics.
 func (g *Attempt) seen() (int64, map[string]float64) {
 	g.mu.Lock()
