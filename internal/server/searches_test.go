@@ -1,7 +1,10 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -197,6 +200,49 @@ func TestSearches_BelongToTheirTeams(t *testing.T) {
 	var list []client.Search
 	if w.must("GET", "/v1/searches", nil, &list); len(list) != 1 || list[0].Team != "red" || list[0].User != "ann" {
 		t.Errorf("the owner sees %+v", list)
+	}
+}
+
+type meta = searches.Meta
+
+// failing is a store that fails where it says so, before or after it has written.
+type failing struct {
+	meta
+	before, after bool
+}
+
+func (f *failing) PutMeta(ctx context.Context, key, value string) error {
+	if f.before {
+		return errors.New("no room")
+	}
+	if err := f.meta.PutMeta(ctx, key, value); err != nil || !f.after {
+		return err
+	}
+	return errors.New("the connection was lost")
+}
+
+func TestSearches_KeepNoValueThatTheStoreLacks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	f := &failing{meta: w.store}
+	w.searches = &searches.Desk{Meta: f, Gate: w.gate, Control: w.control}
+	w.must("POST", "/v1/searches", aSearch("mine", ""), nil)
+	for n, kept := range []int{0, 2} { // the second value is written, and nobody hears of it
+		var a client.SearchAnswer
+		w.must("POST", "/v1/searches/mine/ask", `{}`, &a)
+		body := fmt.Sprintf(`{"trial":%d,"at":1,"value":%d}`, a.Trial.Number, 9-n)
+		f.before, f.after = n == 0, n == 1
+		if rec, p := w.ask("POST", "/v1/searches/mine/tell", auth.OwnerName, body); rec.Code != http.StatusServiceUnavailable {
+			t.Fatalf("a value that is not saved: %d %+v", rec.Code, p)
+		}
+		f.before, f.after = false, false
+		var v client.Search
+		if w.must("GET", "/v1/searches/mine", nil, &v); v.Values != kept {
+			t.Errorf("the store has %d values, and the search %d", kept, v.Values)
+		}
+		if w.must("POST", "/v1/searches/mine/tell", body, &a); a.Search.Values != n+1 {
+			t.Errorf("told again it has %d values, want %d", a.Search.Values, n+1)
+		}
 	}
 }
 

@@ -106,6 +106,9 @@ func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) str
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			g, err := searched(ctx, c, args[0])
 			if err != nil {
+				if own, unknown := c.SearchTrials(ctx, args[0]); unknown == nil {
+					return a.ownTrials(own)
+				}
 				return err
 			}
 			list, err := c.Trials(ctx, g.ID)
@@ -123,6 +126,24 @@ func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) str
 			}
 			return nil
 		})}
+}
+
+// ownTrials lists the trials of a search whose trials the user's own loop trains, in the order of their start.
+func (a *app) ownTrials(list []api.SearchTrial) error {
+	for _, t := range list {
+		if a.JSON {
+			if err := a.Print(t); err != nil {
+				return err
+			}
+			continue
+		}
+		best := "no value"
+		if t.Best != nil {
+			best = fmt.Sprintf("best %.5g", *t.Best)
+		}
+		a.Printf("trial %d  %s, trained %g, %s  %s\n", t.Number, t.State, t.At, best, t.JSON)
+	}
+	return nil
 }
 
 // searched returns the study with the given ID.
