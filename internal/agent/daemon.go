@@ -215,7 +215,8 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	g, err := attempt.New(attempt.Config{Instance: d.Instance, MachineDir: d.MachineDir, Metadata: d.Metadata,
 		Environ: d.Environ, Borrowed: d.Borrowed, TaskUser: d.TaskUser, Sole: d.Sole, Background: d.Background,
 		Notice: d.Notice, Quiet: d.Quiet, Now: d.Now, Log: d.Log, Open: d.open, Store: server.Store(),
-		Lends: server.Credentials, Works: server.WorkBlob, Setups: d.setups, Pace: d.pace}, a, server)
+		Lends: server.Credentials, Works: server.WorkBlob, Searches: server.Search, Setups: d.setups,
+		Pace: d.pace}, a, server)
 	if err != nil {
 		server.Close()
 		return fmt.Errorf("agent: start %s: %w", a.Attempt, err)

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
 	"scrimp/internal/server/savings"
+	"scrimp/internal/server/searches"
 	"scrimp/internal/server/submit"
 	"scrimp/internal/server/submit/naming"
 	"scrimp/internal/server/submit/request"
@@ -64,6 +65,7 @@ func (s *Server) buildHandlers() {
 	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, View: s.view, Turns: &s.turns,
 		Vault: s.vault(), Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents})
 	s.groups = s.groupDesk()
+	s.searches = &searches.Desk{Meta: s.store, Gate: s.gate, Control: s.control}
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
 		Turns: &s.turns, Vault: s.vault(), Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
 	"scrimp/internal/server/savings"
+	"scrimp/internal/server/searches"
 	"scrimp/internal/server/submit"
 	"scrimp/internal/server/telemetry"
 	"scrimp/internal/server/workdir"
@@ -72,6 +73,11 @@ func ofSubmit(do func(*submit.Desk, http.ResponseWriter, *http.Request)) handler
 // ofGroups adapts a method of groups.Desk to a handler.
 func ofGroups(do func(*groups.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.groups, w, r) }
+}
+
+// ofSearches adapts a method of searches.Desk (searches by a user's own program) to a handler.
+func ofSearches(do func(*searches.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.searches, w, r) }
 }
 
 // ofKept adapts a method of kept.Kept (outputs and checkpoints of jobs) to a handler.

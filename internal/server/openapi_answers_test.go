@@ -130,6 +130,11 @@ func TestOpenAPI_ResponsesMatchTheirSchemas(t *testing.T) {
 			costing(name, map[bool]string{true: "a"}[rest != ""], `,"tags":{"ticket":"7"}`+rest)); rec.Code != 200 {
 			t.Fatalf("%s: %+v", name, p)
 		}
+		w.must("POST", "/v1/searches", aSearch(name, ""), nil)
+		if name != "plain" {
+			w.must("POST", "/v1/searches/"+name+"/ask", "{}", nil)
+			w.must("POST", "/v1/searches/"+name+"/tell", `{"trial":0,"at":1,"value":2}`, nil)
+		}
 	}
 	array := strings.Replace(costing("array", "a", `,"tags":{"ticket":"7"},"budget":{"dollars":"20"}`), "{", `{"array":"0-1",`, 1)
 	if rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, array); rec.Code != 200 {

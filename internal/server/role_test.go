@@ -69,6 +69,10 @@ var wanted = map[string]string{
 	"GET /v1/agent/blobs": "attempt", "PUT /v1/agent/blobs": "attempt", "DELETE /v1/agent/blobs": "attempt",
 	"GET /v1/agent/credentials": "attempt", "GET /v1/agent/work/blob": "attempt",
 	"GET /v1/agent/blobs/list": "attempt", "POST /v1/agent/blobs/sync": "attempt",
+	"POST /v1/agent/search": "attempt", "POST /v1/searches": "submitter anywhere", "GET /v1/searches": "viewer anywhere",
+	"GET /v1/searches/{id}": "viewer anywhere", "GET /v1/searches/{id}/trials": "viewer anywhere",
+	"POST /v1/searches/{id}/ask": "submitter anywhere", "POST /v1/searches/{id}/tell": "submitter anywhere",
+	"DELETE /v1/searches/{id}": "submitter anywhere",
 }
 
 // The test calls every route with every role in the job's team, in another team and in all teams; without a token,

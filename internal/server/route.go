@@ -74,7 +74,7 @@ func (s *Server) getOpenAPI(w http.ResponseWriter, r *http.Request) { s.openAPI.
 // table returns every route and its access rules.
 func table() []route {
 	return slices.Concat(serverRoutes(), moneyRoutes(), jobRoutes(),
-		groupRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
+		groupRoutes(), searchRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
 }
 
 // serverRoutes describe the server and its market.
@@ -291,6 +291,7 @@ func agentRoutes() []route {
 			ofAgents((*agents.Desk).SessionInput)},
 		{"POST", "/v1/agent/exec/{id}/output", 0, attempts, true, "Hand in output of a session; 404 ends it", nil, nil, "",
 			[]string{"offset: of the first byte"}, ofAgents((*agents.Desk).SessionOutput)},
+		searchCallRoute(),
 		{"GET", "/v1/agent/credentials", 0, attempts, true,
 			"Fetch credentials for the job's own prefix of the bucket in which it keeps its checkpoints",
 			nil, api.StoreCredentials{}, "", nil, ofAgents((*agents.Desk).Credentials)},

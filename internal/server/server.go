@@ -35,6 +35,7 @@ import (
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
 	"scrimp/internal/server/savings"
+	"scrimp/internal/server/searches"
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/submit"
 	"scrimp/internal/server/telemetry"
@@ -130,6 +131,7 @@ type Server struct {
 	agents    *agents.Desk
 	jobs      *jobs.Desk
 	groups    *groups.Desk
+	searches  *searches.Desk
 	submit    *submit.Desk
 	outbox    *outbox.Outbox
 	odds      forecast.Forecaster

@@ -33,9 +33,11 @@ type Config struct {
 	Lends func(context.Context) (api.StoreCredentials, error)
 	// Works asks for the location of the work folder in that store. refused tells the server why
 	// the agent rejected its last answer.
-	Works  func(ctx context.Context, refused string) (api.WorkBlob, error)
-	Setups *setup.Cache // results of set-ups on this machine; nil: keep none
-	Pace   Pace
+	Works func(ctx context.Context, refused string) (api.WorkBlob, error)
+	// Searches passes a call about a search of the program's own to the server, and returns its status and answer.
+	Searches func(ctx context.Context, body []byte) (status int, answer []byte, err error)
+	Setups   *setup.Cache // results of set-ups on this machine; nil: keep none
+	Pace     Pace
 }
 
 // Defaults for an assignment that sets no value.

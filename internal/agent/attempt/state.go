@@ -1,6 +1,8 @@
 package attempt
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"scrimp/internal/agent/programapi"
@@ -80,4 +82,12 @@ func (g *Attempt) published(s api.Saved) {
 	}
 	g.asked, g.unsavedSaid = false, s.Lacks != ""
 	g.mu.Unlock()
+}
+
+// Search implements programapi.Backend.
+func (g *Attempt) Search(ctx context.Context, body []byte) (status int, answer []byte, err error) {
+	if g.Searches == nil {
+		return 0, nil, errors.New("this agent reaches no searches")
+	}
+	return g.Searches(ctx, body)
 }

@@ -25,6 +25,8 @@ func (calm) Save(context.Context, int64) error { return nil }
 
 func (calm) State() State { return State{} }
 
+func (calm) Search(context.Context, []byte) (int, []byte, error) { return 0, nil, errors.New("none") }
+
 func (calm) Total() int64 { return 0 }
 
 // openFiles returns the number of open files of this process.

@@ -26,6 +26,8 @@ type Backend interface {
 	Progress(api.Step) error                    // fails if the objective metric exceeds its rate
 	Save(ctx context.Context, step int64) error // captures the complete folder before it returns
 	State() State
+	// Search passes a call about a search to the server, and returns its status and answer.
+	Search(ctx context.Context, body []byte) (status int, answer []byte, err error)
 	Total() int64 // steps of the job; 0: unknown
 }
 
@@ -106,6 +108,7 @@ func programHandler(b Backend, token string) http.Handler {
 			return nil
 		})
 	})
+	mux.HandleFunc("POST /v1/search", func(w http.ResponseWriter, r *http.Request) { passSearch(b, w, r) })
 	mux.HandleFunc("GET /v1/state", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(b.State()) // the program may have closed the connection
@@ -131,6 +134,33 @@ func programHandler(b Backend, token string) http.Handler {
 		proven(r.Context())
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// maxCall is the largest body, in bytes, of a call about a search.
+const maxCall = 1 << 20
+
+// passSearch passes a call about a search to the server. What the server refuses, the program hears as it is.
+func passSearch(b Backend, w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // every connection supports deadlines
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
+	_ = control.SetReadDeadline(time.Time{})
+	if err != nil {
+		problemReply(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	status, answer, err := b.Search(r.Context(), body)
+	if err != nil {
+		problemReply(w, http.StatusBadGateway, err.Error())
+		return
+	}
+	kind := "application/json"
+	if status >= http.StatusBadRequest {
+		kind = "application/problem+json"
+	}
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	_, _ = w.Write(answer) // the program may have closed the connection
 }
 
 // tell passes reports to b in order, and returns the reason for the last refusal.

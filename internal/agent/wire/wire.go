@@ -193,6 +193,27 @@ func (s *HTTP) Credentials(ctx context.Context) (c api.StoreCredentials, err err
 	return c, err
 }
 
+// Search passes a call of the program about a search, and returns the server's status and answer, also where it
+// refuses: that is the program's concern, and not the agent's.
+func (s *HTTP) Search(ctx context.Context, body []byte) (status int, answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/v1/agent/search", bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	s.show(req, body)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(api.WireHeader, strconv.Itoa(api.Wire))
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	return resp.StatusCode, answer, err
+}
+
 // WorkBlob asks for the location of the work folder in the job's bucket. refused is the reason why
 // the agent rejected the last answer, or empty.
 func (s *HTTP) WorkBlob(ctx context.Context, refused string) (b api.WorkBlob, err error) {

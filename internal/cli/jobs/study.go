@@ -50,7 +50,6 @@ Exit status: 0 it has found something or is detached, 1 error, 3 no trial has re
 		"wait for an accelerator that nothing for sale has (default: refuse them)")
 	cmd.AddCommand(a.tunePlanCmd(),
 		a.tuneShows("status", "Show how a search stands", group.Group),
-		a.tuneShows("best", "Show the best trial of a search with its parameters", group.Best),
 		a.trialsCmd("trials", "List the trials of a search, the best first", func(l []api.Trial, g api.Group) string {
 			return group.Trials(l, g, a.Place())
 		}))
@@ -92,8 +91,6 @@ func (a *app) tuneShows(use, short string, text func(api.Group, show.Place) stri
 			switch {
 			case err != nil:
 				return err
-			case a.JSON && use == "best":
-				return a.Print(g.Study.Best)
 			case a.JSON:
 				return a.Print(g)
 			}
@@ -109,6 +106,9 @@ func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) str
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			g, err := searched(ctx, c, args[0])
 			if err != nil {
+				if own, unknown := c.SearchTrials(ctx, args[0]); unknown == nil {
+					return a.ownTrials(own)
+				}
 				return err
 			}
 			list, err := c.Trials(ctx, g.ID)
@@ -126,6 +126,24 @@ func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) str
 			}
 			return nil
 		})}
+}
+
+// ownTrials lists the trials of a search whose trials the user's own loop trains, in the order of their start.
+func (a *app) ownTrials(list []api.SearchTrial) error {
+	for _, t := range list {
+		if a.JSON {
+			if err := a.Print(t); err != nil {
+				return err
+			}
+			continue
+		}
+		best := "no value"
+		if t.Best != nil {
+			best = fmt.Sprintf("best %.5g", *t.Best)
+		}
+		a.Printf("trial %d  %s, trained %g, %s  %s\n", t.Number, t.State, t.At, best, t.JSON)
+	}
+	return nil
 }
 
 // searched returns the study with the given ID.
@@ -204,10 +222,10 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 			return s, err
 		}
 	}
-	if err := warmed(ctx, s.client, file, read); err != nil {
+	if err := Warmed(ctx, s.client, file, read); err != nil {
 		return s, err
 	}
-	s.job, s.study = j, onWire(read)
+	s.job, s.study = j, OnWire(read)
 	one := j
 	one.Budget.Dollars = nil
 	p, means, err := cliplan.PredictTrial(ctx, a.App, s.client, one, v, read.Parallel)
@@ -260,8 +278,8 @@ func fields(read *studyfile.File) (list []spec.Setting) {
 	return list
 }
 
-// onWire converts a study to the API's form.
-func onWire(read *studyfile.File) api.Study {
+// OnWire converts a study to the API's form.
+func OnWire(read *studyfile.File) api.Study {
 	st := read.Study
 	b := api.Study{Metric: st.Metric, Maximize: st.Maximize, Searcher: st.Searcher, Grid: st.Grid, Seed: int64(st.Seed),
 		Trials: st.Trials, AtOnce: read.Parallel, WallClock: st.Wall, GPUHours: st.GPUHours, Final: st.Final,

@@ -21,7 +21,7 @@ type app struct{ *command.App }
 // Commands adds this package's commands to the command that runs searches.
 func Commands(shared *command.App, tune *cobra.Command) []*cobra.Command {
 	a := &app{shared}
-	tune.AddCommand(a.simulateCmd(), a.exportCmd())
+	tune.AddCommand(a.simulateCmd(), a.exportCmd(), a.askCmd(), a.tellCmd(), a.bestCmd(), a.searchesCmd(), a.removeCmd())
 	return []*cobra.Command{tune}
 }
 

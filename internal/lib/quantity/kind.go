@@ -63,12 +63,14 @@ var (
 		"a square is finite, and so is the sum of ten million squares"}
 	Measured = &Kind{"measurements", "", -1e18, 1e18, "no meter shows more"}
 	Seconds  = &Kind{"times", "s since 1970", 0, 253_402_300_799, "they end with the year 9999"}
+	Training = &Kind{"spans of training", "s", 0, 10 * 365 * 24 * 3600, "ten years"}
 	Priority = &Kind{"priorities", "", 0, 2, "2 is critical, 1 normal, 0 low"}
 )
 
 // Kinds lists all kinds.
 var Kinds = []*Kind{Span, Time, Steps, Items, Number, Count, Exit, Nodes, Bytes, Dollars, Billed, Sum, Price, GPUHours,
-	Fraction, Factor, Epochs, Metric, Measured, Seconds, Priority, Offset}
+	Fraction, Factor, Epochs, Metric, Measured, Seconds,
+	Training, Priority, Offset}
 
 // Named maps the words in struct tags to kinds.
 var Named = map[string]*Kind{"steps": Steps, "items": Items, "count": Count, "exit": Exit, "factor": Factor,

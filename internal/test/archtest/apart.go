@@ -49,7 +49,7 @@ var neighbours = map[string][]string{
 		"server/terms"},
 	"cli/show/tracking": {},
 	"cli/terminal":      {"cli/command"},
-	"cli/tune":          {"cli/command", "cli/show/group", "cli/show/tracking"},
+	"cli/tune":          {"cli/command", "cli/jobs", "cli/show", "cli/show/group", "cli/show/tracking"},
 	"cli/show":          {},
 
 	"server/agents": {"server/auth", "server/disk", "server/kept", "server/reply", "server/secret", "server/terms",
@@ -76,6 +76,7 @@ var neighbours = map[string][]string{
 		"server/workdir"},
 	"server/receipts": {"server/auth", "server/books", "server/reply"},
 	"server/savings":  {"server/auth", "server/books", "server/reply"},
+	"server/searches": {"server/auth", "server/reply", "server/submit/group"},
 	"server/secret":   {},
 	"server/stages":   {"server/kept", "server/workdir"},
 	"server/submit": {"server/auth", "server/budgets", "server/disk", "server/groups", "server/jobs", "server/kept",

@@ -43,7 +43,7 @@ import (
 //	file: NAME       content of a file that commands of the page need
 //	exit: 2          exit status of the commands; 0 by default
 //	background: URL  the command runs until the page ends; the next one waits until URL answers
-//	yaml: market     a market file, engines, study, tco, roi, terms, functions, protocol or other; by default a job
+//	yaml: market     a market file, engines, study, loop, tco, roi, terms, functions, protocol or other; by default a job
 //	                 file or a part of one
 //
 // pages returns the documents whose commands run: those for users. Design notes print commands of this repository.
@@ -178,6 +178,8 @@ func readsYAML(t *testing.T, name string, b Block) {
 		}
 	case "study":
 		_, err = studyfile.Parse("study.yaml", []byte(text))
+	case "loop":
+		_, err = studyfile.ParseLoop("study.yaml", []byte(text))
 	case "pipeline":
 		_, err = pipelinefile.Parse("pipeline.yaml", []byte(text), time.Now(), func(string) ([]byte, error) {
 			return []byte("scale: 1"), nil
@@ -291,11 +293,15 @@ func (p *page) run(b Block, commands []string) string {
 }
 
 func (p *page) command(ctx context.Context, line string) *exec.Cmd {
+	helper, err := filepath.Abs(filepath.Join(root, "sdk", "python"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
 	c := exec.CommandContext(ctx, "sh", "-c", line)
 	c.Dir = p.work
 	c.WaitDelay = 10 * time.Second
 	c.Env = append(os.Environ(), "PATH="+filepath.Dir(testbin.Local.Path(p.t))+":"+os.Getenv("PATH"), "HOME="+p.dir, "SCRIMP_DATA="+filepath.Join(p.dir, "data"),
-		"SCRIMP_SERVER=http://127.0.0.1:"+p.port, "HF_TOKEN=secret", "HOOK_TOKEN=secret")
+		"SCRIMP_SERVER=http://127.0.0.1:"+p.port, "HF_TOKEN=secret", "HOOK_TOKEN=secret", "PYTHONPATH="+helper)
 	return c
 }
 

@@ -48,8 +48,10 @@ var Suites = []Suite{
 	},
 	{
 		Name: "pytorch", Needs: "python3-torch",
-		Inputs: append([]string{"examples/pytorch", "sdk", "internal/work/diagnose", "internal/cli/testdata/diagnose",
-			"internal/work/ab", "internal/cli/testdata/ab", "internal/job/launcher", "internal/content/checkpoint"}, common...),
+		Inputs: append([]string{"examples/pytorch", "examples/tune-torch", "sdk", "internal/work/loop",
+			"internal/work/tune", "internal/work/study", "internal/work/studyfile", "internal/work/propose",
+			"internal/work/diagnose", "internal/cli/testdata/diagnose", "internal/work/ab", "internal/cli/testdata/ab",
+			"internal/job/launcher", "internal/content/checkpoint"}, common...),
 	},
 	{
 		Name: "ssh", Needs: "openssh-server, iproute2 and root",

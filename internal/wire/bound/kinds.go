@@ -50,6 +50,8 @@ var kinds = map[string]*quantity.Kind{
 	"min_delta":          quantity.Metric,
 	"Measurement.values": quantity.Measured, "covered": quantity.Measured, "power_limit_watts": quantity.Measured,
 	"start": quantity.Seconds,
+	"trial": quantity.Count, "worker": quantity.Count, "TellTrial.at": quantity.Steps,
+	"TellTrial.seconds": quantity.Training,
 
 	"offset_ns":       quantity.Offset,
 	"BillLine.amount": quantity.Billed, "ReconciledLine.amount": quantity.Billed, "Spent.amount": quantity.Sum,

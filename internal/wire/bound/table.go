@@ -49,6 +49,8 @@ var table = map[string]Bound{
 	"StudyParam.name":    {Bytes: 100},
 	"StudyParam.values":  {Bytes: 1024, Items: 100},
 	"StudyFidelity.name": {Bytes: 16},
+	"NewSearch.name":     {Bytes: 63},
+	"SearchCall.name":    {Bytes: 63},
 	"Study.past":         {Items: 2000},
 	"StudyPast.params":   {Bytes: 1024, Items: 200, Key: 100},
 	"StudyPast.points":   {Items: 1000},

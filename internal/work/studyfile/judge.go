@@ -41,10 +41,16 @@ func (r *reader) judge(root *yaml.Node) {
 
 // missing says which fields the file lacks that every study needs.
 func (r *reader) missing(root *yaml.Node) {
-	if r.f.JobFile == "" && r.f.Job == nil {
+	if r.loop && r.f.Study.Final {
+		r.wrong(root, "final", "is not possible: your own program trains the trials", "train the best one there at the end")
+	}
+	if r.f.JobFile == "" && r.f.Job == nil && !r.loop {
 		r.wrong(root, "job", "is missing", "write job: job.yaml, the file of the job that trains one configuration")
 	}
-	if r.f.Budget.IsZero() && len(r.problems) == 0 {
+	if r.loop && r.f.Budget.IsZero() && r.f.Study.Trials == 0 && len(r.problems) == 0 {
+		r.wrong(root, "budget", "is missing", "write budget: {usd: 25} or budget: {trials: 20}")
+	}
+	if r.f.Budget.IsZero() && len(r.problems) == 0 && !r.loop {
 		r.wrong(root, "budget", "is missing", "write budget: {usd: 25}, the most that the whole search may cost")
 	}
 	if r.f.Study.Metric == "" {

@@ -16,6 +16,7 @@ import (
 
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/work/study"
 	"scrimp/internal/work/tune/replay"
 )
@@ -30,10 +31,11 @@ type File struct {
 	Budget   money.Amount  // of the whole study
 	Trial    time.Duration // time limit of a trial; 0 for none
 	Parallel int
-	Goal     bool     // the file states the goal
-	Free     bool     // the file names no searcher and no method
-	Notes    []string // remarks on how the file was read
-	Warm     []string // names of earlier studies, and CSV files, that the searcher learns from
+	Goal     bool        // the file states the goal
+	Free     bool        // the file names no searcher and no method
+	Notes    []string    // remarks on how the file was read
+	PerHour  *money.Rate // price of an hour of a worker; for the user's own loop only
+	Warm     []string    // names of earlier studies, and CSV files, that the searcher learns from
 }
 
 // parallel is the default number of trials that train at once.
@@ -50,11 +52,21 @@ type reader struct {
 	method   string
 	stop     *yaml.Node
 	cap      int
+	loop     bool // the user's own program trains the trials
 }
 
 // Parse parses a study file. All errors are returned together, as spec.Problems.
 func Parse(file string, text []byte) (*File, error) {
-	r := &reader{file: path.Base(file), f: File{Parallel: parallel}}
+	return (&reader{file: path.Base(file), f: File{Parallel: parallel}}).parse(text)
+}
+
+// ParseLoop parses the file of a search whose trials the user's own program trains. It has no job, and parallel is the
+// number of workers.
+func ParseLoop(file string, text []byte) (*File, error) {
+	return (&reader{file: path.Base(file), f: File{Parallel: 1}, loop: true}).parse(text)
+}
+
+func (r *reader) parse(text []byte) (*File, error) {
 	var doc yaml.Node
 	d := yaml.NewDecoder(strings.NewReader(string(text)))
 	switch err := d.Decode(&doc); {
@@ -133,7 +145,17 @@ func (r *reader) fields(root *yaml.Node) {
 			f.Name = r.text(v, name)
 		case "description":
 		case "job":
+			if r.loop {
+				r.wrong(key, name, "is given, and your own program trains the trials", "leave it out, or run scrimp tune "+r.file)
+				return
+			}
 			r.job(v)
+		case "usd_per_hour":
+			if !r.loop {
+				r.unknown(key)
+				return
+			}
+			r.perHour(v)
 		case "method":
 			r.method = r.word(v, name, "random", "grid", "bayes")
 		case "searcher":
@@ -226,16 +248,39 @@ func (r *reader) budget(v *yaml.Node) {
 			amount(v, field)
 		case "trials":
 			r.f.Study.Trials = r.whole(v, field, 1, study.MaxTrials)
-		case "gpu_hours":
-			r.f.Study.GPUHours = r.positive(v, field)
-		case "wall_clock":
-			r.f.Study.Wall = r.span(v, field)
-		case "trial_wall_clock":
-			r.f.Trial = r.span(v, field)
+		case "gpu_hours", "wall_clock", "trial_wall_clock":
+			if r.loop {
+				r.wrong(key, field, "counts machines, and your own program has none that scrimp rents", "write usd or trials")
+				return
+			}
+			r.limit(name, field, v)
 		default:
 			r.wrong(key, field, "is not supported yet", "write usd, trials, gpu_hours, wall_clock or trial_wall_clock")
 		}
 	})
+}
+
+// limit reads a limit of the machines of a search.
+func (r *reader) limit(name, field string, v *yaml.Node) {
+	switch name {
+	case "gpu_hours":
+		r.f.Study.GPUHours = r.positive(v, field)
+	case "wall_clock":
+		r.f.Study.Wall = r.span(v, field)
+	default:
+		r.f.Trial = r.span(v, field)
+	}
+}
+
+// perHour reads the price of an hour of a worker.
+func (r *reader) perHour(v *yaml.Node) {
+	rate, err := money.ParseRate(strings.TrimPrefix(strings.TrimSpace(v.Value), "$"))
+	if err != nil || v.Kind != yaml.ScalarNode || rate <= 0 || rate.Float() > quantity.Price.Most {
+		r.wrong(v, "usd_per_hour", fmt.Sprintf("is %.40q", v.Value), "write a price above zero and at most 1000000, such as "+
+			"$2.50")
+		return
+	}
+	r.f.PerHour = &rate
 }
 
 func (r *reader) fidelity(v *yaml.Node) {

@@ -15,7 +15,8 @@
 
 Nothing here is needed for a program to run under scrimp, and nothing here
 needs scrimp for a program to run: elsewhere the calls do nothing, questions are
-answered with False, and what is not known is None, never 0. No call raises.
+answered with False, and what is not known is None, never 0. No call raises,
+except search(): it raises SearchError.
 All calls may be made every step: what goes to the agent is limited to a few
 short requests a second on the loopback interface, each at most 1 s (saved: see
 there), and after one that fails the agent is left alone for some seconds.
@@ -25,11 +26,12 @@ from decimal import Decimal
 from typing import Optional
 
 from ._agent import Agent
+from ._search import Search, SearchError, Trial, search
 
 __version__ = "0.1.0"
 __all__ = [
     "active", "progress", "saved", "should_checkpoint", "should_stop", "catch_sigterm", "spent", "currency",
-    "budget_left", "time_to_deadline", "checkpoint_dir", "restored", "flush",
+    "budget_left", "time_to_deadline", "checkpoint_dir", "restored", "flush", "search", "Search", "SearchError", "Trial",
 ]
 
 _agent = Agent()

@@ -16,9 +16,9 @@ import (
 	"scrimp/internal/work/tune/replay"
 )
 
-// ofStudy returns the terms of a study.
-func ofStudy(b *api.Study) (t core.GroupTerms, field string, err error) {
-	s := &study.Spec{Metric: b.Metric, Maximize: b.Maximize, Searcher: cmp.Or(b.Searcher, "default"), Grid: b.Grid,
+// SpecOf returns the definition of a search as the API has it. It checks only what the API's form allows to be wrong.
+func SpecOf(b *api.Study) (s *study.Spec, field string, err error) {
+	s = &study.Spec{Metric: b.Metric, Maximize: b.Maximize, Searcher: cmp.Or(b.Searcher, "default"), Grid: b.Grid,
 		Seed: uint64(max(0, b.Seed)), Trials: b.Trials, Wall: b.WallClock, GPUHours: b.GPUHours, Final: b.Final,
 		Plateau: (*study.Plateau)(b.Plateau)}
 	if b.Fidelity != nil {
@@ -29,7 +29,16 @@ func ofStudy(b *api.Study) (t core.GroupTerms, field string, err error) {
 			Log: p.Log, Q: p.Q, Mu: p.Mu, Sigma: p.Sigma})
 	}
 	if s.Past, err = pastOf(s, b.Past); err != nil {
-		return t, "study.past", err
+		return nil, "study.past", err
+	}
+	return s, "", nil
+}
+
+// ofStudy returns the terms of a study.
+func ofStudy(b *api.Study) (t core.GroupTerms, field string, err error) {
+	s, field, err := SpecOf(b)
+	if err != nil {
+		return t, field, err
 	}
 	t = core.GroupTerms{Kind: groups.Study, AtOnce: b.AtOnce, Study: s}
 	if b.AtOnce < 1 || b.AtOnce > 1000 {

@@ -1,0 +1,125 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"scrimp/client"
+)
+
+const loopFile = `metric: {name: loss, goal: minimize}
+parameters:
+  x: {min: 0.0, max: 10.0}
+fidelity: {name: epoch, min: 1, max: 3}
+searcher: asha-stop
+budget: {usd: 5, trials: 5}
+usd_per_hour: $3600
+`
+
+// killServer kills the server of the folder as kill -9 does.
+func (h *home) killServer() {
+	h.t.Helper()
+	var s client.Server
+	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &s); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// asked runs scrimp tune ask, and returns its answer and status.
+func (h *home) asked(args ...string) (v client.SearchAnswer, status int) {
+	h.t.Helper()
+	out, err := h.command(append([]string{"tune", "ask", "--json"}, args...)...).Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		status = exit.ExitCode()
+	}
+	if err := json.Unmarshal(out, &v); err != nil {
+		h.t.Fatalf("status %d: %v in %s", status, err, out)
+	}
+	return v, status
+}
+
+// A loop that is told what to train by a server that is killed again and again does the same as one whose server lives.
+func TestAskAndTell_SameSearchWhenTheServerIsKilled(t *testing.T) {
+	t.Parallel()
+	said := [2]string{}
+	for i, name := range []string{"lives", "killed"} {
+		h := newHome(t)
+		h.write(name+".yaml", loopFile)
+		spent, values := 0.0, 0
+		for {
+			v, status := h.asked(name + ".yaml")
+			if status == 3 && v.Do == "end" {
+				break
+			}
+			if name == "killed" && values%4 == 1 {
+				h.killServer()
+				again, _ := h.asked(name)
+				if again.Trial == nil || again.Trial.Number != v.Trial.Number {
+					t.Fatalf("after a kill it trains %+v, and not trial %d", again.Trial, v.Trial.Number)
+				}
+			}
+			at := v.Trial.At + 1
+			tell := []string{"tune", "tell", name, fmt.Sprint(v.Trial.Number),
+				fmt.Sprint(float64(10-v.Trial.Number) / at), "--at", fmt.Sprint(at), "--seconds", "0.25"}
+			did := h.do(tell...)
+			if values%5 == 3 { // a program that was killed before it heard the answer
+				if again := h.do(tell...); again != did {
+					t.Errorf("the same value is answered with %s and then %s", did, again)
+				}
+			}
+			said[i] += fmt.Sprintf("%d@%g %s", v.Trial.Number, at, did)
+			spent, values = spent+0.25, values+1
+		}
+		var best client.SearchTrial
+		if err := json.Unmarshal([]byte(h.do("tune", "best", name, "--json")), &best); err != nil || best.Best == nil {
+			t.Fatalf("%v: %+v", err, best)
+		}
+		if text := h.do("tune", "best", name); !strings.Contains(text, fmt.Sprintf("$%.2f of $5.00", spent)) {
+			t.Errorf("%d values cost $%.2f, and it says\n%s", values, spent, text)
+		}
+	}
+	if said[0] != said[1] {
+		t.Errorf("a server that lives does\n%s\nand one that is killed\n%s", said[0], said[1])
+	}
+}
+
+func TestAskAndTell_RefuseWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("mine.yaml", loopFile)
+	h.write("job.yaml", "job: job.yaml\n"+loopFile)
+	h.write("hours.yaml", strings.Replace(loopFile, "trials: 5", "gpu_hours: 5", 1))
+	h.asked("mine.yaml")
+	for _, c := range []struct{ args, says string }{
+		{"ask job.yaml", "your own program trains the trials"},
+		{"ask hours.yaml", "counts machines"},
+		{"ask nothing", "there is no search"},
+		{"ask mine --worker 1", "worker is 1"},
+		{"tell mine one 2", "TRIAL"},
+		{"tell mine 0 much", "VALUE"},
+		{"tell mine 0 2 --at -1", "--at"},
+		{"tell mine 0 2 --at 1 --seconds -3", "--seconds"},
+		{"tell mine 0 2 --at 1 --usd -3", "--usd"},
+		{"tell mine 0 2 --at 1", "no cost"},
+		{"tell mine 0 2 --seconds 1", "epoch is 0"},
+		{"tell mine 7 2 --at 1 --seconds 1", "no such trial"},
+		{"remove nothing", "there is no search"},
+		{"best nothing", "not known"},
+	} {
+		if out, err := h.try(append([]string{"tune"}, strings.Fields(c.args)...)...); err == nil || !strings.Contains(out, c.says) {
+			t.Errorf("%s: %v, %s", c.args, err, out)
+		}
+	}
+	if out := h.do("tune", "searches"); !strings.Contains(out, "mine  open, 1 trial, 0 values") {
+		t.Errorf("it lists %s", out)
+	}
+}

@@ -1,0 +1,231 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobs"
+	"scrimp/internal/cli/show/group"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/studyfile"
+)
+
+// Exit statuses of scrimp tune ask, for loops in a shell.
+const (
+	isOver command.Exit = 3
+	waits  command.Exit = 4
+)
+
+func (a *app) askCmd() *cobra.Command {
+	worker := 0
+	cmd := &cobra.Command{Use: "ask study.yaml|SEARCH", Short: "Ask a search what your own loop trains next",
+		Long: `Says which configuration your own loop trains next, and until when. With a study file it opens the search
+first, unless it is open already: the file has no job, and its budget is usd, trials or both. A worker that asks
+again gets its trial again, so a loop that was killed goes on. scrimp tune tell says how the trial has done. The
+search rents nothing (docs/tune.md).
+
+Exit status: 0 it names a trial, 1 error, 3 the search is over, 4 nothing to train before another worker
+tells a value.`,
+		Example: "  scrimp tune ask study.yaml\n  scrimp tune ask mine --worker 1 --json",
+		Args:    command.Takes("study.yaml|SEARCH"),
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			return a.asks(ctx, c, args[0], worker)
+		})}
+	cmd.Flags().IntVar(&worker, "worker", 0, "number of the worker that asks, `N`, from 0 to parallel - 1")
+	return cmd
+}
+
+// asks opens the search of a file, and asks it.
+func (a *app) asks(ctx context.Context, c *command.Client, arg string, worker int) error {
+	name := arg
+	if ext := filepath.Ext(arg); ext == ".yaml" || ext == ".yml" {
+		s, notes, err := define(ctx, c, arg)
+		if err != nil {
+			return err
+		}
+		for _, n := range notes {
+			a.Notef("note: %s\n", n)
+		}
+		if _, err := c.OpenSearch(ctx, s); err != nil {
+			return err
+		}
+		name = s.Name
+	}
+	v, err := c.AskSearch(ctx, name, client.AskTrial{Worker: worker})
+	if err != nil {
+		return err
+	}
+	if err := a.shows(v, answerText(v)); err != nil {
+		return err
+	}
+	switch v.Do {
+	case "end":
+		return isOver
+	case "wait":
+		return waits
+	}
+	return nil
+}
+
+// define reads the definition of a search from a file. Its name is the file's unless the file says one.
+func define(ctx context.Context, c *command.Client, file string) (s client.NewSearch, notes []string, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return s, nil, fmt.Errorf("read the study file: %w", err)
+	}
+	read, err := studyfile.ParseLoop(file, text)
+	if err != nil {
+		return s, nil, err
+	}
+	if len(read.Warm) > 0 {
+		if err := jobs.Warmed(ctx, c, file, read); err != nil {
+			return s, nil, err
+		}
+	}
+	s = client.NewSearch{Name: read.Name, Study: jobs.OnWire(read), PerHour: read.PerHour}
+	if s.Name == "" {
+		s.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	}
+	if !read.Budget.IsZero() {
+		s.Budget = &read.Budget
+	}
+	return s, read.Notes, nil
+}
+
+// tellFlags holds the flags of scrimp tune tell.
+type tellFlags struct {
+	at, seconds float64
+	usd         string
+}
+
+func (a *app) tellCmd() *cobra.Command {
+	var f tellFlags
+	cmd := &cobra.Command{Use: "tell SEARCH TRIAL VALUE", Short: "Tell a search how a trial of your own loop has done",
+		Long: `Tells the value of a trial's metric, and prints what the loop does next: continue (train the trial further),
+pause (save it and ask: the searcher may return to it) or stop (leave it, and ask). A value that is not a number,
+such as nan, ends the trial. The same value again changes nothing; another one for the same epoch is refused.` +
+			command.PlainExit,
+		Example: "  scrimp tune tell mine 3 0.41 --at 2 --seconds 31\n  scrimp tune tell mine 3 nan --at 3 --usd 0.02",
+		Args:    command.Takes("SEARCH", "TRIAL", "VALUE"),
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			v, err := f.told(args)
+			if err != nil {
+				return err
+			}
+			answer, err := c.TellSearch(ctx, args[0], v)
+			if err != nil {
+				return err
+			}
+			return a.shows(answer, answer.Do+"\n")
+		})}
+	cmd.Flags().Float64Var(&f.at, "at", 0, "`N` epochs or steps that the trial has trained by then (default: the "+
+		"search has no fidelity)")
+	cmd.Flags().StringVar(&f.usd, "usd", "", "`USD` that the trial has cost since its value before (default: by "+
+		"--seconds and the search's usd_per_hour)")
+	cmd.Flags().Float64Var(&f.seconds, "seconds", -1,
+		"`N` seconds of training since its value before (default: unknown)")
+	return cmd
+}
+
+// told returns the value that the arguments say.
+func (f *tellFlags) told(args []string) (v client.TellTrial, err error) {
+	if v.Trial, err = strconv.Atoi(args[1]); err != nil || v.Trial < 0 {
+		return v, fmt.Errorf("TRIAL %q: give the number that scrimp tune ask prints", args[1])
+	}
+	value, err := strconv.ParseFloat(args[2], 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return v, fmt.Errorf("VALUE %q: give a number, or nan for a trial that has diverged", args[2])
+	}
+	if v.Diverged = math.IsNaN(value) || math.IsInf(value, 0); !v.Diverged {
+		v.Value = &value
+	}
+	if !(f.at >= 0 && f.at <= 1e11) {
+		return v, fmt.Errorf("--at %g: give the epochs or steps of training, from 0 to 1e11", f.at)
+	}
+	v.At = f.at
+	if f.seconds != -1 {
+		if !(f.seconds >= 0 && f.seconds <= 315_360_000) {
+			return v, fmt.Errorf("--seconds %g: give 0 to 315360000", f.seconds)
+		}
+		v.Seconds = &f.seconds
+	}
+	if f.usd != "" {
+		cost, err := money.Parse(strings.TrimPrefix(f.usd, "$"))
+		if err != nil || cost.Sign() < 0 {
+			return v, fmt.Errorf("--usd %q: give an amount of dollars, such as 0.25", f.usd)
+		}
+		v.Cost = &cost
+	}
+	return v, nil
+}
+
+func (a *app) bestCmd() *cobra.Command {
+	return &cobra.Command{Use: "best SEARCH", Short: "Show the best trial of a search with its parameters",
+		Long: "Shows the best trial of a search with its parameters: of a study, or of a search of your own loop." +
+			command.PlainExit,
+		Args: command.Takes("SEARCH"),
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			g, err := c.Group(ctx, args[0])
+			var p *client.Problem
+			if errors.As(err, &p) && p.Code == client.JobUnknown {
+				if s, other := c.Search(ctx, args[0]); other == nil {
+					if a.JSON {
+						return a.Print(s.Best)
+					}
+					return a.shows(s, bestText(s))
+				}
+			}
+			switch {
+			case err != nil:
+				return err
+			case g.Study == nil:
+				return fmt.Errorf("%s is an array and no study: scrimp groups lists both", args[0])
+			case a.JSON:
+				return a.Print(g.Study.Best)
+			}
+			return a.shows(g, group.Best(g, a.Place()))
+		})}
+}
+
+func (a *app) searchesCmd() *cobra.Command {
+	return &cobra.Command{Use: "searches", Short: "List the searches of your own loops",
+		Long: "Lists the searches whose trials your own loops train, by name. Studies are groups: scrimp groups lists " +
+			"those." + command.PlainExit,
+		Args: command.Takes(),
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			list, err := c.Searches(ctx)
+			if err != nil {
+				return err
+			}
+			return a.shows(list, listText(list))
+		})}
+}
+
+func (a *app) removeCmd() *cobra.Command {
+	return &cobra.Command{Use: "remove SEARCH", Short: "Remove a search of your own loop with its trials",
+		Long: "Removes a search whose trials your own loop trains, with its values. It ends no program." +
+			command.PlainExit,
+		Args: command.Takes("SEARCH"),
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			return c.RemoveSearch(ctx, args[0])
+		})}
+}
+
+// shows prints a value as JSON, or its text.
+func (a *app) shows(v any, text string) error {
+	if a.JSON {
+		return a.Print(v)
+	}
+	a.Printf("%s", text)
+	return nil
+}

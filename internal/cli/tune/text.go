@@ -1,0 +1,102 @@
+package tune
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// overFor says why a search of a user's own loop is over.
+func overFor(why string) string {
+	switch why {
+	case "budget_spent":
+		return "its budget is spent"
+	case "search_done":
+		return "the searcher wants nothing more"
+	case "plateau":
+		return "another dollar is expected to gain too little"
+	}
+	return show.Clean(why)
+}
+
+// answerText formats what a loop trains next.
+func answerText(v api.SearchAnswer) string {
+	switch {
+	case v.Do == "end":
+		return fmt.Sprintf("%s is over: %s\n", show.Clean(v.Search.Name), overFor(v.Search.Over))
+	case v.Trial == nil:
+		return "nothing to train before another worker tells a value\n"
+	}
+	t := v.Trial
+	text := fmt.Sprintf("trial %d  %s", t.Number, params(t.Params))
+	if f := v.Search.Study.Fidelity; f != nil {
+		text += fmt.Sprintf("  trained %s, train to %s %s", number(t.At), show.Clean(f.Name), number(t.Until))
+	}
+	return text + "\n"
+}
+
+// spentOn returns the cost of a search.
+func spentOn(v api.Search) string {
+	if v.Spent == nil {
+		return "unknown"
+	}
+	text := money.Short(*v.Spent, money.USD)
+	if v.Budget != nil {
+		text += " of " + money.Short(*v.Budget, money.USD)
+	}
+	return text
+}
+
+// bestText formats the best trial of a search of a user's own loop.
+func bestText(v api.Search) string {
+	if v.Best == nil {
+		return show.Clean(v.Name) + ": no trial has a value yet\n"
+	}
+	var b strings.Builder
+	p, t, at := show.Place{}, v.Best, ""
+	if f := v.Study.Fidelity; f != nil {
+		at = fmt.Sprintf(" at %s %s", show.Clean(f.Name), number(t.BestAt))
+	}
+	p.Fact(&b, "best", "%s %s%s, by trial %d", show.Clean(v.Study.Metric), number(*t.Best), at, t.Number)
+	p.Fact(&b, "parameters", "%s", params(t.Params))
+	p.Fact(&b, "trials", "%d, with %s", v.Trials, draw.Count(v.Values, "value"))
+	p.Fact(&b, "cost", "%s", spentOn(v))
+	if v.Over != "" {
+		p.Fact(&b, "over", "%s", overFor(v.Over))
+	}
+	return b.String()
+}
+
+// listText lists searches of users' own loops.
+func listText(list []api.Search) string {
+	if len(list) == 0 {
+		return "no searches: scrimp tune ask study.yaml opens one\n"
+	}
+	var b strings.Builder
+	for _, v := range list {
+		state := "open"
+		if v.Over != "" {
+			state = "over"
+		}
+		fmt.Fprintf(&b, "%s  %s, %s, %s, cost %s\n", show.Clean(v.Name), state, draw.Count(v.Trials, "trial"),
+			draw.Count(v.Values, "value"), spentOn(v))
+	}
+	return b.String()
+}
+
+func params(values map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, show.Clean(name)+"="+show.Clean(values[name]))
+	}
+	return strings.Join(list, " ")
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
