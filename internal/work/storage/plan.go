@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"math"
 	"path"
 	"slices"
@@ -33,6 +34,7 @@ type Deletion struct {
 	Changed time.Time `json:"changed"`
 	ID      string    `json:"id,omitempty"`
 	Rule    string    `json:"rule"`
+	Newer   string    `json:"newer,omitempty"` // a newer checkpoint of the run, which must still be there
 }
 
 const planVersion = 1
@@ -46,7 +48,7 @@ func PlanOf(now time.Time, places []Place, rules []Rule, keep []string, victims 
 		Delete: []Deletion{}}
 	for _, v := range victims {
 		p.Delete = append(p.Delete, Deletion{v.Place, v.Path, v.Kind, v.Bytes, v.Changed.UTC(), v.ID,
-			rules[v.Rule].String()})
+			rules[v.Rule].String(), v.Newer})
 		p.Bytes += v.Bytes
 	}
 	p.Digest = p.digest()
@@ -94,8 +96,7 @@ func ReadPlan(file string, text []byte) (p Plan, err error) {
 		switch {
 		case x.Place < 0 || x.Place >= len(p.Places):
 			return wrong(field, "is in none of the plan's places")
-		case x.Path == "" || x.Path == "." || x.Path[0] == '/' || path.Clean(x.Path) != x.Path ||
-			strings.HasPrefix(x.Path, "../") || x.Path == "..":
+		case !isBelow(x.Path) || x.Newer != "" && !isBelow(x.Newer):
 			return wrong(field, "leads out of its place")
 		case x.Bytes < 0 || x.Bytes > math.MaxInt64-sum:
 			return wrong(field, "has an impossible size")
@@ -107,6 +108,9 @@ func ReadPlan(file string, text []byte) (p Plan, err error) {
 	}
 	return p, nil
 }
+
+// isBelow reports whether a path leads to something below its place.
+func isBelow(p string) bool { return p != "." && fs.ValidPath(p) }
 
 // Limits of a plan.
 const (

@@ -23,10 +23,16 @@ type Planner struct {
 	tiers   map[moveKey]*tierSum
 	stays   map[Reason]*Stay
 	victims []Victim
-	newest  map[string]time.Time // by place and run: the time of its newest checkpoint
+	newest  map[string]newest    // by place and run
 	units   map[string]time.Time // by place and checkpoint folder: the last use of any part
 	changed map[string]time.Time // by place and checkpoint folder: the last change of any part
 	covers  []map[string]uint64  // by place: folders, and the tier rules that apply to all files below them
+}
+
+// newest is the file of a run's checkpoints that changed last.
+type newest struct {
+	changed time.Time
+	file    string
 }
 
 type usageKey struct {
@@ -49,7 +55,7 @@ type tierSum struct {
 // NewPlanner returns a planner without files.
 func NewPlanner(now time.Time, places []Place, rules []Rule, prices Prices) *Planner {
 	p := &Planner{now: now, places: places, rules: rules, prices: prices, usage: map[usageKey]*Usage{},
-		tiers: map[moveKey]*tierSum{}, stays: map[Reason]*Stay{}, newest: map[string]time.Time{},
+		tiers: map[moveKey]*tierSum{}, stays: map[Reason]*Stay{}, newest: map[string]newest{},
 		units: map[string]time.Time{}, changed: map[string]time.Time{}}
 	for range places {
 		p.covers = append(p.covers, map[string]uint64{})
@@ -125,7 +131,9 @@ func (p *Planner) mark(f File) {
 			m[k] = t
 		}
 	}
-	later(p.newest, key(f.Place, run), f.Changed)
+	if k := key(f.Place, run); f.Changed.After(p.newest[k].changed) {
+		p.newest[k] = newest{f.Changed, f.Path}
+	}
 	if unit != f.Path {
 		later(p.units, key(f.Place, unit), f.Used)
 		later(p.changed, key(f.Place, unit), f.Changed)
@@ -172,7 +180,7 @@ func (p *Planner) delete(f File, kind Kind, rule int) Reason {
 	case len(p.victims) == MaxVictims:
 		return PlanFull
 	}
-	p.victims = append(p.victims, Victim{f, kind, rule})
+	p.victims = append(p.victims, Victim{File: f, Kind: kind, Rule: rule})
 	return ""
 }
 
@@ -239,6 +247,11 @@ func (p *Planner) Finish() Result {
 			out.Stays = append(out.Stays, *s)
 		}
 	}
+	for i, v := range p.victims {
+		if _, run := unitOf(v.Path); v.Kind == Checkpoints {
+			p.victims[i].Newer = p.newest[key(v.Place, run)].file
+		}
+	}
 	slices.SortFunc(p.victims, func(a, b Victim) int {
 		return cmp.Or(a.Place-b.Place, strings.Compare(a.Path, b.Path))
 	})
@@ -262,7 +275,7 @@ func (p *Planner) settle() {
 			changed, used = p.changed[key(v.Place, unit)], p.units[key(v.Place, unit)]
 		}
 		switch {
-		case !changed.Before(p.newest[key(v.Place, run)].Add(-together)):
+		case !changed.Before(p.newest[key(v.Place, run)].changed.Add(-together)):
 			p.stay(Newest, v.Bytes)
 		case p.now.Sub(used) < p.rules[v.Rule].OlderThan:
 			p.stay(TooYoung, v.Bytes)

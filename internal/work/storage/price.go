@@ -152,3 +152,21 @@ func cost(bytes int64, perGigabyte *big.Rat) *big.Rat {
 	v := new(big.Rat).Mul(new(big.Rat).SetInt64(bytes), perGigabyte)
 	return v.Quo(v, gigabyte)
 }
+
+// ParseMonth parses the decimal price of a gigabyte a month.
+func ParseMonth(text string) (*big.Rat, error) {
+	v, ok := sheet.Number(text)
+	if !ok || v.Sign != 0 || v.Value.Sign() < 0 {
+		return nil, fmt.Errorf("%.40q is no price", text)
+	}
+	return v.Value, nil
+}
+
+// Disk returns what so many bytes of a local disk cost a month, or nil if its price is unknown.
+func (p Prices) Disk(bytes int64) *big.Rat {
+	x, ok := p.Of(Local, "")
+	if !ok || x.Month == nil {
+		return nil
+	}
+	return cost(bytes, x.Month)
+}

@@ -96,8 +96,9 @@ type Stay struct {
 // A Victim is a file that a rule deletes.
 type Victim struct {
 	File
-	Kind Kind
-	Rule int
+	Kind  Kind
+	Rule  int
+	Newer string // for a checkpoint: the newest file of its run, which stays
 }
 
 // Result is the outcome of a plan.
