@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,8 +17,11 @@ import (
 	"scrimp/internal/work/storage"
 )
 
-// errChanged means that a file differs from the plan.
-var errChanged = errors.New("it has changed since the plan was made")
+// A file differs from the plan.
+var (
+	errChanged = errors.New("it has changed since the plan was made")
+	errGone    = errors.New("it is gone")
+)
 
 // A target deletes the files of one place.
 type target interface {
@@ -77,6 +81,9 @@ func (t *folderTarget) check(_ context.Context, d storage.Deletion) error {
 		return fmt.Errorf("it must stay: %s", storage.Needed)
 	}
 	info, err := t.Lstat(d.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errGone
+	}
 	if err != nil {
 		return err
 	}
@@ -113,6 +120,9 @@ func (t *bucketTarget) check(ctx context.Context, d storage.Deletion) error {
 		return errors.New("it must stay: a store of scrimp, a live job or --keep has it")
 	}
 	at, err := t.Attributes(ctx, d.Path)
+	if blob.Missing(err) {
+		return errGone
+	}
 	if err != nil {
 		return err
 	}

@@ -87,9 +87,10 @@ func split(files []storage.File, key func(storage.File) string, left *int64) (gr
 	return groups[:n]
 }
 
-// hash returns the SHA-256 of the first bytes of a file, or "" if it cannot be read or has changed.
+// hash returns the SHA-256 of the first bytes of a file, or "" if it cannot be read or has changed. It reads only files
+// whose time of last use stays as it was: otherwise the next scan would find them in use.
 func hash(ctx context.Context, root *os.Root, f storage.File, most int64) (digest string, read int64) {
-	in, err := root.Open(f.Path)
+	in, err := root.OpenFile(f.Path, readOnly, 0)
 	if err != nil {
 		return "", 0
 	}

@@ -59,6 +59,13 @@ func (g *guard) name(text string) {
 			text = path.Join(u.Path, u.Query().Get("prefix"))
 		}
 	}
+	if text == "~" || strings.HasPrefix(text, "~/") {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return
+		}
+		text = filepath.Join(home, text[1:])
+	}
 	if filepath.IsAbs(text) {
 		g.paths[filepath.Clean(text)] = true
 		g.paths[real(text)] = true

@@ -68,7 +68,13 @@ func (p *Planner) prefixes(place, rule int) (list []string) {
 		return nil
 	}
 	folders := p.covers[place]
-	has := func(dir string) bool { return folders[dir]&(1<<n) != 0 }
+	r := p.rules[rule]
+	has := func(dir string) bool {
+		if dir == "." { // later objects at the top may be of any kind
+			return folders[dir]&(1<<n) != 0 && r.Kind == "" && r.Under == ""
+		}
+		return folders[dir]&(1<<n) != 0 && strings.HasPrefix(dir+"/", r.Under)
+	}
 	for dir := range folders {
 		if !has(dir) || dir != "." && has(path.Dir(dir)) {
 			continue

@@ -110,24 +110,31 @@ type Result struct {
 	Unknown int64    // files whose cost is unknown
 }
 
-// Total returns the cost a month of all files with a known price.
-func (r Result) Total() *big.Rat {
-	sum := new(big.Rat)
+// Total returns the cost a month of all files with a known price, or nil if none has one.
+func (r Result) Total() (sum *big.Rat) {
 	for _, u := range r.Usage {
-		if u.Month != nil {
-			sum.Add(sum, u.Month)
+		sum = plus(sum, u.Month)
+	}
+	return sum
+}
+
+// Saved returns what the proposed moves save a month as far as it is known, or nil if nothing is known.
+func (r Result) Saved() (sum *big.Rat) {
+	for _, m := range r.Moves {
+		if m.Why == "" {
+			sum = plus(sum, m.Saved)
 		}
 	}
 	return sum
 }
 
-// Saved returns what the proposed moves save a month, as far as it is known.
-func (r Result) Saved() *big.Rat {
-	sum := new(big.Rat)
-	for _, m := range r.Moves {
-		if m.Why == "" && m.Saved != nil {
-			sum.Add(sum, m.Saved)
-		}
+// plus adds two sums; nil is unknown.
+func plus(a, b *big.Rat) *big.Rat {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
 	}
-	return sum
+	return new(big.Rat).Add(a, b)
 }

@@ -69,10 +69,10 @@ type Skipped struct {
 type Scan struct {
 	Currency   money.Currency `json:"currency"`
 	Uses       []Use          `json:"uses"`
-	Month      money.Amount   `json:"month"` // of what has a known price
+	Month      *money.Amount  `json:"month"` // of what has a known price; null: nothing has
 	Unknown    int64          `json:"files_of_unknown_cost"`
 	Moves      []Move         `json:"moves"`
-	Saved      money.Amount   `json:"saved_month"` // as far as known
+	Saved      *money.Amount  `json:"saved_month"` // as far as known; null: nothing is
 	Stays      []Stay         `json:"stays"`
 	Copies     []Copies       `json:"duplicates"` // the largest
 	Groups     int            `json:"duplicate_groups"`
@@ -105,7 +105,7 @@ const (
 // Of summarizes the result of a scan.
 func Of(places []storage.Place, rules []storage.Rule, prices storage.Prices, r storage.Result,
 	copies []storage.Duplicates) Scan {
-	v := Scan{Currency: prices.Currency, Month: *amount(r.Total()), Saved: *amount(r.Saved()), Unknown: r.Unknown,
+	v := Scan{Currency: prices.Currency, Month: amount(r.Total()), Saved: amount(r.Saved()), Unknown: r.Unknown,
 		Uses: []Use{}, Moves: []Move{}, Stays: []Stay{}, Copies: []Copies{}, Skipped: []Skipped{}, Groups: len(copies),
 		Deletes: len(r.Victims)}
 	for _, p := range places {
@@ -162,8 +162,11 @@ func (v Scan) Text(p show.Place) string {
 		v.uses(&b, place, p)
 	}
 	if len(v.Uses) > 0 {
-		text := "A month costs " + cents(&v.Month, v.Currency)
-		if v.Unknown > 0 {
+		text := "A month costs " + cents(v.Month, v.Currency)
+		switch {
+		case v.Month == nil:
+			text = "The cost of a month is unknown: --price FILE gives a price"
+		case v.Unknown > 0:
 			text += fmt.Sprintf(", without %d files of unknown cost: --price FILE gives their price", v.Unknown)
 		}
 		b.WriteString("\n" + draw.Wrap("", text+".", p.Columns()))
@@ -220,9 +223,12 @@ func (v Scan) moves(b *strings.Builder, p show.Place) {
 	b.WriteString("\n" + draw.Grid([]draw.Column{{Name: "RULE", Right: true, Key: true}, {Name: "SAVES A MONTH", Right: true},
 		{Name: "ONCE", Right: true, Leaves: 1}, {Name: "FILES", Right: true}, {Name: "SIZE", Right: true},
 		{Name: "WHAT", Least: 16}}, rows, p.Columns()))
-	text := "The rules save " + cents(&v.Saved, v.Currency) + " a month"
+	text := "The rules save " + cents(v.Saved, v.Currency) + " a month"
+	if v.Saved == nil {
+		text = "What the rules save is unknown"
+	}
 	for _, m := range v.Moves {
-		if m.Saved == nil {
+		if m.Saved == nil && v.Saved != nil {
 			text += ", and an unknown amount for files without a price"
 			break
 		}
