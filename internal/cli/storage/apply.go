@@ -146,7 +146,8 @@ func (t *bucketTarget) remove(ctx context.Context, name string) error { return t
 const maxFaults = 10
 
 // apply deletes the files of a plan. It checks all of them first, and each once more before it deletes it.
-func apply(ctx context.Context, g *guard, p storage.Plan, tick func(files, bytes int64)) (files, bytes int64, err error) {
+func apply(ctx context.Context, g *guard, p storage.Plan,
+	tick func(files, bytes int64)) (files, bytes int64, err error) {
 	targets := make([]target, len(p.Places))
 	defer func() {
 		for _, t := range targets {

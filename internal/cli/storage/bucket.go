@@ -26,6 +26,10 @@ func bucketPlace(address string) (storage.Place, error) {
 		return storage.Place{}, fmt.Errorf("%q is no folder and no bucket: write a path, s3://BUCKET, gs://BUCKET or "+
 			"azblob://CONTAINER?account=NAME", address)
 	}
+	if u.User != nil {
+		return storage.Place{}, fmt.Errorf("the address of %s names a user: leave the user out, credentials come from the "+
+			"environment", u.Host)
+	}
 	_, prefix, _ := bucketOf(address)
 	q := u.Query()
 	if u.Path = ""; prefix != "" {

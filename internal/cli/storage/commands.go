@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/work/storage"
+	"scrimp/internal/work/storage/lifecycle"
 )
 
 // app gives the commands of this package their shared environment.
@@ -75,9 +76,10 @@ unknown, not zero. See docs/storage.md.` + command.PlainExit,
 	s.StringVar(&f.price, "price", "", "YAML `file` of prices by storage class (default: the catalogue)")
 	s.StringVar(&f.plan, "plan", "", "write the files to delete as a plan to this `file` (default: write none)")
 	s.StringVar(&f.apply, "apply", "", "delete the files of the plan in this `file` (default: delete nothing)")
-	s.StringArrayVar(&f.keep, "keep", nil, "`path` or address that stays with all below it; may be repeated (default: none)")
+	s.StringArrayVar(&f.keep, "keep", nil, "`path` or address that stays with all below it; may be repeated "+
+		"(default: none)")
 	s.StringVar(&f.lifecycle, "lifecycle", "", "write the lifecycle configuration of the bucket for the tier rules that "+
-		"save money: `format` "+strings.Join(storage.LifecycleFormats, ", ")+" (default: write none)")
+		"save money: `format` "+strings.Join(lifecycle.Formats, ", ")+" (default: write none)")
 	s.StringVarP(&f.to, "output", "o", "", "`file` for --lifecycle; - is standard output (default: -)")
 	s.StringVar(&f.least, "duplicates", "1MiB", "compare the contents of files of at least this `size`; 0 compares none")
 	_ = cmd.MarkFlagFilename("rules", "yaml", "yml")
@@ -206,11 +208,14 @@ func (f flags) check(places []storage.Place) (least size.Bytes, err error) {
 	if f.to != "" && f.lifecycle == "" {
 		return 0, errors.New("-o names the file for --lifecycle: give --lifecycle too")
 	}
-	if f.lifecycle != "" && !slices.Contains(storage.LifecycleFormats, f.lifecycle) {
-		return 0, fmt.Errorf("--lifecycle %q is none of %s", f.lifecycle, strings.Join(storage.LifecycleFormats, ", "))
+	if f.lifecycle != "" && !slices.Contains(lifecycle.Formats, f.lifecycle) {
+		return 0, fmt.Errorf("--lifecycle %q is none of %s", f.lifecycle, strings.Join(lifecycle.Formats, ", "))
 	}
 	if f.lifecycle != "" && (len(places) != 1 || places[0].Store == storage.Local) {
 		return 0, errors.New("--lifecycle needs one bucket: the configuration belongs to a bucket")
+	}
+	if f.lifecycle != "" && places[0].Store != lifecycle.StoreOf(f.lifecycle) {
+		return 0, fmt.Errorf("--lifecycle %s: %s is no bucket of that provider", f.lifecycle, places[0].Name)
 	}
 	if len(f.keep) > storage.MaxKeep {
 		return 0, fmt.Errorf("--keep names %d paths: give at most %d", len(f.keep), storage.MaxKeep)

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/cli/show/holdings"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/work/storage"
+	"scrimp/internal/work/storage/lifecycle"
 )
 
 // scan reads the places and shows what lies there, what it costs, and what the rules save.
@@ -68,7 +69,7 @@ func (a *app) scan(ctx context.Context, f flags, args []string) error {
 		a.Notef("scrimp: the server does not say what live jobs need, so --apply will refuse the plan: %v\n", g.away)
 	}
 	if f.lifecycle != "" {
-		if err := a.lifecycle(f, planner, result); err != nil {
+		if err := a.lifecycle(f, places[0], planner, result); err != nil {
 			return err
 		}
 		if f.to == "" || f.to == "-" {
@@ -98,8 +99,13 @@ func namesOf(places []storage.Place) (list []string) {
 	return list
 }
 
-func (a *app) lifecycle(f flags, planner *storage.Planner, result storage.Result) error {
-	text, err := planner.Lifecycle(f.lifecycle, 0, result.Moves)
+func (a *app) lifecycle(f flags, place storage.Place, planner *storage.Planner, result storage.Result) error {
+	container, _, _ := bucketOf(place.Name)
+	list, err := planner.Lifecycle(0, result.Moves)
+	if err != nil {
+		return err
+	}
+	text, err := lifecycle.Write(f.lifecycle, container, list)
 	if err != nil {
 		return err
 	}

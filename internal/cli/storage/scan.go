@@ -106,12 +106,13 @@ func (s *scanner) local(ctx context.Context, place int, top string) error {
 }
 
 // folder reads one folder and returns the folders in it.
-func (s *scanner) folder(ctx context.Context, root *os.Root, place int, top string, at folder) (below []folder, err error) {
+func (s *scanner) folder(ctx context.Context, root *os.Root, place int, top string, at folder) ([]folder, error) {
 	dir, err := root.Open(at.name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }()
+	var below []folder
 	for ctx.Err() == nil {
 		entries, err := dir.ReadDir(batch)
 		for _, e := range entries {

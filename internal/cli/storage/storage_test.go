@@ -128,9 +128,13 @@ func TestScan_KeepsWhatLiveJobsAndServersNeed(t *testing.T) {
 // One change of anything in the plan, or a new need, and nothing is deleted.
 func TestApply_RefusesWhenAnythingHasChanged(t *testing.T) {
 	for what, change := range map[string]func(top string, g *guard) error{
-		"a file has grown":   func(top string, _ *guard) error { return os.WriteFile(filepath.Join(top, "b.log"), []byte("bb"), 0o600) },
-		"a file was touched": func(top string, _ *guard) error { return os.Chtimes(filepath.Join(top, "b.log"), old, old.Add(time.Hour)) },
-		"a file is gone":     func(top string, _ *guard) error { return os.Remove(filepath.Join(top, "b.log")) },
+		"a file has grown": func(top string, _ *guard) error {
+			return os.WriteFile(filepath.Join(top, "b.log"), []byte("bb"), 0o600)
+		},
+		"a file was touched": func(top string, _ *guard) error {
+			return os.Chtimes(filepath.Join(top, "b.log"), old, old.Add(time.Hour))
+		},
+		"a file is gone": func(top string, _ *guard) error { return os.Remove(filepath.Join(top, "b.log")) },
 		"a link replaces a file": func(top string, _ *guard) error {
 			return errors.Join(os.Remove(filepath.Join(top, "b.log")), os.Symlink("a.log", filepath.Join(top, "b.log")))
 		},

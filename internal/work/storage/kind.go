@@ -110,8 +110,8 @@ func begins(name string, with []string) bool {
 }
 
 // unitOf returns the checkpoint that a file is part of, and what the checkpoints of its run have in common. The
-// checkpoint is the outermost folder with a name such as checkpoint-500, else the innermost such as global_step500, else
-// the file itself, whose run is its folder and the end of its name.
+// checkpoint is the outermost folder with a name such as checkpoint-500, else the innermost such as global_step500,
+// else the file itself, whose run is its folder and the end of its name.
 func unitOf(file string) (unit, run string) {
 	weak := ""
 	for at := 0; ; {

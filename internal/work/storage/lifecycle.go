@@ -1,13 +1,13 @@
 package storage
 
 import (
-	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+
+	"scrimp/internal/work/storage/lifecycle"
 )
 
 const (
@@ -89,53 +89,13 @@ func (p *Planner) prefixes(place, rule int) (list []string) {
 	return list
 }
 
-// A transition is a rule of a lifecycle configuration.
-type transition struct {
-	id       string
-	prefixes []string
-	days     int
-	class    string
-	least    int64 // smaller objects stay
-}
-
-// Lifecycle stores, by the name that users give.
-var lifecycles = map[string]string{"s3": "aws", "gcs": "gcp", "azure": "azure"}
-
-// LifecycleFormats lists the formats of lifecycle configurations.
-var LifecycleFormats = []string{"s3", "s3-xml", "gcs", "azure"}
-
 // ErrNoTransition means that no tier rule saves money in a bucket of the wanted provider.
 var ErrNoTransition = errors.New("no tier rule saves money in a folder that holds nothing else")
 
-// Lifecycle returns the lifecycle configuration of a bucket for the tier rules that save money. Call it after Finish.
-// Deletions are not part of it: a bucket's lifecycle knows no checkpoints and no live jobs.
-func (p *Planner) Lifecycle(format string, place int, moves []Move) ([]byte, error) {
-	store := lifecycles[strings.TrimSuffix(format, "-xml")]
-	if p.places[place].Store != store {
-		return nil, fmt.Errorf("--lifecycle %s: %s is no bucket of that provider", format, p.places[place].Name)
-	}
-	list, err := p.transitions(place, moves)
-	if err != nil {
-		return nil, err
-	}
-	switch format {
-	case "s3":
-		return indented(s3JSON(list))
-	case "s3-xml":
-		text, err := xml.MarshalIndent(s3XML(list), "", "  ")
-		return append([]byte(xml.Header), append(text, '\n')...), err
-	case "gcs":
-		return indented(gcsJSON(list))
-	}
-	return indented(azureJSON(list, p.places[place]))
-}
-
-func indented(v any) ([]byte, error) {
-	text, err := json.MarshalIndent(v, "", "  ")
-	return append(text, '\n'), err
-}
-
-func (p *Planner) transitions(place int, moves []Move) (list []transition, err error) {
+// Lifecycle returns the transitions of a bucket for the tier rules that save money, for the lifecycle configuration of
+// its provider. Call it after Finish. Deletions are not part of it: a bucket's lifecycle knows no checkpoints and no
+// live jobs.
+func (p *Planner) Lifecycle(place int, moves []Move) (list []lifecycle.Transition, err error) {
 	seen := map[int]bool{}
 	for _, m := range moves {
 		r := p.rules[m.Rule]
@@ -158,7 +118,8 @@ func (p *Planner) transitions(place int, moves []Move) (list []transition, err e
 				m.Rule+1, len(all), maxPrefixes)
 		}
 		if len(all) > 0 {
-			list = append(list, transition{fmt.Sprintf("scrimp-%d", m.Rule+1), all, days, class, m.Least})
+			list = append(list, lifecycle.Transition{Rule: m.Rule + 1, Prefixes: all, Days: days,
+				Class: class, Least: m.Least})
 		}
 	}
 	if len(list) == 0 {
@@ -182,103 +143,4 @@ func (p *Planner) classOf(m Move) (string, error) {
 			class, strings.Join(known, ", "))
 	}
 	return known[i], nil
-}
-
-type object = map[string]any
-
-func s3JSON(list []transition) any {
-	rules := []object{}
-	for _, t := range list {
-		for i, prefix := range t.prefixes {
-			filter := object{"Prefix": prefix}
-			if t.least > 0 {
-				filter = object{"And": object{"Prefix": prefix, "ObjectSizeGreaterThan": t.least - 1}}
-			}
-			rules = append(rules, object{"ID": fmt.Sprintf("%s-%d", t.id, i+1), "Status": "Enabled", "Filter": filter,
-				"Transitions": []object{{"Days": t.days, "StorageClass": t.class}}})
-		}
-	}
-	return object{"Rules": rules}
-}
-
-type s3Rule struct {
-	ID     string `xml:"ID"`
-	Filter struct {
-		Prefix *string `xml:"Prefix,omitempty"`
-		And    *s3And  `xml:"And,omitempty"`
-	} `xml:"Filter"`
-	Status     string `xml:"Status"`
-	Transition struct {
-		Days  int    `xml:"Days"`
-		Class string `xml:"StorageClass"`
-	} `xml:"Transition"`
-}
-
-type s3And struct {
-	Prefix string `xml:"Prefix"`
-	Least  int64  `xml:"ObjectSizeGreaterThan"`
-}
-
-type s3Configuration struct {
-	XMLName xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ LifecycleConfiguration"`
-	Rules   []s3Rule `xml:"Rule"`
-}
-
-func s3XML(list []transition) (c s3Configuration) {
-	for _, t := range list {
-		for i, prefix := range t.prefixes {
-			r := s3Rule{ID: fmt.Sprintf("%s-%d", t.id, i+1), Status: "Enabled"}
-			if t.least > 0 {
-				r.Filter.And = &s3And{prefix, t.least - 1}
-			} else {
-				r.Filter.Prefix = &prefix
-			}
-			r.Transition.Days, r.Transition.Class = t.days, t.class
-			c.Rules = append(c.Rules, r)
-		}
-	}
-	return c
-}
-
-// gcsPrefixes bounds the prefixes of one condition.
-const gcsPrefixes = 50
-
-func gcsJSON(list []transition) any {
-	rules := []object{}
-	for _, t := range list {
-		for part := range slices.Chunk(t.prefixes, gcsPrefixes) {
-			condition := object{"age": t.days}
-			if part[0] != "" {
-				condition["matchesPrefix"] = part
-			}
-			rules = append(rules, object{"action": object{"type": "SetStorageClass", "storageClass": t.class},
-				"condition": condition})
-		}
-	}
-	return object{"rule": rules}
-}
-
-// azurePrefixes bounds the prefixes of one rule.
-const azurePrefixes = 10
-
-func azureJSON(list []transition, place Place) any {
-	container := strings.TrimPrefix(place.Name, "azblob://")
-	container, _, _ = strings.Cut(container, "?")
-	container, _, _ = strings.Cut(container, "/")
-	rules := []object{}
-	for _, t := range list {
-		n := 0
-		for part := range slices.Chunk(t.prefixes, azurePrefixes) {
-			n++
-			var match []string
-			for _, prefix := range part {
-				match = append(match, container+"/"+prefix)
-			}
-			rules = append(rules, object{"name": fmt.Sprintf("%sx%d", strings.ReplaceAll(t.id, "-", ""), n), "enabled": true, "type": "Lifecycle",
-				"definition": object{"filters": object{"blobTypes": []string{"blockBlob"}, "prefixMatch": match},
-					"actions": object{"baseBlob": object{"tierTo" + t.class: object{
-						"daysAfterModificationGreaterThan": t.days}}}}})
-		}
-	}
-	return object{"rules": rules}
 }

@@ -197,9 +197,9 @@ func (v Scan) uses(b *strings.Builder, place string, p show.Place) {
 		return
 	}
 	b.WriteString(draw.Wrap("", show.Clean(place), p.Columns()))
-	b.WriteString(draw.Grid([]draw.Column{{Name: "KIND", Key: true}, {Name: "CLASS", Leaves: 2}, {Name: "FILES", Right: true},
-		{Name: "SIZE", Right: true}, {Name: "UNUSED 90D", Right: true, Leaves: 1}, {Name: "LAST USED", Leaves: 3},
-		{Name: "A MONTH", Right: true}}, rows, p.Columns()))
+	b.WriteString(draw.Grid([]draw.Column{{Name: "KIND", Key: true}, {Name: "CLASS", Leaves: 2},
+		{Name: "FILES", Right: true}, {Name: "SIZE", Right: true}, {Name: "UNUSED 90D", Right: true, Leaves: 1},
+		{Name: "LAST USED", Leaves: 3}, {Name: "A MONTH", Right: true}}, rows, p.Columns()))
 }
 
 func (v Scan) moves(b *strings.Builder, p show.Place) {
@@ -208,21 +208,24 @@ func (v Scan) moves(b *strings.Builder, p show.Place) {
 		return
 	}
 	var rows [][]string
+	var more []string
 	for _, m := range v.Moves {
 		what := m.Text
 		if m.Why == string(storage.CostsMore) {
-			what = "NOT proposed, costs more: " + what
+			what = "NOT: " + what
+			more = append(more, fmt.Sprintf("scrimp does not propose rule %d: the new class costs %s a month more, with reads "+
+				"and the minimum duration.", m.Rule, money.Format(m.Saved.Neg(), v.Currency, 2)))
 		}
 		once := "-"
 		if m.Once != nil {
-			once = cents(m.Once, v.Currency)
+			once = money.Short(*m.Once, v.Currency)
 		}
 		rows = append(rows, []string{fmt.Sprint(m.Rule), cents(m.Saved, v.Currency), once, fmt.Sprint(m.Files),
 			show.Bytes(m.Bytes), show.Clean(what)})
 	}
-	b.WriteString("\n" + draw.Grid([]draw.Column{{Name: "RULE", Right: true, Key: true}, {Name: "SAVES A MONTH", Right: true},
-		{Name: "ONCE", Right: true, Leaves: 1}, {Name: "FILES", Right: true}, {Name: "SIZE", Right: true},
-		{Name: "WHAT", Least: 16}}, rows, p.Columns()))
+	b.WriteString("\n" + draw.Grid([]draw.Column{{Name: "RULE", Right: true, Key: true},
+		{Name: "SAVES A MONTH", Right: true}, {Name: "ONCE", Right: true, Leaves: 1}, {Name: "FILES", Right: true},
+		{Name: "SIZE", Right: true}, {Name: "WHAT", Least: 16}}, rows, p.Columns()))
 	text := "The rules save " + cents(v.Saved, v.Currency) + " a month"
 	if v.Saved == nil {
 		text = "What the rules save is unknown"
@@ -234,6 +237,9 @@ func (v Scan) moves(b *strings.Builder, p show.Place) {
 		}
 	}
 	b.WriteString(draw.Wrap("", text+".", p.Columns()))
+	for _, text := range more {
+		b.WriteString(draw.Wrap("", text, p.Columns()))
+	}
 }
 
 func (v Scan) stays(b *strings.Builder, p show.Place) {
@@ -273,8 +279,8 @@ func (v Scan) next(b *strings.Builder, p show.Place) {
 	if v.Deletes == 0 {
 		return
 	}
-	text := fmt.Sprintf("Nothing was changed. The plan %.12s deletes %d files, %s: ", v.Digest, v.Deletes,
-		show.Bytes(v.Freed))
+	text := fmt.Sprintf("Nothing was changed. The plan %.12s deletes %s, %s: ", v.Digest,
+		draw.Count(v.Deletes, "file"), show.Bytes(v.Freed))
 	if v.Plan == "" {
 		text += "--plan FILE writes it."
 	} else {
@@ -292,7 +298,8 @@ type Applied struct {
 
 // Text formats the result for people.
 func (v Applied) Text(p show.Place) string {
-	return draw.Wrap("", fmt.Sprintf("Deleted %d files, %s, of the plan %.12s.", v.Files, show.Bytes(v.Bytes), v.Digest),
+	return draw.Wrap("", fmt.Sprintf("Deleted %s, %s, of the plan %.12s.", draw.Count(int(v.Files), "file"),
+		show.Bytes(v.Bytes), v.Digest),
 		p.Columns())
 }
 
