@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/work/sheet"
 )
 
@@ -55,7 +56,7 @@ func (r Rule) String() string {
 		text += " under " + r.Under
 	}
 	if r.OlderThan > 0 {
-		text += fmt.Sprintf(" unused for %d days", r.OlderThan/day)
+		text += " unused for " + draw.Count(int(r.OlderThan/day), "day")
 	}
 	return text
 }

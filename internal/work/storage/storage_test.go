@@ -147,6 +147,9 @@ func TestPlanner_TierSavingIsThatByHand(t *testing.T) {
 			// 12 months × (2.30 − 1.25) − one read of 100 GB at 0.01 − one object at 0.01/1000
 			return new(big.Rat).Sub(big.NewRat(1260, 100), big.NewRat(100_001, 100_000))
 		}, year, ""},
+		{"reads eat the saving", "  - {kind: datasets, older_than: 30d, action: tier, class: STANDARD_IA, reads: 14}", func() *big.Rat {
+			return new(big.Rat).Sub(big.NewRat(1260-1400, 100), big.NewRat(1, 100_000)) // 12 × 1.05 − 14 × 1.00
+		}, year, storage.CostsMore},
 		{"reads cost more than the tier saves", "  - {kind: datasets, older_than: 30d, action: tier, class: GLACIER_IR, reads: 12}", func() *big.Rat {
 			return new(big.Rat).Sub(big.NewRat(2280-3600, 100), big.NewRat(2, 100_000)) // 12 × 1.90 − 12 × 3.00
 		}, year, storage.CostsMore},
