@@ -18,11 +18,12 @@ import (
 )
 
 // serveSSH is the script that ssh runs on the machine through scrimp exec: an SSH server for one connection on its
-// standard input, which accepts one user key. Its keys lie in a folder that only this user of the machine can write. The
-// script has neither single quotes nor percent signs, which ssh_config would change.
+// standard input, which accepts one user key. Its keys lie in a folder that only this user of the machine can write.
+// The script has neither single quotes nor percent signs, which ssh_config would change.
 const serveSSH = `umask 077; d=/tmp/scrimp-ssh-$(id -u); mkdir -p "$d"; [ -O "$d" ] && [ ! -L "$d" ] || exit 1; ` +
 	`k="$d/keys-$(echo "$1" | cksum | cut -d" " -f1)"; echo "$1" > "$k"; ` +
-	`[ -f "$d/host" ] || { ssh-keygen -q -t ed25519 -N "" -f "$d/host.$$" >&2 && mv "$d/host.$$" "$d/host"; } || exit 1; ` +
+	`[ -f "$d/host" ] || { ssh-keygen -q -t ed25519 -N "" -f "$d/host.$$" >&2 && ` +
+	`mv "$d/host.$$" "$d/host"; } || exit 1; ` +
 	`rm -f "$d"/host.*.pub; ` +
 	`[ "$(id -u)" != 0 ] || mkdir -p /run/sshd; PATH=$PATH:/usr/sbin:/sbin; ` +
 	`exec "$(command -v sshd)" -i -q -f /dev/null -o HostKey="$d/host" -o AuthorizedKeysFile="$k" -o StrictModes=no ` +
@@ -38,10 +39,10 @@ func (a *app) sshConfigCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "ssh-config JOB", Short: "Print the lines of ~/.ssh/config that reach a job's machine",
 		Args: command.Takes("JOB"), GroupID: command.GroupLook, ValidArgsFunction: a.CompleteJob(command.Live),
 		Long: "Prints an entry for ~/.ssh/config, with which ssh, scp, rsync and the remote window of an editor reach the " +
-			"machine that the session or job has now: ssh scrimp-JOB. Each connection goes through scrimp exec, with the " +
-			"same rights and on record; the machine opens no port and accepts your key only.\n\nThe machine needs sshd " +
-			"and ssh-keygen (the package openssh-server), for example from --setup or the image; without them this command " +
-			"says so. A shell over ssh begins in the home folder, without the variables and secrets of the job." +
+			"machine that the session or job has now: ssh scrimp-JOB. Each connection goes through scrimp exec, with " +
+			"the same rights and on record; the machine opens no port and accepts your key only.\n\nThe machine needs sshd " +
+			"and ssh-keygen (the package openssh-server), for example from --setup or the image; without them this " +
+			"command says so. A shell over ssh begins in the home folder, without the variables and secrets of the job." +
 			command.PlainExit,
 		Example: "  scrimp ssh-config lab >> ~/.ssh/config\n  ssh scrimp-lab",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
@@ -112,9 +113,9 @@ func configOf(job, user, key string, words []string) (string, error) {
 		w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		quoted = append(quoted, strings.ReplaceAll(w, "%", "%%"))
 	}
-	return fmt.Sprintf("Host scrimp-%s\n  User %s\n  IdentityFile \"%s\"\n  IdentitiesOnly yes\n  StrictHostKeyChecking no\n"+
-		"  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n  ProxyCommand %s\n", job, user, strings.ReplaceAll(key, "%", "%%"),
-		strings.Join(quoted, " ")), nil
+	return fmt.Sprintf("Host scrimp-%s\n  User %s\n  IdentityFile \"%s\"\n  IdentitiesOnly yes\n"+
+		"  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n  ProxyCommand %s\n", job, user,
+		strings.ReplaceAll(key, "%", "%%"), strings.Join(quoted, " ")), nil
 }
 
 // maxKey bounds a public key, in bytes.

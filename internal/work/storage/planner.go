@@ -26,6 +26,7 @@ type Planner struct {
 	newest  map[string]newest    // by place and run
 	units   map[string]time.Time // by place and checkpoint folder: the last use of any part
 	changed map[string]time.Time // by place and checkpoint folder: the last change of any part
+	whole   map[string]Reason    // by place and checkpoint folder: why it stays as a whole
 	covers  []map[string]uint64  // by place: folders, and the tier rules that apply to all files below them
 }
 
@@ -56,7 +57,7 @@ type tierSum struct {
 func NewPlanner(now time.Time, places []Place, rules []Rule, prices Prices) *Planner {
 	p := &Planner{now: now, places: places, rules: rules, prices: prices, usage: map[usageKey]*Usage{},
 		tiers: map[moveKey]*tierSum{}, stays: map[Reason]*Stay{}, newest: map[string]newest{},
-		units: map[string]time.Time{}, changed: map[string]time.Time{}}
+		units: map[string]time.Time{}, changed: map[string]time.Time{}, whole: map[string]Reason{}}
 	for range places {
 		p.covers = append(p.covers, map[string]uint64{})
 	}
@@ -137,6 +138,9 @@ func (p *Planner) mark(f File) {
 	if unit != f.Path {
 		later(p.units, key(f.Place, unit), f.Used)
 		later(p.changed, key(f.Place, unit), f.Changed)
+		if why := untouchable(f); why != "" { // without a part, the rest is of no use
+			p.whole[key(f.Place, unit)] = why
+		}
 	}
 }
 
@@ -163,9 +167,8 @@ func (p *Planner) early(f File) bool {
 	return ok && p.now.Sub(f.Changed) < time.Duration(x.LeastDays)*day
 }
 
-// delete adds a file to those that the plan removes, or returns why it stays.
-func (p *Planner) delete(f File, kind Kind, rule int) Reason {
-	unit, _ := unitOf(f.Path)
+// untouchable returns why no rule may delete a file.
+func untouchable(f File) Reason {
 	switch {
 	case f.Held != "":
 		return f.Held
@@ -173,6 +176,17 @@ func (p *Planner) delete(f File, kind Kind, rule int) Reason {
 		return OddName
 	case f.Linked:
 		return HardLink
+	}
+	return ""
+}
+
+// delete adds a file to those that the plan removes, or returns why it stays.
+func (p *Planner) delete(f File, kind Kind, rule int) Reason {
+	unit, _ := unitOf(f.Path)
+	if why := untouchable(f); why != "" {
+		return why
+	}
+	switch {
 	case p.early(f):
 		return LeastDuration
 	case kind == Checkpoints && chosen(unit):
@@ -270,11 +284,14 @@ func (p *Planner) settle() {
 			return false
 		}
 		unit, run := unitOf(v.Path)
-		changed, used := v.Changed, v.Used
+		changed, used, whole := v.Changed, v.Used, Reason("")
 		if unit != v.Path {
-			changed, used = p.changed[key(v.Place, unit)], p.units[key(v.Place, unit)]
+			k := key(v.Place, unit)
+			changed, used, whole = p.changed[k], p.units[k], p.whole[k]
 		}
 		switch {
+		case whole != "":
+			p.stay(whole, v.Bytes)
 		case !changed.Before(p.newest[key(v.Place, run)].changed.Add(-together)):
 			p.stay(Newest, v.Bytes)
 		case p.now.Sub(used) < p.rules[v.Rule].OlderThan:

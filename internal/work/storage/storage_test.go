@@ -57,10 +57,13 @@ func deleted(r storage.Result) (names []string) {
 // The newest checkpoint of each run stays whatever its age, as a whole; so does one that somebody chose.
 func TestPlanner_KeepsNewestCheckpointOfEachRun(t *testing.T) {
 	old := 100 * day
+	named := file("f/checkpoint-1/w.bin", old+3*day)
+	named.Held = storage.Needed // the rest of this checkpoint stays with it
 	r := local(file("a/checkpoint-1/w.bin", old+3*day), file("a/checkpoint-2/w.bin", old), file("a/checkpoint-2/config.json", old+2*day),
 		file("b/epoch10-lr3/checkpoint-1/w.bin", old+3*day), file("b/epoch10-lr3/checkpoint-2/w.bin", old),
 		file("c/1.ckpt", old+3*day), file("c/best.ckpt", old+2*day), file("c/2-rank0.ckpt", old), file("c/2-rank1.ckpt", old-time.Minute),
 		file("d/latest", 0), file("d/global_step1/w.pt", old+3*day), file("d/global_step2/w.pt", old), file("d/checkpoint.json", 0),
+		named, file("f/checkpoint-1/config.json", old+3*day), file("f/checkpoint-2/w.bin", old),
 		file("e/checkpoint-1/w.bin", old+3*day), file("e/checkpoint-1/touched.json", day), file("e/checkpoint-2/w.bin", 0))
 	want := []string{"a/checkpoint-1/w.bin", "b/epoch10-lr3/checkpoint-1/w.bin", "c/1.ckpt", "d/global_step1/w.pt"}
 	if got := deleted(r); !slices.Equal(got, want) {
