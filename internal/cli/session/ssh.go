@@ -48,8 +48,8 @@ func (a *app) sshConfigCmd() *cobra.Command {
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			return a.sshConfig(ctx, c, args[0], key)
 		})}
-	cmd.Flags().StringVar(&key, "key", "", "your public key `file` (default: id_ed25519.pub, id_ecdsa.pub or id_rsa.pub in "+
-		"~/.ssh)")
+	cmd.Flags().StringVar(&key, "key", "", "your public key `file` (default: id_ed25519.pub, id_ecdsa.pub or id_rsa.pub "+
+		"in ~/.ssh)")
 	_ = cmd.MarkFlagFilename("key", "pub")
 	return cmd
 }
