@@ -289,6 +289,34 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 	return nil, false, fmt.Errorf("read the job file of %s: event %d does not submit it", job, seq)
 }
 
+// SpecsAt returns all job files in an event; none if the event holds none.
+func (c *Control) SpecsAt(ctx context.Context, seq uint64) (list []json.RawMessage, err error) {
+	if seq == 0 {
+		return nil, nil
+	}
+	records, err := c.store.Records(ctx, seq-1, 1)
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	e, _, err := Decode(records[0])
+	if err != nil {
+		return nil, fmt.Errorf("read event %d: %w", seq, err)
+	}
+	switch b := e.Body.(type) {
+	case core.GroupOpened:
+		list = append(b.Specs, b.Spec)
+	case core.Spawn:
+		for _, p := range b.Parts {
+			list = append(list, p.Spec)
+		}
+	case core.JobSubmitted:
+		list = append(list, b.Spec)
+	case core.JobResumed:
+		list = append(list, b.Spec)
+	}
+	return list, nil
+}
+
 // specOf returns the job file of a member of a group: a pipeline stage's own, otherwise the group's.
 func specOf(b core.GroupOpened, stage int) json.RawMessage {
 	if stage >= 0 && stage < len(b.Specs) {

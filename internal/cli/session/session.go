@@ -37,7 +37,7 @@ const (
 // Commands returns the commands of this package.
 func Commands(shared *command.App, jobs Jobs) []*cobra.Command {
 	a := &app{App: shared, jobs: jobs}
-	return []*cobra.Command{a.shellCmd(), a.notebookCmd(), a.forwardCmd(), a.sessionsCmd()}
+	return []*cobra.Command{a.shellCmd(), a.notebookCmd(), a.forwardCmd(), a.sshConfigCmd(), a.sessionsCmd()}
 }
 
 // isSession reports whether the job is a session.

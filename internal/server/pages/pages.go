@@ -65,6 +65,8 @@ func list() []page {
 			still: true, fill: billsOf},
 		{path: "/waste", file: "waste", title: "Waste", nav: "Waste", twin: "/v1/waste", command: "scrimp waste",
 			fill: wasteOf},
+		{path: "/storage", file: "storage", title: "Storage", nav: "Storage", key: "r", twin: "/v1/storage",
+			command: "scrimp storage", still: true, fill: storageOf},
 		{path: "/machines", file: "machines", title: "Machines", nav: "Machines", twin: "/v1/machines",
 			command: "scrimp machines", fill: machines},
 		{path: "/engines", file: "engines", title: "Engines", nav: "Engines", twin: "/v1/server",

@@ -34,6 +34,7 @@ import (
 	"scrimp/internal/work/own"
 	"scrimp/internal/work/pipelinefile"
 	"scrimp/internal/work/serving"
+	"scrimp/internal/work/storage"
 	"scrimp/internal/work/studyfile"
 )
 
@@ -43,7 +44,8 @@ import (
 //	file: NAME       content of a file that commands of the page need
 //	exit: 2          exit status of the commands; 0 by default
 //	background: URL  the command runs until the page ends; the next one waits until URL answers
-//	yaml: market     a market file, engines, study, loop, tco, roi, terms, functions, protocol or other; by default a job
+//	yaml: market     a market file, engines, study, loop, tco, roi, terms, storage-rules,
+//	                 storage-prices, functions, protocol or other; by default a job
 //	                 file or a part of one
 //
 // pages returns the documents whose commands run: those for users. Design notes print commands of this repository.
@@ -188,6 +190,10 @@ func readsYAML(t *testing.T, name string, b Block) {
 		_, err = own.ParseTCO("tco.yaml", []byte(text))
 	case "roi":
 		_, err = own.ParseROI("roi.yaml", []byte(text))
+	case "storage-rules":
+		_, err = storage.ParseRules("rules.yaml", []byte(text))
+	case "storage-prices":
+		_, err = storage.ParsePrices("prices.yaml", []byte(text), nil)
 	case "terms":
 		_, err = commit.ReadTerms("terms.yaml", []byte(text))
 	case "functions":

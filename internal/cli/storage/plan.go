@@ -1,0 +1,120 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"scrimp/internal/cli/show/holdings"
+	"scrimp/internal/lib/durable"
+	"scrimp/internal/work/storage"
+	"scrimp/internal/work/storage/lifecycle"
+)
+
+// scan reads the places and shows what lies there, what it costs, and what the rules save.
+func (a *app) scan(ctx context.Context, f flags, args []string) error {
+	places, err := placesOf(args)
+	if err != nil {
+		return err
+	}
+	least, err := f.check(places)
+	if err != nil {
+		return err
+	}
+	rules, err := f.ruleList()
+	if err != nil {
+		return err
+	}
+	prices, err := f.prices()
+	if err != nil {
+		return err
+	}
+	g := newGuard(a.Data)
+	keep, err := keepAll(g, f.keep)
+	if err != nil {
+		return err
+	}
+	for _, name := range append(namesOf(places), keep...) {
+		if f.plan != "" && !utf8.ValidString(name) {
+			return fmt.Errorf("--plan: the name %q is not UTF-8, so no plan can hold it: leave it out", name)
+		}
+	}
+	if err := g.ask(ctx, a.App); err != nil {
+		return err
+	}
+	now := a.Now()
+	planner := storage.NewPlanner(now, places, rules, prices)
+	candidates := storage.Candidates{Least: int64(least)}
+	s := newScanner(g, func(x storage.File) {
+		planner.Add(x)
+		candidates.Add(x)
+	}, a.progress("read"))
+	if err := a.scanPlaces(ctx, s, places); err != nil {
+		return err
+	}
+	copies, left, err := s.duplicates(ctx, places, &candidates, a.progress("compared"))
+	a.done()
+	if err != nil {
+		return err
+	}
+	result := planner.Finish()
+	plan := storage.PlanOf(now, places, rules, keep, result.Victims)
+	v := holdings.Of(places, rules, prices, result, copies)
+	v.Uncompared, v.Digest, v.Plan, v.Hidden = left+candidates.Left, plan.Digest, f.plan, g.hidden
+	for _, why := range sorted(s.skipped.count) {
+		v.Skipped = append(v.Skipped, holdings.Skipped{Why: why, Count: s.skipped.count[why], Names: s.skipped.names[why]})
+	}
+	if g.away != nil {
+		a.Notef("scrimp: the server does not say what live jobs need, so --apply will refuse the plan: %v\n", g.away)
+	}
+	if f.lifecycle != "" {
+		if err := a.lifecycle(f, places[0], planner, result); err != nil {
+			return err
+		}
+		if f.to == "" || f.to == "-" {
+			return nil // standard output holds the configuration
+		}
+	}
+	if f.plan != "" {
+		text, err := json.MarshalIndent(plan, "", " ")
+		if err == nil {
+			err = durable.Replace(f.plan, append(text, '\n'))
+		}
+		if err != nil {
+			return fmt.Errorf("write --plan: %w", err)
+		}
+	}
+	if a.JSON {
+		return a.Print(v)
+	}
+	a.Printf("%s", v.Text(a.Place()))
+	return nil
+}
+
+func namesOf(places []storage.Place) (list []string) {
+	for _, p := range places {
+		list = append(list, p.Name)
+	}
+	return list
+}
+
+func (a *app) lifecycle(f flags, place storage.Place, planner *storage.Planner, result storage.Result) error {
+	container, _, _ := bucketOf(place.Name)
+	list, err := planner.Lifecycle(0, result.Moves)
+	if err != nil {
+		return err
+	}
+	text, err := lifecycle.Write(f.lifecycle, container, list)
+	if err != nil {
+		return err
+	}
+	if f.to == "" || f.to == "-" {
+		a.Content(string(text))
+		return nil
+	}
+	if err := durable.Replace(f.to, text); err != nil {
+		return fmt.Errorf("write -o: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package storage
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Plan lists files to delete, for a later command to check and carry out.
+type Plan struct {
+	Version int        `json:"version"`
+	Made    time.Time  `json:"made"`
+	Places  []Place    `json:"places"`
+	Keep    []string   `json:"keep"` // paths that the user keeps
+	Delete  []Deletion `json:"delete"`
+	Bytes   int64      `json:"bytes"`
+	Digest  string     `json:"digest"` // SHA-256 of the plan with an empty digest
+}
+
+// A Deletion is a file of a plan, as the scan found it.
+type Deletion struct {
+	Place   int       `json:"place"`
+	Path    string    `json:"path"`
+	Kind    Kind      `json:"kind"`
+	Bytes   int64     `json:"bytes"`
+	Changed time.Time `json:"changed"`
+	ID      string    `json:"id,omitempty"`
+	Rule    string    `json:"rule"`
+	Newer   string    `json:"newer,omitempty"` // a newer checkpoint of the run, which must still be there
+}
+
+const planVersion = 1
+
+// MaxPlan bounds a plan file, in bytes.
+const MaxPlan = 128 << 20
+
+// PlanOf returns the plan to delete the victims.
+func PlanOf(now time.Time, places []Place, rules []Rule, keep []string, victims []Victim) Plan {
+	p := Plan{Version: planVersion, Made: now.UTC(), Places: places, Keep: append([]string{}, keep...),
+		Delete: []Deletion{}}
+	for _, v := range victims {
+		p.Delete = append(p.Delete, Deletion{v.Place, v.Path, v.Kind, v.Bytes, v.Changed.UTC(), v.ID,
+			rules[v.Rule].String(), v.Newer})
+		p.Bytes += v.Bytes
+	}
+	p.Digest = p.digest()
+	return p
+}
+
+func (p Plan) digest() string {
+	p.Digest = ""
+	text, _ := json.Marshal(p) // every value has a JSON form
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// ReadPlan reads a plan and checks it.
+func ReadPlan(file string, text []byte) (p Plan, err error) {
+	wrong := func(field, cause string) (Plan, error) {
+		return Plan{}, fmt.Errorf("%s: `%s` %s: write the plan anew with scrimp storage PATH --plan %s", path.Base(file),
+			field, cause, path.Base(file))
+	}
+	if len(text) > MaxPlan {
+		return wrong("delete", "is longer than 128 MiB")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		return wrong("version", "cannot be read: "+err.Error())
+	}
+	if p.Version != planVersion {
+		return wrong("version", fmt.Sprintf("is %d, and this program reads %d", p.Version, planVersion))
+	}
+	if p.digest() != p.Digest {
+		return wrong("digest", "is not that of the plan, which somebody has changed")
+	}
+	if len(p.Delete) > MaxVictims || len(p.Places) > MaxPlaces || len(p.Keep) > MaxKeep {
+		return wrong("delete", fmt.Sprintf("lists more than %d files or %d places", MaxVictims, MaxPlaces))
+	}
+	for _, at := range p.Places {
+		if at.Name == "" || !slices.Contains(Stores, at.Store) {
+			return wrong("places", "has one without a name or a store")
+		}
+	}
+	var sum int64
+	for i, x := range p.Delete {
+		field := fmt.Sprintf("delete[%d]", i)
+		switch {
+		case x.Place < 0 || x.Place >= len(p.Places):
+			return wrong(field, "is in none of the plan's places")
+		case !isBelow(x.Path) || x.Newer != "" && !isBelow(x.Newer):
+			return wrong(field, "leads out of its place")
+		case x.Bytes < 0 || x.Bytes > math.MaxInt64-sum:
+			return wrong(field, "has an impossible size")
+		}
+		sum += x.Bytes
+	}
+	if sum != p.Bytes {
+		return wrong("bytes", "is not the sum of the files")
+	}
+	return p, nil
+}
+
+// isBelow reports whether a path leads to something below its place.
+func isBelow(p string) bool { return p != "." && fs.ValidPath(p) }
+
+// Limits of a plan.
+const (
+	MaxPlaces = 64
+	MaxKeep   = 10_000
+)
+
+// Within reports whether a path is one of the others or below one of them.
+func Within(file string, others []string) bool {
+	for _, o := range others {
+		o = strings.TrimSuffix(o, "/")
+		if file == o || strings.HasPrefix(file, o+"/") {
+			return true
+		}
+	}
+	return false
+}
