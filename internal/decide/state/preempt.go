@@ -1,0 +1,90 @@
+package state
+
+import (
+	"time"
+
+	"scrimp/internal/lib/money"
+)
+
+// JobPreempted is the fact that a job must save and give its seat to a critical job. The job's drain follows it.
+type JobPreempted struct {
+	Job     string `json:"job"`
+	Attempt string `json:"attempt"`
+	By      string `json:"by"` // the critical job
+	// Cost is the expected cost of the preemption: Lost, the work that is repeated, and Restart, the time of the
+	// next start, both at the present price of the seat.
+	Cost    money.Amount  `json:"cost"`
+	Lost    time.Duration `json:"lost_ns,omitempty"`
+	Restart time.Duration `json:"restart_ns,omitempty"`
+	// Until is the time until which the job does not start again while the critical job still waits.
+	Until time.Time `json:"until"`
+}
+
+// Fact implements Fact.
+func (JobPreempted) Fact() string { return "job_preempted" }
+
+func init() { reads[JobPreempted]() }
+
+// Preempted is why a drain ends an attempt whose seat a critical job gets.
+const Preempted = "preempted"
+
+// DefaultPreemptAfter is the guaranteed minimum run of a job if the settings name none.
+const DefaultPreemptAfter = 10 * time.Minute
+
+// MinimumRun returns how long a program runs before a critical job may preempt it.
+func (c *Config) MinimumRun() time.Duration {
+	if c.PreemptAfter > 0 {
+		return c.PreemptAfter
+	}
+	return c.Stretch(DefaultPreemptAfter)
+}
+
+// Preemption is the newest preemption of a job.
+type Preemption struct {
+	By      string        `json:"by,omitempty"` // the critical job
+	At      time.Time     `json:"at,omitzero"`
+	Attempt string        `json:"attempt,omitempty"`
+	Epoch   int           `json:"epoch,omitempty"` // of the job at that time
+	Cost    money.Amount  `json:"cost,omitzero"`   // expected
+	Lost    time.Duration `json:"lost_ns,omitempty"`
+	Restart time.Duration `json:"restart_ns,omitempty"`
+	Until   time.Time     `json:"until,omitzero"`
+	Times   int           `json:"times,omitempty"` // preemptions of the job so far
+}
+
+// Claim lists the jobs that a critical job has preempted since its last request for a machine.
+type Claim struct {
+	Epoch int       `json:"epoch,omitempty"` // of the critical job at that time
+	Until time.Time `json:"until,omitzero"`  // until then their seats are left for it
+	Jobs  []string  `json:"jobs,omitempty"`  // replaced as a whole, never changed in place
+}
+
+func (s *State) preempted(f JobPreempted) {
+	v, by := s.touched(f.Job).runs(), s.touched(f.By).runs()
+	v.Preempted = Preemption{By: f.By, At: s.now, Attempt: f.Attempt, Epoch: v.Epoch, Cost: f.Cost, Lost: f.Lost,
+		Restart: f.Restart, Until: f.Until, Times: v.Preempted.Times + 1}
+	jobs := []string{f.Job}
+	if c := &by.Claim; c.Epoch == by.Epoch && s.now.Before(c.Until) {
+		jobs = append(c.Jobs[:len(c.Jobs):len(c.Jobs)], f.Job)
+	}
+	by.Claim = Claim{Epoch: by.Epoch, Until: later(by.Claim.Until, f.Until), Jobs: jobs}
+}
+
+// Preempted returns the newest preemption of the job; By is empty if there was none.
+func (j *Job) Preempted() Preemption { return j.run().Preempted }
+
+// Claims returns the jobs whose seats are left for this critical job at t; nil: none. They are those that it has
+// preempted since it last requested a machine.
+func (j *Job) Claims(t time.Time) []string {
+	c := &j.run().Claim
+	if j.r.State != Queued || c.Epoch != j.Epoch() || !t.Before(c.Until) {
+		return nil
+	}
+	return c.Jobs
+}
+
+// LastClaim returns the jobs that this critical job preempted last; nil: none.
+func (j *Job) LastClaim() []string { return j.run().Claim.Jobs }
+
+// ClaimEnds returns until when the seats of its newest victims are left for this critical job; zero: it has none.
+func (j *Job) ClaimEnds() time.Time { return j.run().Claim.Until }
