@@ -90,7 +90,6 @@ type runRecord struct {
 	MigratingTo market.OfferID       `json:"migrating_to,omitempty"`
 	Placing     placing              `json:"placing,omitzero"`
 	Pin         pin                  `json:"pin,omitzero"`
-	Preempted   Preemption           `json:"preempted,omitzero"`
 	Claim       Claim                `json:"claim,omitzero"`
 	Fallback    []plan.FallbackState `json:"fallback,omitempty"` // by rung of the fallback ladder
 

@@ -39,17 +39,14 @@ func (c *Config) MinimumRun() time.Duration {
 	return c.Stretch(DefaultPreemptAfter)
 }
 
-// Preemption is the newest preemption of a job.
+// Preemption is why an attempt had to leave its seat to a critical job. It is never changed in place.
 type Preemption struct {
-	By      string        `json:"by,omitempty"` // the critical job
-	At      time.Time     `json:"at,omitzero"`
-	Attempt string        `json:"attempt,omitempty"`
-	Epoch   int           `json:"epoch,omitempty"` // of the job at that time
-	Cost    money.Amount  `json:"cost,omitzero"`   // expected
+	By      string        `json:"by"` // the critical job
+	At      time.Time     `json:"at"`
+	Cost    money.Amount  `json:"cost"` // expected
 	Lost    time.Duration `json:"lost_ns,omitempty"`
 	Restart time.Duration `json:"restart_ns,omitempty"`
-	Until   time.Time     `json:"until,omitzero"`
-	Times   int           `json:"times,omitempty"` // preemptions of the job so far
+	Until   time.Time     `json:"until"`
 }
 
 // Claim lists the jobs that a critical job has preempted since its last request for a machine.
@@ -60,9 +57,9 @@ type Claim struct {
 }
 
 func (s *State) preempted(f JobPreempted) {
-	v, by := s.touched(f.Job).runs(), s.touched(f.By).runs()
-	v.Preempted = Preemption{By: f.By, At: s.now, Attempt: f.Attempt, Epoch: v.Epoch, Cost: f.Cost, Lost: f.Lost,
-		Restart: f.Restart, Until: f.Until, Times: v.Preempted.Times + 1}
+	s.attempt(f.Attempt).r.Preemption = &Preemption{By: f.By, At: s.now, Cost: f.Cost, Lost: f.Lost, Restart: f.Restart,
+		Until: f.Until}
+	by := s.touched(f.By).runs()
 	jobs := []string{f.Job}
 	if c := &by.Claim; c.Epoch == by.Epoch && s.now.Before(c.Until) {
 		jobs = append(c.Jobs[:len(c.Jobs):len(c.Jobs)], f.Job)
@@ -70,8 +67,18 @@ func (s *State) preempted(f JobPreempted) {
 	by.Claim = Claim{Epoch: by.Epoch, Until: later(by.Claim.Until, f.Until), Jobs: jobs}
 }
 
-// Preempted returns the newest preemption of the job; By is empty if there was none.
-func (j *Job) Preempted() Preemption { return j.run().Preempted }
+// Preemption is why the attempt had to leave its seat to a critical job; nil: it did not have to.
+func (a *Attempt) Preemption() *Preemption { return a.r.Preemption }
+
+// Preempted returns how many attempts of the job were preempted.
+func (j *Job) Preempted() (n int) {
+	for _, a := range j.Attempts() {
+		if a.r.Preemption != nil {
+			n++
+		}
+	}
+	return n
+}
 
 // Claims returns the jobs whose seats are left for this critical job at t; nil: none. They are those that it has
 // preempted since it last requested a machine.

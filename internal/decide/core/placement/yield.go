@@ -15,11 +15,12 @@ func (dc *Decider) Yields(j *state.Job) bool { return !dc.YieldsUntil(j).IsZero(
 
 // YieldsUntil returns when j stops yielding at the latest; zero: it does not yield.
 func (dc *Decider) YieldsUntil(j *state.Job) time.Time {
-	p := j.Preempted()
-	if p.By == "" || j.State() != state.Queued || p.Epoch != j.Epoch() || !dc.Now().Before(p.Until) || dc.Faults.Rivals {
+	a := j.Attempt()
+	if a == nil || a.Preemption() == nil || j.State() != state.Queued || a.Epoch() != j.Epoch() || dc.Faults.Rivals {
 		return time.Time{}
 	}
-	if by := dc.State.Job(p.By); by == nil || len(by.Claims(dc.Now())) == 0 {
+	p := a.Preemption()
+	if by := dc.State.Job(p.By); by == nil || len(by.Claims(dc.Now())) == 0 || !dc.Now().Before(p.Until) {
 		return time.Time{}
 	}
 	return p.Until

@@ -53,7 +53,7 @@ func (p *Preempter) victims(j *state.Job) (list []*victim, next time.Time) {
 // has open, and a job that saves nothing would start from scratch again and again.
 func mayLeave(k *state.Job) bool {
 	t := k.Terms()
-	return !t.Unpreemptible && t.Session == "" && !k.Pinned() && (t.Saves || k.Preempted().Times == 0)
+	return !t.Unpreemptible && t.Session == "" && !k.Pinned() && (t.Saves || k.Preempted() == 0)
 }
 
 // startedAll returns when the last program of an attempt started.
