@@ -94,6 +94,8 @@ type Terms struct {
 	// After lists what must end before the job may get a machine.
 	After    []Dependency `json:"after,omitempty"`
 	Priority int          `json:"priority,omitempty"` // 2 critical, 1 normal, 0 low
+	// Unpreemptible is set if no critical job may take the job's seat.
+	Unpreemptible bool `json:"unpreemptible,omitempty"`
 	// Nodes is the highest number of machines that it runs on at once, LeastNodes the lowest, if lower. Its work and
 	// speed are for Nodes machines. 0: one.
 	Nodes      int  `json:"nodes,omitempty"`
