@@ -322,7 +322,7 @@ func (s *Server) begin(ctx context.Context) (err error) {
 		Dir: s.opts.Dir, Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
 		PreemptAfter: s.opts.PreemptAfter,
-		Archive: s.view, Relieve: s.releaseReserve, Ends: s.opts.Ends, Resolve: s.resolve,
+		Archive:      s.view, Relieve: s.releaseReserve, Ends: s.opts.Ends, Resolve: s.resolve,
 	})
 	if err != nil {
 		return err

@@ -223,7 +223,11 @@ func timeline(r client.Receipt) string {
 	g := draw.Gantt{Title: "Attempts over time, by offer", Blocks: blocks, Marks: marks,
 		Keys: []draw.Key{{Use: "start-up", Says: "start-up"}, {Use: "useful", Says: "the program runs"}}}
 	if len(marks) > 0 {
-		g.Keys = append(g.Keys, draw.Key{Use: "mark", Says: "interrupted or preempted"})
+		says := "interrupted"
+		if r.Preempted > 0 {
+			says = "interrupted or preempted"
+		}
+		g.Keys = append(g.Keys, draw.Key{Use: "mark", Says: says})
 	}
 	if r.DeadlineMarket != nil && len(blocks) > 0 {
 		first, last := blocks[0].From, blocks[len(blocks)-1].To

@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// preemptorsOf returns the critical jobs that got the seats of the job's attempts, by attempt, named as the submitter of
-// the job may see them.
+// preemptorsOf returns the critical jobs that got the seats of the job's attempts, by attempt, named as the submitter
+// of the job may see them.
 func preemptorsOf(m *core.Machine, j *core.Job) map[string]string {
 	names := map[string]string{}
 	for _, a := range j.Attempts() {
