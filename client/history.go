@@ -94,8 +94,6 @@ type Terms struct {
 	// After lists what must end before the job may get a machine.
 	After    []Dependency `json:"after,omitempty"`
 	Priority int          `json:"priority,omitempty"` // 2 critical, 1 normal, 0 low
-	// Unpreemptible is set if no critical job may take the job's seat.
-	Unpreemptible bool `json:"unpreemptible,omitempty"`
 	// Nodes is the highest number of machines that it runs on at once, LeastNodes the lowest, if lower. Its work and
 	// speed are for Nodes machines. 0: one.
 	Nodes      int  `json:"nodes,omitempty"`
@@ -129,6 +127,8 @@ type Terms struct {
 	MaxRetries int           `json:"max_retries,omitempty"`
 	RetryCodes []int         `json:"retry_codes,omitempty"`
 	Notify     bool          `json:"notify,omitempty"`
+	// Unpreemptible is set if no critical job may take the job's seat.
+	Unpreemptible bool `json:"unpreemptible,omitempty"`
 }
 
 // Owner identifies who bears the cost of a posting. An empty field means that the level does not apply.

@@ -234,7 +234,6 @@ func (s *stage) job(a *args) error {
 		GPUHours: a.number("gpu_hours", 0), WallClock: a.span("wall_clock", 0), IdleLimit: a.span("idle", 0),
 		DeadlineFirst: a.text("first", "budget") == "deadline", MaxRetries: int(a.count("retries", 10)),
 		Priority: map[string]int{"critical": 2, "normal": 1, "low": 0}[a.text("priority", "normal")], Unpreemptible: a.has("unpreemptible"),
-		Nodes: int(a.count("nodes", 0)),
 	}
 	if err := alternatives(a, &j.terms.Need); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/plan/round"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -135,5 +136,45 @@ func TestPreempt_LeavesProtectedJobsAlone(t *testing.T) {
 	w := preemptRig(t, 1, nil)
 	if got := preempts(w.step(10*time.Minute, JobSubmitted{Job: "normal", Terms: w.terms("normal", 1)})); len(got) > 0 {
 		t.Errorf("a normal job preempts: %+v", got)
+	}
+}
+
+// Two jobs share the user's own machine of eight processors. The critical job needs four of them: one job leaves its
+// seat, the other keeps its own, and the critical job takes the free part of the same machine.
+func TestPreempt_TakesSeatOfSharedMachine(t *testing.T) {
+	w := &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}}
+	cfg := DefaultConfig()
+	cfg.Seats = 8
+	o := market.Offer{ID: "p/z/m/reserved", Provider: "p", Zone: "z", Machine: "m", Capacity: market.Reserved, CPUs: 8,
+		Memory: 16 << 30, Speed: 1, Currency: money.USD, Reserved: market.Reservation{Count: 1, From: agentsStart,
+			Until: agentsStart.Add(1000 * time.Hour), Paid: money.Picos(1e15)}}
+	w.step(0, Configured{Config: cfg})
+	w.step(0, MarketSeen{Offers: []market.Offer{o}, Quotes: []market.Quote{{Offer: o.ID, Rate: 1e12, Priced: true, Available: true, At: agentsStart}}})
+	submit := func(name string, priority, cpus int) Outcome {
+		terms := w.terms(name, priority)
+		terms.Need.CPUs = cpus
+		return w.step(0, JobSubmitted{Job: name, Terms: terms})
+	}
+	submit("a", 0, 4)
+	p := round.Plan(w.RoundInputs())
+	w.step(0, RoundProposed{Base: p.Base, Groups: p.Groups})
+	w.step(0, LaunchDone{Launch: "a.1", Instance: "i1", Offer: o.ID, Rate: 1e12, From: agentsStart})
+	w.step(0, MachineRegistered{Instance: "i1", Allocation: "a.1", Key: "k"})
+	w.begins("a.1")
+	submit("b", 0, 4)
+	w.begins("b.1")
+	w.step(9*time.Minute, CheckpointSaved{Attempt: "b.1", Message: 2, Captured: agentsStart.Add(9 * time.Minute), Step: 1})
+	w.at = 10 * time.Minute
+	got := preempts(submit("urgent", 2, 4))
+	if len(got) != 1 || got[0].Job != "b" {
+		t.Fatalf("preempted: %+v", got)
+	}
+	w.step(time.Second, AttemptEnded{Attempt: "b.1", Message: 3, Reason: "drained", Exit: 143, Saved: true})
+	w.step(time.Second, TaskGone{Attempt: "b.1"})
+	a, _ := w.Job("a")
+	b, _ := w.Job("b")
+	urgent, _ := w.Job("urgent")
+	if x := urgent.Attempt(); x == nil || x.Instance() != "i1" || a.Live() == nil || b.Live() != nil || b.State() != Queued {
+		t.Errorf("urgent is %s (%s), a %s, b %s", urgent.State(), urgent.Why(), a.State(), b.State())
 	}
 }

@@ -10,7 +10,8 @@ import (
 type JobPreempted struct {
 	Job     string `json:"job"`
 	Attempt string `json:"attempt"`
-	By      string `json:"by"` // the critical job
+	By      string `json:"by"`             // the critical job
+	Team    string `json:"team,omitempty"` // its team
 	// Cost is the expected cost of the preemption: Lost, the work that is repeated, and Restart, the time of the
 	// next start, both at the present price of the seat.
 	Cost    money.Amount  `json:"cost"`
@@ -41,7 +42,8 @@ func (c *Config) MinimumRun() time.Duration {
 
 // Preemption is why an attempt had to leave its seat to a critical job. It is never changed in place.
 type Preemption struct {
-	By      string        `json:"by"` // the critical job
+	By      string        `json:"by"`             // the critical job
+	Team    string        `json:"team,omitempty"` // its team
 	At      time.Time     `json:"at"`
 	Cost    money.Amount  `json:"cost"` // expected
 	Lost    time.Duration `json:"lost_ns,omitempty"`
@@ -57,7 +59,7 @@ type Claim struct {
 }
 
 func (s *State) preempted(f JobPreempted) {
-	s.attempt(f.Attempt).r.Preemption = &Preemption{By: f.By, At: s.now, Cost: f.Cost, Lost: f.Lost, Restart: f.Restart,
+	s.attempt(f.Attempt).r.Preemption = &Preemption{By: f.By, Team: f.Team, At: s.now, Cost: f.Cost, Lost: f.Lost, Restart: f.Restart,
 		Until: f.Until}
 	by := s.touched(f.By).runs()
 	jobs := []string{f.Job}

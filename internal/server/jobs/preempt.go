@@ -16,7 +16,7 @@ func (d *Desk) explainPreemption(m *core.Machine, j *core.Job, v *api.Job) {
 	var others []string
 	for _, id := range j.LastClaim() {
 		if k, known := m.Job(id); known {
-			others = append(others, nameFor(j, k))
+			others = append(others, nameFor(j, id, k.Terms().Owner.Team))
 		}
 	}
 	for _, name := range others {
@@ -40,10 +40,7 @@ func (d *Desk) preempted(m *core.Machine, j *core.Job, a *core.Attempt, v *api.J
 	p := a.Preemption()
 	v.Preempted = &client.Preempted{Attempt: a.ID(), At: d.Control.Clock().ToWall(p.At), Cost: p.Cost,
 		Lost: p.Lost.Seconds(), Restart: p.Restart.Seconds(), Times: j.Preempted()}
-	by := otherTeam
-	if k, known := m.Job(p.By); known {
-		by = nameFor(j, k)
-	}
+	by := nameFor(j, p.By, p.Team)
 	if by != otherTeam {
 		v.Preempted.By = by
 	}
@@ -60,10 +57,10 @@ func (d *Desk) preempted(m *core.Machine, j *core.Job, a *core.Attempt, v *api.J
 // otherTeam stands for a job whose name the submitter of another team need not know.
 const otherTeam = "a job of another team"
 
-// nameFor returns the ID of k as the submitter of j may see it.
-func nameFor(j, k *core.Job) string {
-	if j.Terms().Owner.Team != k.Terms().Owner.Team {
+// nameFor returns the ID of a job of the team as the submitter of j may see it.
+func nameFor(j *core.Job, id, team string) string {
+	if j.Terms().Owner.Team != team {
 		return otherTeam
 	}
-	return k.ID()
+	return id
 }

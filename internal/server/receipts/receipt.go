@@ -45,9 +45,7 @@ func (b *Desk) receipt(ctx context.Context, id string) (receipt.Receipt, error) 
 	var of view.Job
 	var seq uint64
 	var interval time.Duration
-	var preemptors map[string]string
 	b.Control.Job(id, func(m *core.Machine, live *core.Job) {
-		preemptors = preemptorsOf(m, live)
 		j, seq, interval = live.Copy(), m.Seq(), m.Interval(live)
 		if p, ok := m.CostOnDemand(live); ok {
 			v.OnDemandCost, v.OnDemandOffer = &p.Cost, string(p.Offer)
@@ -59,7 +57,7 @@ func (b *Desk) receipt(ctx context.Context, id string) (receipt.Receipt, error) 
 	}
 	b.addOutcome(&v, j, now)
 	running := b.addAttempts(&v, j, now)
-	addPreemptions(&v, j, preemptors)
+	addPreemptions(&v, j)
 	b.addSavings(&v, j, interval)
 	postings, err := b.sums(ctx, &v, seq, v.Cost.Sub(running))
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/market"
@@ -44,7 +45,11 @@ func (p *Preempter) Preempt() {
 		p.WakeAt(waiting[0], p.again)
 		return
 	}
+	p.weighed = 0
 	for _, j := range waiting {
+		if p.enough() {
+			break
+		}
 		if _, closed := p.decider.Closed(j); closed || p.decider.Awaits(j) {
 			continue
 		}
@@ -58,6 +63,9 @@ func (p *Preempter) Preempt() {
 	p.again = p.Now().Add(searchAgain)
 }
 
+// enough reports whether the step has weighed as many offers as a few milliseconds allow.
+func (p *Preempter) enough() bool { return p.weighed >= placement.WeighedAtOnce }
+
 // take preempts the victims for j.
 func (p *Preempter) take(j *state.Job, chosen []*victim) {
 	for _, v := range chosen {
@@ -65,8 +73,8 @@ func (p *Preempter) take(j *state.Job, chosen []*victim) {
 		timing := p.market.TimingOf(v.attempt.Machine())
 		until := p.Now().Add(t.Grace + 2*p.Config().Patience + 2*timing.Detect)
 		p.Works(v.job)
-		p.Fact(state.JobPreempted{Job: v.job.ID(), Attempt: v.attempt.ID(), By: j.ID(), Cost: v.cost, Lost: v.lost,
-			Restart: v.restart, Until: until})
+		p.Fact(state.JobPreempted{Job: v.job.ID(), Attempt: v.attempt.ID(), By: j.ID(), Team: j.Terms().Owner.Team,
+			Cost: v.cost, Lost: v.lost, Restart: v.restart, Until: until})
 		p.jobs.Drain(v.job, v.attempt, state.Preempted, "", "")
 	}
 	p.WakeAt(j, j.ClaimEnds())
@@ -87,8 +95,11 @@ func (p *Preempter) choose(j *state.Job) (chosen []*victim, next time.Time) {
 		if p.starts(j, leaving, []*victim{v}) {
 			return []*victim{v}, next
 		}
+		if p.enough() {
+			return nil, next
+		}
 	}
-	for n := 2; n <= len(list); n++ {
+	for n := 2; n <= len(list) && !p.enough(); n++ {
 		if p.starts(j, leaving, list[:n]) {
 			return p.needed(j, leaving, list[:n]), next
 		}
@@ -148,6 +159,7 @@ func (p *Preempter) starts(j *state.Job, leaving []*state.Job, list []*victim) (
 			return
 		}
 		yes = p.decider.StartsIf(j, p.freed(j, gone))
+		p.weighed += p.market.Class(j).Weighed()
 	})
 	return yes
 }

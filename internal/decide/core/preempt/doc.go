@@ -21,7 +21,8 @@ type Preempter struct {
 	decider   *placement.Decider
 	jobs      *lifecycle.Jobs
 
-	again time.Time // when a fruitless search is repeated at the earliest; it is not part of the state
+	weighed int       // offers weighed in this step
+	again   time.Time // when a fruitless search is repeated at the earliest; it is not part of the state
 }
 
 // New returns a Preempter over the parts below it.

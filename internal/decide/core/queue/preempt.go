@@ -9,7 +9,8 @@ import (
 // Critical is the priority of jobs that may preempt others.
 const Critical = 2
 
-// Critical returns the most urgent critical jobs that wait, at most that many of each subqueue.
+// Critical returns critical jobs that wait, the most urgent first. The first is the most urgent of all; of each
+// subqueue it looks only at the first entries of the heap.
 func (q *Queue) Critical(most int) (list []*state.Job) {
 	for _, c := range q.Classes {
 		for _, p := range c.Subqueues {
@@ -20,7 +21,7 @@ func (q *Queue) Critical(most int) (list []*state.Job) {
 				if len(u) == 0 || u[0].Terms().Priority < Critical {
 					continue
 				}
-				for _, j := range u[:min(len(u), most)] { // the heap's first entries hold its most urgent jobs
+				for _, j := range u[:min(len(u), most)] {
 					if j.Terms().Priority >= Critical {
 						list = append(list, j)
 					}
