@@ -59,8 +59,8 @@ type Claim struct {
 }
 
 func (s *State) preempted(f JobPreempted) {
-	s.attempt(f.Attempt).r.Preemption = &Preemption{By: f.By, Team: f.Team, At: s.now, Cost: f.Cost, Lost: f.Lost, Restart: f.Restart,
-		Until: f.Until}
+	s.attempt(f.Attempt).r.Preemption = &Preemption{By: f.By, Team: f.Team, At: s.now, Cost: f.Cost, Lost: f.Lost,
+		Restart: f.Restart, Until: f.Until}
 	by := s.touched(f.By).runs()
 	jobs := []string{f.Job}
 	if c := &by.Claim; c.Epoch == by.Epoch && s.now.Before(c.Until) {
