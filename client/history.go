@@ -127,6 +127,8 @@ type Terms struct {
 	MaxRetries int           `json:"max_retries,omitempty"`
 	RetryCodes []int         `json:"retry_codes,omitempty"`
 	Notify     bool          `json:"notify,omitempty"`
+	// Unpreemptible is set if no critical job may take the job's seat.
+	Unpreemptible bool `json:"unpreemptible,omitempty"`
 }
 
 // Owner identifies who bears the cost of a posting. An empty field means that the level does not apply.

@@ -163,12 +163,29 @@ type Job struct {
 	Group          string             `json:"group,omitempty"`    // group that it belongs to
 	Index          *int               `json:"index,omitempty"`    // in an array
 	Waits          []string           `json:"waits,omitempty"`    // jobs and groups that must end first
+	// Preempted is the newest time that a critical job got the job's seat; null: none did.
+	Preempted *Preempted `json:"preempted,omitempty"`
+	// Preempts lists the jobs that leave, or left, their seats to this critical job.
+	Preempts []string `json:"preempts,omitempty"`
 	// Session is shell or notebook if the job is a session.
 	Session string `json:"session,omitempty"`
 	// IdleSince is the time since when nobody has used its machines, and IdleLimit how long they may be idle before
 	// the job is saved and stopped, in wall time; null: in use or not running, or no limit.
 	IdleSince *time.Time `json:"idle_since"`
 	IdleLimit *float64   `json:"idle_limit_s"`
+}
+
+// Preempted is a preemption: a critical job got the seat of this job, which saved and waits or has gone on since.
+type Preempted struct {
+	// By is the critical job; empty: a job of another team.
+	By      string       `json:"by,omitempty"`
+	Attempt string       `json:"attempt"` // that had the seat
+	At      time.Time    `json:"at"`
+	Cost    money.Amount `json:"cost"`      // expected: what it repeats, and its next start, at the price of the seat
+	Lost    float64      `json:"lost_s"`    // expected work to repeat, in market seconds
+	Restart float64      `json:"restart_s"` // expected time of the next start, in market seconds
+	Times   int          `json:"times"`     // preemptions of the job so far
+	Waits   bool         `json:"waits"`     // the job waits until the critical job has the seat
 }
 
 // JobOutlook is the rest of a job over simulated runs: 10 %, median and 90 %. It is an estimate.

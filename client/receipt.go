@@ -41,6 +41,7 @@ type Receipt struct {
 	Attempts      int                  `json:"attempts"`
 	Interrupted   int                  `json:"interrupted"` // attempts ended by interruptions
 	Interruptions []Interruption       `json:"interruptions"`
+	Preempted     int                  `json:"preempted,omitempty"` // attempts that a critical job preempted
 	Tries         []Try                `json:"tries"`
 	Uses          map[Use]money.Amount `json:"uses"`
 	// Categories divides the cost by category: compute, storage, address, and so on.
@@ -96,6 +97,17 @@ type Try struct {
 	End      string               `json:"end"`
 	Rules    []Rule               `json:"rules,omitempty"`
 	Nodes    []Node               `json:"nodes,omitempty"` // by rank, if the attempt had several machines
+	// Preemption is null unless a critical job preempted the attempt.
+	Preemption *Preemption `json:"preemption,omitempty"`
+}
+
+// Preemption is why an attempt left its seat to a critical job, and what that cost. The cost is part of the attempts'.
+type Preemption struct {
+	By       string        `json:"by"` // the critical job, or that it is of another team
+	At       time.Time     `json:"at"` // market time at which scrimp asked the program to save
+	Expected money.Amount  `json:"expected"`
+	Lost     money.Amount  `json:"lost"`     // of this attempt
+	StartUp  *money.Amount `json:"start_up"` // of the next attempt; null: it has not started yet
 }
 
 // Node is one machine of an attempt that has several.

@@ -49,7 +49,7 @@ func (a *app) serveCmd() *cobra.Command {
 			if logJSON {
 				o.Log = slog.New(slog.NewJSONHandler(a.Err, nil))
 			}
-			if err := atLeast(o.Running, o.Rate); err != nil {
+			if err := errors.Join(atLeast(o.Running, o.Rate), minimumRun(o.PreemptAfter)); err != nil {
 				return err
 			}
 			if namesPassword(o.DB) {
@@ -81,6 +81,8 @@ func (a *app) serveCmd() *cobra.Command {
 		"(default calm)")
 	f.IntVar(&o.Rate, "rate", 500, "requests a second that one user, machine or attempt may send")
 	f.IntVar(&o.Running, "running", 4, "jobs that hold a machine at once")
+	f.DurationVar(&o.PreemptAfter, "preempt-after", 10*time.Minute, "`time` that a program runs before a critical job "+
+		"may preempt it")
 	f.StringVar(&retain, "retain", "90d", "`time` for which the work folder, the output and the older checkpoints of a "+
 		"job are kept once it is over, or ever")
 	f.StringVar(&retainOutputs, "retain-outputs", "ever", "`time` for which its kept outputs and its newest checkpoint "+
@@ -98,6 +100,17 @@ func (a *app) serveCmd() *cobra.Command {
 func atLeast(running, rate int) error {
 	if running < 0 || rate < 1 {
 		return fmt.Errorf("--running %d, --rate %d: give --running 0 or more, and --rate 1 or more", running, rate)
+	}
+	return nil
+}
+
+// longestRun bounds the guaranteed minimum run of a job.
+const longestRun = 30 * 24 * time.Hour
+
+// minimumRun returns an error if the guaranteed minimum run of a job is out of bounds.
+func minimumRun(d time.Duration) error {
+	if d < time.Second || d > longestRun {
+		return fmt.Errorf("--preempt-after %v: give 1s to %v; preemptible: false in a job file exempts a job", d, longestRun)
 	}
 	return nil
 }

@@ -36,6 +36,8 @@ type Config struct {
 	Snapshot uint64        // least number of events between snapshots; 0: no snapshots
 	Log      *slog.Logger
 	Running  int // most jobs that hold a machine at once; 0: the core's default
+	// PreemptAfter is how long a program runs, in wall time, before a critical job may preempt it; 0: the core's default.
+	PreemptAfter time.Duration
 	// Env returns the environment of an attempt's agent on an engine: the URL of the server, the token, and the user
 	// of the programs.
 	Env func(e *engine.Engine, attempt string) map[string]string

@@ -161,6 +161,7 @@ func (c *Control) Rules() core.Config {
 	}
 	rules := CoreConfig(c.cfg.Clock, engines)
 	rules.MaxRunning = cmp.Or(c.cfg.Running, rules.MaxRunning)
+	rules.PreemptAfter = c.cfg.Clock.Stretch(c.cfg.PreemptAfter)
 	if c.cfg.Archive != nil {
 		rules.ArchiveAfter = c.cfg.Clock.Stretch(archiveAfter)
 		rules.ArchiveUnbilled = c.cfg.Clock.Stretch(archiveUnbilled)

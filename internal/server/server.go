@@ -65,6 +65,8 @@ type Options struct {
 	Insecure bool // allows plain HTTP on an address that other hosts reach
 	Rate     int  // requests per second of one user, machine or attempt; 0: 500
 	Running  int  // jobs that hold a machine at once; 0: 4
+	// PreemptAfter is how long a program runs before a critical job may preempt it; 0: 10 minutes.
+	PreemptAfter time.Duration
 	// AdminToken is a file with the token of the user admin; empty: the server gives admin no token.
 	AdminToken string
 	// HookHosts lists hosts inside the server's network, HOST or HOST:PORT, that webhooks of a shared server may
@@ -322,7 +324,8 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
 		Dir: s.opts.Dir, Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
-		Archive: s.view, Relieve: s.releaseReserve, Ends: s.opts.Ends, Resolve: s.resolve,
+		PreemptAfter: s.opts.PreemptAfter,
+		Archive:      s.view, Relieve: s.releaseReserve, Ends: s.opts.Ends, Resolve: s.resolve,
 	})
 	if err != nil {
 		return err

@@ -233,7 +233,7 @@ func (s *stage) job(a *args) error {
 		Need:     plan.Need{Requirements: plan.Requirements{CPUs: int(a.count("cpus", 1)), Accelerators: int(a.count("gpus", 0)), Image: a.text("image", "")}, MaxRate: a.rate("max_price")},
 		GPUHours: a.number("gpu_hours", 0), WallClock: a.span("wall_clock", 0), IdleLimit: a.span("idle", 0),
 		DeadlineFirst: a.text("first", "budget") == "deadline", MaxRetries: int(a.count("retries", 10)),
-		Priority: map[string]int{"critical": 2, "normal": 1, "low": 0}[a.text("priority", "normal")],
+		Priority: map[string]int{"critical": 2, "normal": 1, "low": 0}[a.text("priority", "normal")], Unpreemptible: a.has("unpreemptible"),
 	}
 	if err := alternatives(a, &j.terms.Need); err != nil {
 		return err

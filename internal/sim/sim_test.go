@@ -57,6 +57,7 @@ var moments = []string{
 	"a stage begins", "a stage is done", "a stage is reused", "a stage is skipped", "a stage is failed", "a pipeline is over", "a study is over: gpu_hours_spent",
 	"a study is over: time_spent", "a study is over: plateau", "a run begins", "a run is skipped", "a run waits for a price", "a stage deploys", "a schedule is over",
 	"a round moves a job", "a seat is left for another job", "a group is stale", "a job is pinned",
+	"a job is preempted", "a preempted job goes on",
 }
 
 func TestInvariants(t *testing.T) {
@@ -223,6 +224,9 @@ var plants = map[Fault]plant{
 	FaultStaleGroup:  {"round|reserved", 39},
 	FaultUnpinned:    {"pin", 27},
 	FaultTwoDeciders: {"round", 19},
+	FaultHasty:       {"least run", 39},
+	FaultCostly:      {"preempt saves|preempt deadline", 1},
+	FaultRivals:      {"rivals", 267},
 
 	FaultArchiveLost:   {"archive|money", 1},
 	FaultArchiveWrong:  {"archive|money", 1},

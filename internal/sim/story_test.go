@@ -68,8 +68,12 @@ func (s *stage) tell(e core.Event, out core.Outcome) {
 		s.line("bill", "%s: %s", b.Instance, strings.Join(lines, ", "))
 	}
 	for _, f := range out.Facts {
-		if d, ok := f.(state.Decided); ok {
-			s.decision(d)
+		switch f := f.(type) {
+		case state.Decided:
+			s.decision(f)
+		case state.JobPreempted:
+			s.line("preempt", "%s for %s: repeats %v, restarts for %v, %s", f.Job, f.By, f.Lost.Round(time.Second),
+				f.Restart.Round(time.Second), dollars(f.Cost))
 		}
 	}
 	for _, a := range out.Actions {

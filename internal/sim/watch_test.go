@@ -93,6 +93,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	}
 	t.limited()
 	t.paused(out)
+	t.preempted(out)
 	t.order(e, out)
 	t.held(e, out)
 	t.keyed(e, out)

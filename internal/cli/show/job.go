@@ -98,6 +98,7 @@ func jobMachine(b *strings.Builder, j api.Job, p Place) {
 		p.Fact(b, "machine", "requested: %s", j.Offer)
 	}
 	p.Fact(b, "attempts", "%d, %s", j.Attempts, draw.Count(j.Interruptions, "interruption"))
+	b.WriteString(Preemptions(j, p))
 }
 
 // realLeft returns the time to the job's deadline in seconds of real time, like its other times. The job must have a

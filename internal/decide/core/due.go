@@ -18,7 +18,9 @@ func (m *Machine) follow(b Body) {
 	if m.jobs.Added != nil && m.jobs.TryNew(m.jobs.Added) {
 		most = 0
 	}
+	m.preempter.Claims()
 	m.jobs.Consider(most)
+	m.preempter.Preempt()
 	m.instances.Tend()
 	m.instances.TendSeats()
 	m.market.SettleReserved(ended)

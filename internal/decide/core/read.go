@@ -161,3 +161,11 @@ func Restore(b json.RawMessage) (*Machine, error) {
 	}
 	return On(s, plan.NewPlanner()), nil
 }
+
+// YieldsTo returns the critical job that a preempted job leaves its seat to; ok is false if it leaves it to none.
+func (m *Machine) YieldsTo(j *state.Job) (by *state.Job, ok bool) {
+	if !m.decider.Yields(j) {
+		return nil, false
+	}
+	return m.step.State.Job(j.Attempt().Preemption().By), true
+}

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/core/lifecycle"
 	"scrimp/internal/decide/core/members"
 	"scrimp/internal/decide/core/placement"
+	"scrimp/internal/decide/core/preempt"
 	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/plan"
@@ -39,6 +40,8 @@ type Machine struct {
 	mover     *lifecycle.Mover
 
 	members *members.Members
+
+	preempter *preempt.Preempter
 }
 
 // New returns a machine with no jobs.
@@ -58,6 +61,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	below := lifecycle.Under(m.books, m.admission, m.queue, m.market, m.decider, m.bids)
 	m.jobs, m.launches, m.attempts, m.instances, m.mover = lifecycle.New(below)
 	m.members = members.New(m.admission, m.bids, m.jobs, m.launches)
+	m.preempter = preempt.New(m.admission, m.queue, m.market, m.decider, m.jobs)
 	m.jobs.Watcher = m.members
 	s.Watch(m.admission.Unsum)
 	m.market.OneTiming = placement.AlikeTiming(m.step.Config())

@@ -25,6 +25,8 @@ func WhyNext(before, end string) string {
 		return "the machine of " + before + " was interrupted"
 	case "drained", "moved":
 		return before + " was asked to save and end"
+	case "preempted":
+		return "a critical job preempted " + before
 	case "failed":
 		return "the program of " + before + " failed"
 	case "setup":

@@ -60,6 +60,9 @@ func (r Receipt) timeline() string {
 		}
 		blocks = append(blocks, draw.Block{Lane: t.Offer, From: t.From, To: begun, Use: string(ledger.StartUp),
 			Title: t.Attempt + " starts"})
+		if x := t.Preemption; x != nil {
+			marks = append(marks, draw.Mark{Lane: t.Offer, At: t.Until, Class: "notice", Title: "preempted by " + x.By})
+		}
 		for _, i := range r.Interruptions {
 			if t.has(i.Instance) {
 				class, text := "kill", "interrupted without notice"

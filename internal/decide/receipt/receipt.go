@@ -50,8 +50,9 @@ type Receipt struct {
 	Market          string        `json:"market"`
 
 	Attempts      int                         `json:"attempts"`
-	Interrupted   int                         `json:"interrupted"`   // attempts ended by interruptions
-	Interruptions []Interruption              `json:"interruptions"` // per machine
+	Interrupted   int                         `json:"interrupted"`         // attempts ended by interruptions
+	Interruptions []Interruption              `json:"interruptions"`       // per machine
+	Preempted     int                         `json:"preempted,omitempty"` // attempts that a critical job preempted
 	Tries         []Try                       `json:"tries"`
 	Uses          map[ledger.Use]money.Amount `json:"uses"`
 	// Categories is the cost by category: compute, storage, address and so on.
@@ -108,6 +109,8 @@ type Try struct {
 	End      string                      `json:"end"`
 	Rules    []Rule                      `json:"rules,omitempty"`
 	Nodes    []Node                      `json:"nodes,omitempty"` // by rank, if the attempt had several machines
+	// Preemption is null unless a critical job preempted the attempt.
+	Preemption *Preemption `json:"preemption,omitempty"`
 }
 
 // Node is one machine of an attempt on several.
@@ -254,6 +257,7 @@ func (r Receipt) Text(width int) string {
 		}
 	}
 	fmt.Fprintf(&b, " (%d without notice)\n%s, %s\n", silent, r.lost(), draw.Count(r.Checkpoints, "checkpoint"))
+	b.WriteString(r.preemptions(width))
 	if r.SaveTrouble != "" {
 		b.WriteString(draw.Wrap("not saved: ", r.SaveTrouble, width))
 	}

@@ -67,6 +67,8 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.stock(f.Offer).Settled = s.now
 	case JobPlaced, JobPinned:
 		s.applyRound(f)
+	case JobPreempted:
+		s.preempted(f)
 	case JobArchived, JobRehydrated, GroupArchived, GroupRehydrated:
 		s.applyArchive(e, f)
 	default:

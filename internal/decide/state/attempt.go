@@ -30,6 +30,8 @@ type attemptRecord struct {
 	DrainWhy  string        `json:"drain_why,omitempty"`
 	DrainBy   time.Time     `json:"drain_by,omitzero"` // deadline of the drain
 	Wanted    int           `json:"wanted,omitempty"`  // machines it was to have, if it never got all of them
+	// Preemption is nil unless a critical job got its seat.
+	Preemption *Preemption `json:"preemption,omitempty"`
 }
 
 // storedAttempt is the form of an attempt in a snapshot.

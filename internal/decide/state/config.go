@@ -26,6 +26,8 @@ type Config struct {
 	Idle time.Duration `json:"idle_ns,omitempty"`
 	// Seats is the number of tasks a machine may have at once; 0: one.
 	Seats int `json:"seats,omitempty"`
+	// PreemptAfter is how long a program runs before a critical job may preempt it; 0: DefaultPreemptAfter.
+	PreemptAfter time.Duration `json:"preempt_after_ns,omitempty"`
 	// Providers are those that may be rented from, each with its timing. nil means all providers, with the timing
 	// above. Offers of providers that are no longer named are unavailable.
 	Providers map[string]Timing `json:"providers,omitempty"`

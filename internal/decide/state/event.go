@@ -85,6 +85,8 @@ type Terms struct {
 	MaxRetries int           `json:"max_retries,omitempty"`
 	RetryCodes []int         `json:"retry_codes,omitempty"`
 	Notify     bool          `json:"notify,omitempty"`
+	// Unpreemptible is set if no critical job may take the job's seat.
+	Unpreemptible bool `json:"unpreemptible,omitempty"`
 }
 
 // Most returns the largest number of machines the job runs on at once.

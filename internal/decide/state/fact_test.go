@@ -38,8 +38,8 @@ func TestDecodeFacts_RoundTrips(t *testing.T) {
 // from reading it.
 func TestFactKinds_AreComplete(t *testing.T) {
 	var all []ast.Decl
-	for _, name := range []string{"fact_kind.go", "group.go", "after.go", "archive.go", "archive_group.go", "round.go", "schedule.go", "stage.go",
-		"study.go"} {
+	for _, name := range []string{"fact_kind.go", "group.go", "after.go", "archive.go", "archive_group.go", "preempt.go", "round.go",
+		"schedule.go", "stage.go", "study.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {
 			t.Fatal(err)

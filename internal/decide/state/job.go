@@ -90,6 +90,7 @@ type runRecord struct {
 	MigratingTo market.OfferID       `json:"migrating_to,omitempty"`
 	Placing     placing              `json:"placing,omitzero"`
 	Pin         pin                  `json:"pin,omitzero"`
+	Claim       Claim                `json:"claim,omitzero"`
 	Fallback    []plan.FallbackState `json:"fallback,omitempty"` // by rung of the fallback ladder
 
 	Learned learnedJob `json:"learned"`
@@ -395,6 +396,3 @@ func (j *Job) Left(speed float64) (left, done time.Duration, ok bool) {
 // Rough reports whether Left relies on a pace that was hardly measured: fewer than four samples of a minute or
 // more.
 func (j *Job) Rough() bool { return j.Total() > 0 && j.StepRate() > 0 && j.Pace().Looks < 4 }
-
-// Share returns d · part / whole, rounded down, for 0 ≤ part ≤ whole.
-func Share(d time.Duration, part, whole int64) time.Duration { return quantity.Portion(d, part, whole) }

@@ -97,3 +97,6 @@ func (j *Job) Margin(left time.Duration, promise float64) time.Duration {
 	l := &j.run().Learned
 	return l.Pace.Margin(left, promise) + l.Tempo.Margin(j.Total()-l.SavedStep, promise)
 }
+
+// Share returns d · part / whole, rounded down, for 0 ≤ part ≤ whole.
+func Share(d time.Duration, part, whole int64) time.Duration { return quantity.Portion(d, part, whole) }

@@ -77,6 +77,10 @@ func defaults(v reflect.Value) {
 		f, tag := v.Field(i), v.Type().Field(i).Tag
 		switch text, ok := tag.Lookup("default"); {
 		case ok:
+			if f.Kind() == reflect.Pointer && !f.Type().Implements(textType) {
+				f.Set(reflect.New(f.Type().Elem()))
+				f = f.Elem()
+			}
 			if err := setScalar(f, text); err != nil {
 				panic(fmt.Sprintf("spec: default of %s: %v", fieldName(v.Type().Field(i)), err))
 			}

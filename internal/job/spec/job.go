@@ -42,18 +42,20 @@ type Job struct {
 	Checkpoint Checkpoint `json:"checkpoint,omitzero"`
 	Progress   Progress   `json:"progress,omitzero"`
 
-	Priority string   `json:"priority,omitempty" enum:"critical,normal,low" default:"normal"`
-	Deadline Deadline `json:"deadline,omitzero" eg:"in 6h"`
-	Window   string   `json:"window,omitempty" eg:"22:00-06:00 +02:00"`
-	Budget   Budget   `json:"budget,omitzero"`
-	First    string   `json:"first,omitempty" enum:"budget,deadline" default:"budget"`
-	Promise  float64  `json:"promise,omitempty" eg:"0.99" default:"0.99" as:"fraction"`
-	Retry    Retry    `json:"retry,omitzero"`
-	Signal   string   `json:"signal,omitempty" eg:"USR1@90s" default:"TERM"`
-	Grace    Duration `json:"grace,omitempty" eg:"90s" default:"20s"`
-	Idle     Duration `json:"idle,omitempty" eg:"15m"`
-	Notify   string   `json:"notify,omitempty" eg:"https://example.org/hook"`
-	Compat   string   `json:"compat,omitempty" enum:"skypilot,dstack,sagemaker,slurm"`
+	Priority string `json:"priority,omitempty" enum:"critical,normal,low" default:"normal"`
+	// Preemptible is nil unless the file sets it: critical jobs may then preempt the job.
+	Preemptible *bool    `json:"preemptible,omitempty" eg:"false" default:"true"`
+	Deadline    Deadline `json:"deadline,omitzero" eg:"in 6h"`
+	Window      string   `json:"window,omitempty" eg:"22:00-06:00 +02:00"`
+	Budget      Budget   `json:"budget,omitzero"`
+	First       string   `json:"first,omitempty" enum:"budget,deadline" default:"budget"`
+	Promise     float64  `json:"promise,omitempty" eg:"0.99" default:"0.99" as:"fraction"`
+	Retry       Retry    `json:"retry,omitzero"`
+	Signal      string   `json:"signal,omitempty" eg:"USR1@90s" default:"TERM"`
+	Grace       Duration `json:"grace,omitempty" eg:"90s" default:"20s"`
+	Idle        Duration `json:"idle,omitempty" eg:"15m"`
+	Notify      string   `json:"notify,omitempty" eg:"https://example.org/hook"`
+	Compat      string   `json:"compat,omitempty" enum:"skypilot,dstack,sagemaker,slurm"`
 
 	Team         string            `json:"team,omitempty" eg:"vision"`
 	Project      string            `json:"project,omitempty" eg:"captioning"`

@@ -82,7 +82,10 @@ var meanings = map[string]meaning{
 	"Job.checkpoint": {doc: "Where the program saves and what is kept. Without a folder every attempt begins " +
 		"again from nothing."},
 	"Job.progress": {doc: "How an unmodified program shows its progress. One value is the pattern."},
-	"Job.priority": {doc: "Critical jobs go first and never run on spot; low ones go last."},
+	"Job.priority": {doc: "Critical jobs go first and never run on spot; low ones go last. A critical job without room " +
+		"preempts the job of lower priority whose preemption costs least."},
+	"Job.preemptible": {doc: "Whether a critical job may make this one save, leave its machine and wait. Sessions and " +
+		"critical jobs stay in any case."},
 	"Job.deadline": {doc: "When it must be done: a span from the submission on, or a time. A time " +
 		"without a zone is in your computer's zone; the API refuses it."},
 	"Job.window": {doc: "Hours of the day in which it may run, UTC unless an offset follows. When they end it saves and " +

@@ -120,6 +120,7 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	}
 	d.explainWait(m, j, &v)
 	explainPause(j, &v)
+	d.explainPreemption(m, j, &v)
 	v.Detail = strings.TrimSpace(v.Detail + " " + saveTrouble(j.SaveTrouble()))
 	if rate := j.Rate(); rate > 0 {
 		v.StepRate = &rate

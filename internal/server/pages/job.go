@@ -205,6 +205,9 @@ func timeline(r client.Receipt) string {
 		}
 		blocks = append(blocks, draw.Block{Lane: lane, From: t.From, To: begun, Use: string(client.StartUp),
 			Title: t.Attempt + " starts"})
+		if x := t.Preemption; x != nil {
+			marks = append(marks, draw.Mark{Lane: lane, At: t.Until, Class: "notice", Title: "preempted by " + x.By})
+		}
 		for _, i := range r.Interruptions {
 			if i.Instance == t.Instance || slices.ContainsFunc(t.Nodes, func(n client.Node) bool {
 				return n.Instance == i.Instance
@@ -220,7 +223,11 @@ func timeline(r client.Receipt) string {
 	g := draw.Gantt{Title: "Attempts over time, by offer", Blocks: blocks, Marks: marks,
 		Keys: []draw.Key{{Use: "start-up", Says: "start-up"}, {Use: "useful", Says: "the program runs"}}}
 	if len(marks) > 0 {
-		g.Keys = append(g.Keys, draw.Key{Use: "mark", Says: "interrupted"})
+		says := "interrupted"
+		if r.Preempted > 0 {
+			says = "interrupted or preempted"
+		}
+		g.Keys = append(g.Keys, draw.Key{Use: "mark", Says: says})
 	}
 	if r.DeadlineMarket != nil && len(blocks) > 0 {
 		first, last := blocks[0].From, blocks[len(blocks)-1].To

@@ -57,6 +57,7 @@ func (b *Desk) receipt(ctx context.Context, id string) (receipt.Receipt, error) 
 	}
 	b.addOutcome(&v, j, now)
 	running := b.addAttempts(&v, j, now)
+	addPreemptions(&v, j)
 	b.addSavings(&v, j, interval)
 	postings, err := b.sums(ctx, &v, seq, v.Cost.Sub(running))
 	if err != nil {

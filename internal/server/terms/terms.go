@@ -70,6 +70,7 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration,
 	case "low":
 		t.Priority = 0
 	}
+	t.Unpreemptible = j.Preemptible != nil && !*j.Preemptible
 	if j.Retry.Max > 0 {
 		t.MaxRetries = j.Retry.Max
 	}

@@ -155,7 +155,7 @@ func fill(v reflect.Value, tag reflect.StructTag) bool {
 	case reflect.Float64:
 		v.SetFloat(0.5)
 	case reflect.Bool:
-		v.SetBool(true)
+		v.SetBool(tag.Get("default") != "true")
 	default:
 		return false
 	}

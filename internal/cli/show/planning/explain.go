@@ -49,7 +49,11 @@ func Began(r receipt.Receipt, p show.Place) string {
 		text := fmt.Sprintf("attempt %d", i+1)
 		if i > 0 {
 			before := r.Tries[i-1]
-			text += ": " + receipt.WhyNext(fmt.Sprintf("attempt %d", i), before.End)
+			why := receipt.WhyNext(fmt.Sprintf("attempt %d", i), before.End)
+			if p := before.Preemption; p != nil {
+				why = p.Left(fmt.Sprintf("attempt %d", i))
+			}
+			text += ": " + why
 		}
 		if t.Restored != "" {
 			text += fmt.Sprintf("; it resumed from step %d", t.First)

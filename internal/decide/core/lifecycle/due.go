@@ -89,6 +89,7 @@ func (js *Jobs) Consider(most int) {
 			js.queue.Queue.Push(j, queue.OverQuota)
 		case js.decider.Awaits(j):
 			js.queue.Queue.Tried(j)
+			js.WakeAt(j, js.decider.YieldsUntil(j))
 		default:
 			js.launches.try(j)
 		}

@@ -78,6 +78,9 @@ func (ls *Launches) request(j *state.Job, d plan.Decision) {
 	}
 	ls.queue.Queue.Leave(j)
 	ls.queue.ClassOf(j)
+	if len(j.Claims(ls.Now())) > 0 {
+		ls.queue.Queue.Changed() // the jobs that it preempted wait for nobody from now on
+	}
 	f.Instance = d.Instance
 	i := ls.State.Instance(d.Instance)
 	if t.Most() == 1 {

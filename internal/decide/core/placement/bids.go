@@ -296,6 +296,10 @@ func (rs *Bids) bidOf(j *state.Job, p *bidding) round.Bid {
 		b.Fixed = true // the other tasks on the machine stay, so moving this one frees no machine
 		return b
 	}
+	if t.Unpreemptible && b.Seated {
+		b.Fixed = true
+		return b
+	}
 	if slack, timed := now.Slack(false); b.Seated && (!j.Pinned() || !rs.Faults.Unpins) {
 		b.Fixed = !now.Known || timed && slack < 3*now.Restart+now.Reserve+now.Detect+now.Margin
 	}

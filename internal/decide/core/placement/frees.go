@@ -22,7 +22,7 @@ func (mk *Market) Frees(o *market.Offer, t time.Time) (used int, at []time.Time)
 			if a.Offer() != o.ID || !a.Live() {
 				continue
 			}
-			lasts, known := holdsFor(j, a, t)
+			lasts, known := HoldsFor(j, a, t)
 			for _, k := range a.Tasks() {
 				if k.Live() {
 					ends[k.Instance()] = step.Later(ends[k.Instance()], t.Add(lasts))
@@ -40,8 +40,8 @@ func (mk *Market) Frees(o *market.Offer, t time.Time) (used int, at []time.Time)
 	return max(0, o.Reserved.Count-max(0, mk.Free(o))), at
 }
 
-// holdsFor returns how long j is expected to hold the machines of a from t on. ok is false if that is unknown.
-func holdsFor(j *state.Job, a *state.Attempt, t time.Time) (time.Duration, bool) {
+// HoldsFor returns how long j is expected to hold the machines of a from t on. ok is false if that is unknown.
+func HoldsFor(j *state.Job, a *state.Attempt, t time.Time) (time.Duration, bool) {
 	if j.Ending() != "" || a.Draining() {
 		return 0, true // they are being terminated
 	}

@@ -47,8 +47,11 @@ func (dc *Decider) AnswerTime(offer market.OfferID) time.Duration {
 	return max(dc.market.timingAt(offer).Detect, time.Nanosecond)
 }
 
-// Awaits reports whether j waits for the answer to a probe.
+// Awaits reports whether j waits for the answer to a probe, or leaves a seat to the job that preempted it.
 func (dc *Decider) Awaits(j *state.Job) bool {
+	if dc.Yields(j) {
+		return true
+	}
 	if j.ProbeOf() == "" || dc.Now().Sub(j.Probed()) >= dc.AnswerTime(j.ProbeOf()) {
 		return false
 	}

@@ -22,6 +22,12 @@ func (dc *Decider) Part(j *state.Job, o *market.Offer, variant string, i *state.
 	if i != nil {
 		seats = i.Seats()
 	}
+	return dc.partBeside(j, o, variant, seats)
+}
+
+// partBeside is Part on a machine with those seats.
+func (dc *Decider) partBeside(j *state.Job, o *market.Offer, variant string,
+	seats []state.Seat) (p *state.Portion, ok bool) {
 	most := dc.Config().TimingOf(o.Provider).Seats
 	if most > 1 {
 		p = PartOf(j.Terms().Need.RequirementsOf(variant), o)
