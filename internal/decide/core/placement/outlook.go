@@ -14,7 +14,6 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
-	"scrimp/internal/market"
 )
 
 // likely is the share of jobs that last no longer than the slow end of their course, and of those that last no less
@@ -160,7 +159,8 @@ func expected(c budget.Course, j *state.Job, on *state.Machine, kept time.Time, 
 	c.Quick, c.Lasts, c.Slow = start+max(0, left-doubt), start+left, start+left+doubt
 	// The plan may expect a higher cost than the time at this price, for interruptions and for going on-demand
 	// before the job is late.
-	if d, ok := c.Rate.Buys(expectedRest(j, on.Capacity, t)); ok {
+	rest, _ := admission.ExpectedRest(j, on.Capacity, t)
+	if d, ok := c.Rate.Buys(rest); ok {
 		c.Lasts, c.Slow = max(c.Lasts, d), max(c.Slow, quantity.Add(d, doubt))
 	}
 	return c
@@ -197,34 +197,6 @@ func remains(j *state.Job, speed float64, kept, t time.Time) (left, doubt time.D
 		return left, j.Margin(left, likely), true
 	}
 	return left, left / 2, true // the work is only stated, so allow half of it either way, as budget.Bound does
-}
-
-// expectedRest is the newest decision's expectation for what the job has taken, less its cost since then; zero if
-// there was none.
-func expectedRest(j *state.Job, on market.Capacity, t time.Time) (rest money.Amount) {
-	e := j.Last().Expect
-	if e == nil || j.Decided().IsZero() {
-		return rest
-	}
-	usd := e.OnDemand
-	if on == market.Spot {
-		usd = e.Spot
-	}
-	if usd == nil {
-		return rest
-	}
-	all, ok := money.Estimated(*usd)
-	if !ok {
-		return rest
-	}
-	a, since := j.Live(), j.Decided()
-	if a == nil {
-		return all
-	}
-	if since.Before(a.From()) {
-		since = a.From()
-	}
-	return all.Sub(a.Cost(t).Sub(a.Cost(since)))
 }
 
 // waits is the course of a waiting job once its turn comes, on the machine for sale that does its work for the

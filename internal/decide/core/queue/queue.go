@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/state"
 )
 
 // Queue holds the waiting jobs, most urgent first: by priority, then by deadline (none is last), then in the order
-// of submission. A step tries only a few of them. Jobs that were tried without success wait apart until something
+// of submission. If teams share the queue, see fairHead for the order between teams. A step tries only a few of them. Jobs that were tried without success wait apart until something
 // changes, so that a million queued jobs do not slow every step down.
 //
 // Jobs under the same quotas form a class. If a quota has no room for the most urgent job of a class, the whole
@@ -28,6 +29,11 @@ type Queue struct {
 	RetryAt      time.Time // when the first class in backoff may be tried again; zero: none
 	waiting      int       // number of jobs
 	key          []byte    // buffer for group keys
+
+	// standings returns the order of teams now; nil: the queue does not regard teams.
+	standings func() *fair.Standings
+	presses   presses   // queued jobs whose deadline does not need them to start yet; empty without standings
+	now       time.Time // of the step
 }
 
 // OverQuota is the side of jobs that exceed a quota even if nothing else runs. They are tried again when its next
@@ -88,6 +94,10 @@ type place struct {
 	Waits    bool      // it is on one of the subqueue's sides
 	Side     int
 	Index    int
+
+	press     time.Time // when its deadline needs it to start; zero: it has no deadline, or nobody has set shares
+	pressed   bool      // that time has come
+	inPresses bool
 }
 
 // At returns the position of j in the queue.
@@ -104,6 +114,9 @@ func (u Urgency) Less(i, j int) bool { return Before(u[i], u[j]) }
 func Before(a, b *state.Job) bool {
 	if a.Terms().Priority != b.Terms().Priority {
 		return a.Terms().Priority > b.Terms().Priority
+	}
+	if timed := !a.Terms().Deadline.IsZero() || !b.Terms().Deadline.IsZero(); timed && At(a).pressed != At(b).pressed {
+		return At(a).pressed
 	}
 	if !a.Terms().Deadline.Equal(b.Terms().Deadline) {
 		if a.Terms().Deadline.IsZero() || b.Terms().Deadline.IsZero() {
@@ -200,6 +213,9 @@ func (q *Queue) seat(j *state.Job, side int) {
 	}
 	At(j).Subqueue, At(j).Waits, At(j).Side = p, true, side
 	q.waiting++
+	if q.standings != nil {
+		q.presses.add(j, q.now)
+	}
 	heap.Push(&p.Sides[side], j)
 }
 
@@ -220,6 +236,9 @@ func (q *Queue) unseat(j *state.Job) {
 // urgent job, and nothing else blocks that job, the quota reserves its room for it. A job that exceeds a quota's
 // whole window blocks nobody: head returns it so that it can be put over quota.
 func (q *Queue) head(blocks func(*state.Job) blocked) *state.Job {
+	if q.standings != nil {
+		return q.fairHead(blocks)
+	}
 	if len(q.Classes) == 1 && len(q.Classes[0].Quotas) == 0 { // nobody has set any
 		return q.Classes[0].first(q.fresh)
 	}

@@ -1,0 +1,115 @@
+package queue
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/state"
+)
+
+// pressing is a queued job, and the time at which its deadline needs it to start. It is stale if the job has another
+// time by then.
+type pressing struct {
+	at  time.Time
+	job *state.Job
+}
+
+// presses is a heap of those, the earliest first.
+type presses []pressing
+
+func (p presses) Len() int           { return len(p) }
+func (p presses) Less(i, j int) bool { return p[i].at.Before(p[j].at) }
+func (p presses) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
+
+// Push implements heap.Interface.
+func (p *presses) Push(x any) { *p = append(*p, x.(pressing)) }
+
+// Pop implements heap.Interface.
+func (p *presses) Pop() any {
+	last := len(*p) - 1
+	x := (*p)[last]
+	(*p)[last] = pressing{}
+	*p = (*p)[:last]
+	return x
+}
+
+// LatestStart is when the deadline of a job needs it to start, whatever its team has had: when twice the expected time
+// of its work and one restart are left, or, for unknown work, half of the time from its submission. ok is false if it
+// has no deadline.
+func LatestStart(j *state.Job) (at time.Time, ok bool) {
+	deadline := j.Terms().Deadline
+	if deadline.IsZero() {
+		return at, false
+	}
+	left, _, known := j.Left(1)
+	if known && left < deadline.Sub(time.Time{})/4 {
+		return deadline.Add(-2*left - j.Restart()), true
+	}
+	return j.Submitted().Add(deadline.Sub(j.Submitted()) / 2), true
+}
+
+// add notes when the deadline of a job that enters the queue needs it to start.
+func (p *presses) add(j *state.Job, now time.Time) {
+	x := At(j)
+	at, ok := LatestStart(j)
+	if !ok {
+		x.press, x.pressed = time.Time{}, false
+		return
+	}
+	if x.pressed = !at.After(now); x.pressed {
+		x.press = at
+		return
+	}
+	if x.inPresses && x.press.Equal(at) {
+		return
+	}
+	x.press, x.inPresses = at, true
+	heap.Push(p, pressing{at, j})
+}
+
+// press puts the jobs whose deadline needs them to start by now before the others of their priority.
+func (q *Queue) press(now time.Time) {
+	for len(q.presses) > 0 && !q.presses[0].at.After(now) {
+		p, _ := heap.Pop(&q.presses).(pressing)
+		x := At(p.job)
+		if !x.press.Equal(p.at) {
+			continue
+		}
+		if x.inPresses = false; x.Waits {
+			x.pressed = true
+			heap.Fix(&x.Subqueue.Sides[x.Side], x.Index)
+		}
+	}
+	if len(q.presses) > 2*q.waiting+MostGroups { // most are of jobs that have left
+		q.presses = slices.DeleteFunc(q.presses, func(p pressing) bool { return !At(p.job).press.Equal(p.at) })
+		heap.Init(&q.presses)
+	}
+}
+
+// nextPress returns when the next job must start; zero: none is known.
+func (q *Queue) nextPress() time.Time {
+	if len(q.presses) == 0 {
+		return time.Time{}
+	}
+	return q.presses[0].at
+}
+
+// pressAll computes the times of all queued jobs anew, after teams began to share the queue or ceased to.
+func (q *Queue) pressAll() {
+	q.presses = nil
+	for _, c := range q.Classes {
+		for _, p := range c.Subqueues {
+			for side := range p.Sides {
+				for _, j := range p.Sides[side] {
+					x := At(j)
+					x.press, x.pressed, x.inPresses = time.Time{}, false, false
+					if q.standings != nil {
+						q.presses.add(j, q.now)
+					}
+				}
+				heap.Init(&p.Sides[side])
+			}
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/fair"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
+)
+
+// shareAmongTeams applies the rules in force about the shares of teams. If teams begin to share the queue, or cease
+// to, it looks at every queued job once.
+func (qs *Quotas) shareAmongTeams() {
+	was := qs.Queue.standings != nil
+	qs.Sums, qs.shares, qs.Queue.standings = nil, nil, nil
+	if r := qs.State.Rules(); r != nil && r.Fair != nil {
+		qs.Queue.standings = qs.stand
+	}
+	if qs.Queue.standings != nil != was {
+		qs.Queue.now = qs.Now()
+		qs.Queue.pressAll()
+	}
+}
+
+// stand returns the places of the teams now. They are kept until something starts or ends.
+func (qs *Quotas) stand() *fair.Standings {
+	qs.sumUp()
+	if qs.shares == nil {
+		s := qs.Standings(qs.Now())
+		qs.shares = &s
+	}
+	return qs.shares
+}
+
+// Shared reports whether teams share the queue.
+func (qs *Quotas) Shared() bool { return qs.Queue.standings != nil }
+
+// Standings returns the places of the teams at t, which must not be before the last event. It must not be called unless
+// teams share the queue.
+func (qs *Quotas) Standings(t time.Time) fair.Standings {
+	uses := map[string]*fair.Use{}
+	of := func(team string) *fair.Use {
+		key := fair.Key(team)
+		if uses[key] == nil {
+			uses[key] = &fair.Use{}
+		}
+		return uses[key]
+	}
+	for team, spent := range qs.State.SpentByTeam(t) {
+		of(team).Spent = spent
+	}
+	for _, j := range qs.State.Running() {
+		holds(of(j.Terms().Owner.Team), j, t)
+	}
+	for _, i := range qs.State.Waiting() {
+		if idle, ok := i.Idle(); ok {
+			u := of(idle.Owner.Team)
+			u.Burn = quantity.Add(u.Burn, i.PresentRate())
+			u.Rest = u.Rest.Add(i.Cost(t).Sub(i.Posted()))
+		}
+	}
+	for _, c := range qs.Queue.Classes {
+		for _, p := range c.Subqueues {
+			for _, u := range p.Sides {
+				if len(u) > 0 {
+					of(u[0].Terms().Owner.Team).Waits = true
+				}
+			}
+		}
+	}
+	return fair.Stand(qs.State.Rules().Fair, uses)
+}
+
+// holds adds a job that holds or requests a machine: its hourly price, what its machine has cost since the last posting,
+// and what it is still expected to cost. If that is unknown, its next hour counts.
+func holds(u *fair.Use, j *state.Job, t time.Time) {
+	u.Running++
+	var rate money.Rate
+	ends := false
+	if a := j.Asked(); a != nil {
+		rate = a.Rate().Times(a.Nodes())
+	}
+	for _, a := range j.Open() {
+		if !a.Live() {
+			continue
+		}
+		u.Rest = u.Rest.Add(a.Cost(t).Sub(a.Posted()))
+		if a.Until().IsZero() {
+			rate = quantity.Add(rate, a.Rate())
+			ends = a.Task() == state.Ended || a.Releasing()
+		}
+	}
+	u.Burn = quantity.Add(u.Burn, rate)
+	if ends && j.Asked() == nil {
+		return
+	}
+	rest, ok := expects(j, t)
+	if !ok {
+		rest = rate.Until(time.Hour)
+	}
+	if rest.Sign() > 0 {
+		u.Rest = u.Rest.Add(rest)
+	}
+}
+
+// expects returns what the job's newest decision expects it to cost from t on.
+func expects(j *state.Job, t time.Time) (money.Amount, bool) {
+	if j.Last().Expect == nil || j.Decided().IsZero() {
+		return money.Amount{}, false
+	}
+	on := (*state.Machine)(nil)
+	if a := j.Asked(); a != nil {
+		on = a.Machine()
+	} else if a := j.Live(); a != nil {
+		on = a.Machine()
+	}
+	if on == nil {
+		return money.Amount{}, false
+	}
+	return admission.ExpectedRest(j, on.Capacity, t)
+}
+
+// contender is the most urgent job of a subqueue.
+type contender struct {
+	job   *state.Job
+	class *class
+}
+
+// fairHead is head if teams share the queue. The order is: the priority; then the jobs whose deadline needs them to
+// start now, by deadline; then the teams, as fair.Standings compares them; and within a team as in Before. A team that
+// has borrowed as much as it may starts nothing but jobs whose deadline needs them to.
+func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
+	var list []contender
+	var s *fair.Standings
+	for _, c := range q.Classes {
+		for _, p := range c.Subqueues {
+			u := p.Sides[q.fresh]
+			if len(u) == 0 || p.Group.Equivalence.Unschedulable {
+				continue
+			}
+			if s == nil {
+				s = q.standings()
+			}
+			if !At(u[0]).pressed && s.Of(u[0].Terms().Owner.Team).Stopped {
+				continue
+			}
+			list = append(list, contender{u[0], c})
+		}
+	}
+	var full []*Quota
+	for len(list) > 0 {
+		best := list[0]
+		for _, x := range list[1:] {
+			if precedes(s, x.job, best.job) {
+				best = x
+			}
+		}
+		if len(best.class.Quotas) == 0 {
+			return best.job
+		}
+		if !slices.ContainsFunc(best.class.Quotas, func(q *Quota) bool { return slices.Contains(full, q) }) {
+			b := blocks(best.job)
+			if b.By == nil || b.Never {
+				return best.job
+			}
+			if b.keeps {
+				full = append(full, b.By)
+			}
+		}
+		list = slices.DeleteFunc(list, func(x contender) bool { return x.class == best.class })
+	}
+	return nil
+}
+
+// precedes reports whether a starts before b when teams share the queue.
+func precedes(s *fair.Standings, a, b *state.Job) bool {
+	switch {
+	case a.Terms().Priority != b.Terms().Priority, At(a).pressed, At(b).pressed:
+		return Before(a, b)
+	}
+	if order := s.Compare(a.Terms().Owner.Team, b.Terms().Owner.Team); order != 0 {
+		return order < 0
+	}
+	return Before(a, b)
+}
+
+// Stopped reports whether the team of a queued job has borrowed as much as it may, and its deadline does not need it to
+// start now.
+func (qs *Quotas) Stopped(j *state.Job) bool {
+	if !qs.Shared() || At(j).pressed {
+		return false
+	}
+	return qs.stand().Of(j.Terms().Owner.Team).Stopped
+}
+
+// whyShare explains in a sentence that a job waits because its team has borrowed as much as it may.
+func (qs *Quotas) whyShare(j *state.Job) (string, bool) {
+	if !qs.Shared() || At(j).pressed {
+		return "", false
+	}
+	s := qs.Standings(qs.Now())
+	t := s.Of(j.Terms().Owner.Team)
+	if !t.Stopped {
+		return "", false
+	}
+	return fmt.Sprintf("team %s burns $%s an hour, and may borrow $%s an hour beyond its share of %.0f %% of what burns "+
+		"now (scrimp queue shares)", j.Terms().Owner.Team, t.Burn, *t.Borrow, 100*t.Wanted), true
+}
