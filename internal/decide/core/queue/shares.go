@@ -72,11 +72,18 @@ func (qs *Quotas) Standings(t time.Time) fair.Standings {
 			}
 		}
 	}
-	return fair.Stand(qs.State.Rules().Fair, uses)
+	rules := qs.State.Rules().Fair
+	if qs.Faults.Flat {
+		rules = fair.Clone(rules)
+		for i := range rules.Teams {
+			rules.Teams[i].Weight = fair.DefaultWeight
+		}
+	}
+	return fair.Stand(rules, uses)
 }
 
 // holds adds a job that holds or requests a machine: its hourly price, what its machine has cost since the last posting,
-// and what it is still expected to cost. If that is unknown, its next hour counts.
+// and what it is still expected to cost.
 func holds(u *fair.Use, j *state.Job, t time.Time) {
 	u.Running++
 	var rate money.Rate
@@ -98,30 +105,24 @@ func holds(u *fair.Use, j *state.Job, t time.Time) {
 	if ends && j.Asked() == nil {
 		return
 	}
-	rest, ok := expects(j, t)
-	if !ok {
-		rest = rate.Until(time.Hour)
-	}
-	if rest.Sign() > 0 {
-		u.Rest = u.Rest.Add(rest)
-	}
+	u.Rest = u.Rest.Add(rate.Until(remains(j, t)))
 }
 
-// expects returns what the job's newest decision expects it to cost from t on.
-func expects(j *state.Job, t time.Time) (money.Amount, bool) {
-	if j.Last().Expect == nil || j.Decided().IsZero() {
-		return money.Amount{}, false
-	}
-	on := (*state.Machine)(nil)
+// remains is how long the job is still expected to take on its machine. If that is unknown, its next hour counts.
+func remains(j *state.Job, t time.Time) time.Duration {
+	speed, kept, start := 1.0, time.Time{}, j.Restart()
 	if a := j.Asked(); a != nil {
-		on = a.Machine()
+		speed = a.Machine().Speed
 	} else if a := j.Live(); a != nil {
-		on = a.Machine()
+		if speed = a.Machine().Speed; !a.Started().IsZero() {
+			kept, start = a.Kept(), 0
+		}
 	}
-	if on == nil {
-		return money.Amount{}, false
+	left, _, ok := admission.Remains(j, speed, kept, t)
+	if !ok {
+		return time.Hour
 	}
-	return admission.ExpectedRest(j, on.Capacity, t)
+	return quantity.Add(start, left)
 }
 
 // contender is the most urgent job of a subqueue.

@@ -25,6 +25,7 @@ type Faults struct {
 	Overlaps bool                  // a run of a schedule starts before the previous one has ended
 	Beyond   bool                  // trials of a study continue beyond their end
 	Seizes   bool                  // jobs take reserved machines by themselves, even if those are kept for others
+	Flat     bool                  // teams share the queue without their weights
 }
 
 // Break sets the faults.
