@@ -11,6 +11,7 @@ import (
 
 // Use is what a team has and wants of the queue at one moment.
 type Use struct {
+	Spelled string       // the name of the team as a job has it; "": no job does
 	Spent   money.Amount // booked lately, with decay
 	Rest    money.Amount // what the machines of its jobs have cost since, and are still expected to cost
 	Burn    money.Rate   // dollars an hour of what runs now
@@ -49,7 +50,7 @@ func Stand(r *Rules, uses map[string]*Use) Standings {
 	}
 	for key, u := range uses {
 		if s.teams[key] == nil {
-			s.teams[key] = &Standing{Team: Team{Name: key, Weight: DefaultWeight}}
+			s.teams[key] = &Standing{Team: Team{Name: cmp.Or(u.Spelled, key), Weight: DefaultWeight}}
 		}
 		s.teams[key].Use = *u
 	}

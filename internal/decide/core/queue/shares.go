@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -48,10 +49,8 @@ func (qs *Quotas) Standings(t time.Time) fair.Standings {
 		if uses[key] == nil {
 			uses[key] = &fair.Use{}
 		}
+		uses[key].Spelled = cmp.Or(uses[key].Spelled, team)
 		return uses[key]
-	}
-	for team, spent := range qs.State.SpentByTeam(t) {
-		of(team).Spent = spent
 	}
 	for _, j := range qs.State.Running() {
 		holds(of(j.Terms().Owner.Team), j, t)
@@ -71,6 +70,9 @@ func (qs *Quotas) Standings(t time.Time) fair.Standings {
 				}
 			}
 		}
+	}
+	for key, spent := range qs.State.SpentByTeam(t) {
+		of(key).Spent = spent
 	}
 	rules := qs.State.Rules().Fair
 	if qs.Faults.Flat {
