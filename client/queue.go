@@ -37,7 +37,8 @@ type QueueShare struct {
 	Stopped bool `json:"stopped"`
 }
 
-// SetQueueShare changes the share of a team, the half-life of what teams spent, or both. What is missing stays as it is.
+// SetQueueShare changes the share of a team, the half-life of what teams spent, or both. What is missing stays as it
+// is.
 type SetQueueShare struct {
 	Team      string      `json:"team,omitempty"`
 	Weight    *float64    `json:"weight,omitempty"`    // of a new team: 1

@@ -32,23 +32,23 @@ type shareFlags struct {
 
 func (x *shareFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&x.team, "team", "", "`name` of the team (default: none, for --half-life alone)")
-	f.StringVar(&x.weight, "weight", "", "`number` above 0: a team of weight 2 gets twice the dollars of a team of weight "+
-		"1 (default: as it is; 1 for a new team)")
-	f.StringVar(&x.guarantee, "guarantee", "", "`dollars` an hour that the team may have running before others get beyond "+
-		"their share; 0 is none (default: as it is)")
-	f.StringVar(&x.borrow, "borrow", "", "`dollars` an hour beyond its share at which no job of the team starts, or none "+
-		"for no limit (default: as it is)")
-	f.StringVar(&x.halfLife, "half-life", "", "`span` in which what teams spent counts half, 1h to 365d (default: as it "+
-		"is; 7d at first)")
+	f.StringVar(&x.weight, "weight", "", "`number` from 0.001 to 1000: a team of weight 2 gets twice the dollars of a "+
+		"team of weight 1 (default: as it is; 1 for a new team)")
+	f.StringVar(&x.guarantee, "guarantee", "", "`dollars` an hour that the team may have running before others get "+
+		"beyond their share; 0 is none (default: as it is)")
+	f.StringVar(&x.borrow, "borrow", "", "`dollars` an hour beyond its share at which no job of the team starts, or "+
+		"none for no limit (default: as it is)")
+	f.StringVar(&x.halfLife, "half-life", "", "`span` in which what teams spent counts half, 1h to 365d (default: as "+
+		"it is; 7d at first)")
 	f.BoolVar(&x.off, "off", false, "remove the setting of the team (default: change it)")
 }
 
 func (a *app) queueSetCmd() *cobra.Command {
 	var x shareFlags
 	cmd := &cobra.Command{Use: "set", Short: "Set the share of a team in the queue", Args: command.Takes(),
-		Long: "Sets how much of the dollars a team gets while jobs of several teams of one priority wait. The first setting " +
-			"turns the shares on, for all teams: a team without a setting has the weight 1. Before that, and once the last " +
-			"setting is removed, the queue does not regard teams. It needs the role admin of all teams." +
+		Long: "Sets how much of the dollars a team gets while jobs of several teams of one priority wait. The first " +
+			"setting turns the shares on, for all teams: a team without a setting has the weight 1. Before that, and once " +
+			"the last setting is removed, the queue does not regard teams. It needs the role admin of all teams." +
 			command.PlainExit,
 		Example: "  scrimp queue set --team vision --weight 2\n" +
 			"  scrimp queue set --team vision --guarantee 5 --borrow 10\n  scrimp queue set --half-life 3d\n" +
@@ -140,9 +140,9 @@ func rateFlag(flag, text string) (*money.Rate, error) {
 
 func (a *app) queueSharesCmd() *cobra.Command {
 	return &cobra.Command{Use: "shares", Short: "List the share of each team in the queue", Args: command.Takes(),
-		Long: "Lists the teams that you see. WANTED is a team's part of the weights; HAD is its part of what all teams have " +
-			"spent lately, with decay, and of what their running jobs are expected to cost; BURNS is dollars an hour of " +
-			"what runs now. The team with the smallest HAD for its weight starts the next job." + command.PlainExit,
+		Long: "Lists the teams that you see. WANTED is a team's part of the weights; HAD is its part of what all teams " +
+			"have spent lately, with decay, and of what their running jobs are expected to cost; BURNS is dollars an hour " +
+			"of what runs now. The team with the smallest HAD for its weight starts the next job." + command.PlainExit,
 		Example: "  scrimp queue shares\n  scrimp queue shares --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			var v api.QueueShares

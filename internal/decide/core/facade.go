@@ -132,13 +132,13 @@ func (m *Machine) Books(t time.Time) (b budget.Accounts, burn map[string]money.R
 // Full is queue.Quotas.Full.
 func (m *Machine) Full() (running, most int, full bool) { return m.queue.Full() }
 
-// Standings returns the places of the teams at t, which must not be before the last event; ok is false if teams do not
+// Shares returns the places of the teams at t, which must not be before the last event; ok is false if teams do not
 // share the queue.
-func (m *Machine) Standings(t time.Time) (list []fair.Standing, ok bool) {
+func (m *Machine) Shares(t time.Time) (list []fair.Share, ok bool) {
 	if !m.queue.Shared() {
 		return nil, false
 	}
-	s := m.queue.Standings(t)
+	s := m.queue.Shares(t)
 	return s.List(), true
 }
 

@@ -306,7 +306,7 @@ func TestShares_EqualAPlainSum(t *testing.T) {
 	for range 20 {
 		c.next()
 	}
-	list, ok := c.m.Standings(c.now)
+	list, ok := c.m.Shares(c.now)
 	if !ok || len(list) != 2 {
 		t.Fatalf("%+v", list)
 	}

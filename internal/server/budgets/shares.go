@@ -22,13 +22,13 @@ func (d *Desk) ShowShares(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := api.QueueShares{Teams: []api.QueueShare{}, Currency: money.USD}
-	var list []fair.Standing
+	var list []fair.Share
 	d.Control.Read(func(m *core.Machine) {
 		now := d.Control.Now()
 		if m.Now().After(now) {
 			now = m.Now()
 		}
-		if list, v.Shared = m.Standings(now); v.Shared {
+		if list, v.Shared = m.Shares(now); v.Shared {
 			rules, _ := m.Rules()
 			v.HalfLife = rules.Fair.HalfLife
 		}
@@ -41,7 +41,7 @@ func (d *Desk) ShowShares(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-func shareOf(s fair.Standing) client.QueueShare {
+func shareOf(s fair.Share) client.QueueShare {
 	return client.QueueShare{Team: s.Name, Weight: s.Weight, Set: s.Set, Wanted: s.Wanted, Had: s.Had, Spent: s.Spent,
 		Held: s.Rest, Burn: s.Burn, Running: s.Running, Waits: s.Waits, Guarantee: s.Guarantee, Borrow: s.Borrow,
 		Stopped: s.Stopped}
@@ -100,14 +100,16 @@ func wrongShare(err error) *fair.Wrong {
 
 // sharesAfter returns the rules after a change, or what is wrong with the change.
 func (d *Desk) sharesAfter(old *fair.Rules, b *api.SetQueueShare) (*fair.Rules, *fair.Wrong) {
-	alone := b.Weight != nil || b.Guarantee != nil || b.Borrow != nil || b.NoBorrow || b.Off
+	some := b.Weight != nil || b.Guarantee != nil || b.Borrow != nil || b.NoBorrow
 	switch {
-	case b.Team == "" && alone:
+	case b.Team == "" && (some || b.Off):
 		return nil, &fair.Wrong{Field: "team", Cause: "the team is missing", Fix: "name one, as scrimp teams lists them"}
 	case b.Team == "" && b.HalfLife == nil:
-		return nil, &fair.Wrong{Field: "team", Cause: "the change is empty", Fix: "send a team and its weight, or a half-life"}
-	case b.Off && (b.Weight != nil || b.Guarantee != nil || b.Borrow != nil || b.NoBorrow || b.HalfLife != nil):
-		return nil, &fair.Wrong{Field: "off", Cause: "off removes the whole setting of the team", Fix: "send nothing else with it"}
+		return nil, &fair.Wrong{Field: "team", Cause: "the change is empty",
+			Fix: "send a team and its weight, or a half-life"}
+	case b.Off && (some || b.HalfLife != nil):
+		return nil, &fair.Wrong{Field: "off", Cause: "off removes the whole setting of the team",
+			Fix: "send nothing else with it"}
 	case b.Borrow != nil && b.NoBorrow:
 		return nil, &fair.Wrong{Field: "borrow", Cause: "a limit and no limit exclude each other", Fix: "send one of them"}
 	}
@@ -135,7 +137,8 @@ func (d *Desk) changeTeam(rules **fair.Rules, b *api.SetQueueShare) *fair.Wrong 
 	}
 	if b.Off {
 		if !known {
-			return &fair.Wrong{Field: "team", Cause: "team " + b.Team + " has no setting", Fix: "scrimp queue shares lists those that do"}
+			return &fair.Wrong{Field: "team", Cause: "team " + b.Team + " has no setting",
+				Fix: "scrimp queue shares lists those that do"}
 		}
 		*rules = fair.Remove(*rules, b.Team)
 		return nil

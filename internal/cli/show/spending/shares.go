@@ -29,8 +29,9 @@ func Shares(v api.QueueShares, p show.Place) string {
 		{Name: "RUNNING", Right: true, Leaves: 3}, {Name: "GUARANTEE", Right: true}, {Name: "BORROW", Right: true},
 		{Name: "QUEUE"},
 	}, rows, p.Columns())
-	return table + draw.Wrap("", fmt.Sprintf("What a team spent counts half after %s. BURNS, GUARANTEE and BORROW are per hour.",
-		draw.Span(v.HalfLife.Round(time.Second))), p.Columns())
+	note := fmt.Sprintf("What a team spent counts half after %s. BURNS, GUARANTEE and BORROW are per hour.",
+		draw.Span(v.HalfLife.Round(time.Second)))
+	return table + draw.Wrap("", note, p.Columns())
 }
 
 // shareRow returns the share of one team.
@@ -52,8 +53,8 @@ func shareRow(t api.QueueShare, c money.Currency) []string {
 	case t.Waits:
 		queue = "waits"
 	}
-	return []string{name, weight, part(t.Wanted), part(t.Had), money.Short(t.Spent, c), money.Short(t.Held, c), rate(t.Burn),
-		fmt.Sprint(t.Running), guarantee, borrow, queue}
+	return []string{name, weight, part(t.Wanted), part(t.Had), money.Short(t.Spent, c), money.Short(t.Held, c),
+		rate(t.Burn), fmt.Sprint(t.Running), guarantee, borrow, queue}
 }
 
 // part writes a fraction in percent.

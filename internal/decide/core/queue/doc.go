@@ -14,10 +14,10 @@ type Quotas struct {
 	admission *admission.Admission
 
 	Queue  Queue
-	Quotas []*Quota        // by name
-	era    int             // incremented when the quotas change
-	Sums   []Tally         // what runs under each quota now; nil: not summed
-	shares *fair.Standings // places of the teams, for the same moment as Sums; nil: not computed
+	Quotas []*Quota     // by name
+	era    int          // incremented when the quotas change
+	Sums   []Tally      // what runs under each quota now; nil: not summed
+	shares *fair.Shares // places of the teams, for the same moment as Sums; nil: not computed
 
 	Keeping *state.Job    // job whose gang is regrouping
 	Keeps   []*state.Task // on these machines of the gang

@@ -116,8 +116,8 @@ func (q *Queue) count(j *state.Job, of, key string) {
 	At(j).Group = g
 }
 
-// looseKey returns the key of the group of a loose job: one for each team, so that the teams' jobs are in heaps of their
-// own. If there are too many groups, the job is in the group of the jobs without a team.
+// looseKey returns the key of the group of a loose job: one for each team, so that the teams' jobs are in heaps of
+// their own. If there are too many groups, the job is in the group of the jobs without a team.
 func (q *Queue) looseKey(j *state.Job) string {
 	key := Loose
 	if team := j.Terms().Owner.Team; team != "" {

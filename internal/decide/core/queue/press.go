@@ -104,7 +104,7 @@ func (q *Queue) pressAll() {
 				for _, j := range p.Sides[side] {
 					x := At(j)
 					x.press, x.pressed, x.inPresses = time.Time{}, false, false
-					if q.standings != nil {
+					if q.shares != nil {
 						q.presses.add(j, q.now)
 					}
 				}

@@ -13,8 +13,9 @@ import (
 )
 
 // Queue holds the waiting jobs, most urgent first: by priority, then by deadline (none is last), then in the order
-// of submission. If teams share the queue, see fairHead for the order between teams. A step tries only a few of them. Jobs that were tried without success wait apart until something
-// changes, so that a million queued jobs do not slow every step down.
+// of submission. A step tries only a few of them. Jobs that were tried without success wait apart until something
+// changes, so that a million queued jobs do not slow every step down. If teams share the queue, fairHead has the order
+// between teams.
 //
 // Jobs under the same quotas form a class. If a quota has no room for the most urgent job of a class, the whole
 // class waits at no cost, and jobs of other classes pass it. Within a class, the jobs of one group form a subqueue.
@@ -30,10 +31,10 @@ type Queue struct {
 	waiting      int       // number of jobs
 	key          []byte    // buffer for group keys
 
-	// standings returns the order of teams now; nil: the queue does not regard teams.
-	standings func() *fair.Standings
-	presses   presses   // queued jobs whose deadline does not need them to start yet; empty without standings
-	now       time.Time // of the step
+	// shares returns the order of teams now; nil: the queue does not regard teams.
+	shares  func() *fair.Shares
+	presses presses   // queued jobs whose deadline does not need them to start yet; empty without shares
+	now     time.Time // of the step
 }
 
 // OverQuota is the side of jobs that exceed a quota even if nothing else runs. They are tried again when its next
@@ -213,7 +214,7 @@ func (q *Queue) seat(j *state.Job, side int) {
 	}
 	At(j).Subqueue, At(j).Waits, At(j).Side = p, true, side
 	q.waiting++
-	if q.standings != nil {
+	if q.shares != nil {
 		q.presses.add(j, q.now)
 	}
 	heap.Push(&p.Sides[side], j)
@@ -236,7 +237,7 @@ func (q *Queue) unseat(j *state.Job) {
 // urgent job, and nothing else blocks that job, the quota reserves its room for it. A job that exceeds a quota's
 // whole window blocks nobody: head returns it so that it can be put over quota.
 func (q *Queue) head(blocks func(*state.Job) blocked) *state.Job {
-	if q.standings != nil {
+	if q.shares != nil {
 		return q.fairHead(blocks)
 	}
 	if len(q.Classes) == 1 && len(q.Classes[0].Quotas) == 0 { // nobody has set any

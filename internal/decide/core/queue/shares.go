@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/decide/core/admission"
 	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
@@ -16,33 +15,33 @@ import (
 // shareAmongTeams applies the rules in force about the shares of teams. If teams begin to share the queue, or cease
 // to, it looks at every queued job once.
 func (qs *Quotas) shareAmongTeams() {
-	was := qs.Queue.standings != nil
-	qs.Sums, qs.shares, qs.Queue.standings = nil, nil, nil
+	was := qs.Queue.shares != nil
+	qs.Sums, qs.shares, qs.Queue.shares = nil, nil, nil
 	if r := qs.State.Rules(); r != nil && r.Fair != nil {
-		qs.Queue.standings = qs.stand
+		qs.Queue.shares = qs.sharesNow
 	}
-	if qs.Queue.standings != nil != was {
+	if qs.Queue.shares != nil != was {
 		qs.Queue.now = qs.Now()
 		qs.Queue.pressAll()
 	}
 }
 
-// stand returns the places of the teams now. They are kept until something starts or ends.
-func (qs *Quotas) stand() *fair.Standings {
+// sharesNow returns the places of the teams now. They are kept until something starts or ends.
+func (qs *Quotas) sharesNow() *fair.Shares {
 	qs.sumUp()
 	if qs.shares == nil {
-		s := qs.Standings(qs.Now())
+		s := qs.Shares(qs.Now())
 		qs.shares = &s
 	}
 	return qs.shares
 }
 
 // Shared reports whether teams share the queue.
-func (qs *Quotas) Shared() bool { return qs.Queue.standings != nil }
+func (qs *Quotas) Shared() bool { return qs.Queue.shares != nil }
 
-// Standings returns the places of the teams at t, which must not be before the last event. It must not be called unless
+// Shares returns the places of the teams at t, which must not be before the last event. It must not be called unless
 // teams share the queue.
-func (qs *Quotas) Standings(t time.Time) fair.Standings {
+func (qs *Quotas) Shares(t time.Time) fair.Shares {
 	uses := map[string]*fair.Use{}
 	of := func(team string) *fair.Use {
 		key := fair.Key(team)
@@ -81,11 +80,11 @@ func (qs *Quotas) Standings(t time.Time) fair.Standings {
 			rules.Teams[i].Weight = fair.DefaultWeight
 		}
 	}
-	return fair.Stand(rules, uses)
+	return fair.NewShares(rules, uses)
 }
 
-// holds adds a job that holds or requests a machine: its hourly price, what its machine has cost since the last posting,
-// and what it is still expected to cost.
+// holds adds a job that holds or requests a machine: its hourly price, what its machine has cost since the last
+// posting, and what it is still expected to cost.
 func holds(u *fair.Use, j *state.Job, t time.Time) {
 	u.Running++
 	var rate money.Rate
@@ -120,7 +119,7 @@ func remains(j *state.Job, t time.Time) time.Duration {
 			kept, start = a.Kept(), 0
 		}
 	}
-	left, _, ok := admission.Remains(j, speed, kept, t)
+	left, _, ok := Remains(j, speed, kept, t)
 	if !ok {
 		return time.Hour
 	}
@@ -134,11 +133,11 @@ type contender struct {
 }
 
 // fairHead is head if teams share the queue. The order is: the priority; then the jobs whose deadline needs them to
-// start now, by deadline; then the teams, as fair.Standings compares them; and within a team as in Before. A team that
+// start now, by deadline; then the teams, as fair.Shares compares them; and within a team as in Before. A team that
 // has borrowed as much as it may starts nothing but jobs whose deadline needs them to.
 func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
 	var list []contender
-	var s *fair.Standings
+	var s *fair.Shares
 	for _, c := range q.Classes {
 		for _, p := range c.Subqueues {
 			u := p.Sides[q.fresh]
@@ -146,7 +145,7 @@ func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
 				continue
 			}
 			if s == nil {
-				s = q.standings()
+				s = q.shares()
 			}
 			if !At(u[0]).pressed && s.Of(u[0].Terms().Owner.Team).Stopped {
 				continue
@@ -180,7 +179,7 @@ func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
 }
 
 // precedes reports whether a starts before b when teams share the queue.
-func precedes(s *fair.Standings, a, b *state.Job) bool {
+func precedes(s *fair.Shares, a, b *state.Job) bool {
 	switch {
 	case a.Terms().Priority != b.Terms().Priority, At(a).pressed, At(b).pressed:
 		return Before(a, b)
@@ -197,7 +196,7 @@ func (qs *Quotas) Stopped(j *state.Job) bool {
 	if !qs.Shared() || At(j).pressed {
 		return false
 	}
-	return qs.stand().Of(j.Terms().Owner.Team).Stopped
+	return qs.sharesNow().Of(j.Terms().Owner.Team).Stopped
 }
 
 // whyShare explains in a sentence that a job waits because its team has borrowed as much as it may.
@@ -205,7 +204,7 @@ func (qs *Quotas) whyShare(j *state.Job) (string, bool) {
 	if !qs.Shared() || At(j).pressed {
 		return "", false
 	}
-	s := qs.Standings(qs.Now())
+	s := qs.Shares(qs.Now())
 	t := s.Of(j.Terms().Owner.Team)
 	if !t.Stopped {
 		return "", false

@@ -19,8 +19,8 @@ type Use struct {
 	Waits   bool         // a job of the team waits
 }
 
-// Standing is a team's place in the order of teams.
-type Standing struct {
+// Share is a team's place in the order of teams.
+type Share struct {
 	Team // its setting, or the default
 	Use
 	Set    bool    // somebody has set its weight
@@ -35,22 +35,21 @@ type Standing struct {
 	after   bool // a team under its guarantee comes first
 }
 
-// Standings are the places of all teams.
-type Standings struct {
-	rules *Rules
-	teams map[string]*Standing // by key
-	total float64              // sum of the weights
+// Shares are the places of all teams.
+type Shares struct {
+	teams map[string]*Share // by key
+	total float64           // sum of the weights
 }
 
-// Stand computes the places of teams from their uses, by key. Teams with a setting are included in any case.
-func Stand(r *Rules, uses map[string]*Use) Standings {
-	s := Standings{rules: r, teams: make(map[string]*Standing, len(uses)+len(r.Teams))}
+// NewShares computes the places of teams from their uses, by key. Teams with a setting are included in any case.
+func NewShares(r *Rules, uses map[string]*Use) Shares {
+	s := Shares{teams: make(map[string]*Share, len(uses)+len(r.Teams))}
 	for _, t := range r.Teams {
-		s.teams[Key(t.Name)] = &Standing{Team: t, Set: true}
+		s.teams[Key(t.Name)] = &Share{Team: t, Set: true}
 	}
 	for key, u := range uses {
 		if s.teams[key] == nil {
-			s.teams[key] = &Standing{Team: Team{Name: cmp.Or(u.Spelled, key), Weight: DefaultWeight}}
+			s.teams[key] = &Share{Team: Team{Name: cmp.Or(u.Spelled, key), Weight: DefaultWeight}}
 		}
 		s.teams[key].Use = *u
 	}
@@ -59,7 +58,7 @@ func Stand(r *Rules, uses map[string]*Use) Standings {
 }
 
 // keys returns the keys of the teams in order, so that sums of floats are the same each time.
-func (s *Standings) keys() []string {
+func (s *Shares) keys() []string {
 	list := make([]string, 0, len(s.teams))
 	for key := range s.teams {
 		list = append(list, key)
@@ -69,7 +68,7 @@ func (s *Standings) keys() []string {
 }
 
 // place computes what depends on all teams.
-func (s *Standings) place() {
+func (s *Shares) place() {
 	var burn money.Rate
 	var had money.Amount
 	keys := s.keys()
@@ -102,22 +101,22 @@ func (s *Standings) place() {
 }
 
 // held is what the team has spent lately, and holds for what runs.
-func (t *Standing) held() money.Amount { return t.Spent.Add(t.Rest) }
+func (t *Share) held() money.Amount { return t.Spent.Add(t.Rest) }
 
 // counts reports whether the team takes part in the division of weights.
-func (t *Standing) counts() bool { return t.Set || t.Running > 0 || t.Waits }
+func (t *Share) counts() bool { return t.Set || t.Running > 0 || t.Waits }
 
 // Of returns the place of a team. A team without a use and a setting has had nothing.
-func (s *Standings) Of(team string) Standing {
+func (s *Shares) Of(team string) Share {
 	if t := s.teams[Key(team)]; t != nil {
 		return *t
 	}
-	return Standing{Team: Team{Name: team, Weight: DefaultWeight}, Wanted: DefaultWeight / (s.total + DefaultWeight)}
+	return Share{Team: Team{Name: team, Weight: DefaultWeight}, Wanted: DefaultWeight / (s.total + DefaultWeight)}
 }
 
 // Compare returns a negative number if team a starts the next job before team b: teams that burn more than their share
 // come after the others while a team waits under its guarantee, then the smaller score comes first.
-func (s *Standings) Compare(a, b string) int {
+func (s *Shares) Compare(a, b string) int {
 	if Key(a) == Key(b) {
 		return 0
 	}
@@ -132,11 +131,11 @@ func (s *Standings) Compare(a, b string) int {
 }
 
 // List returns the places of all teams by name.
-func (s *Standings) List() []Standing {
-	list := make([]Standing, 0, len(s.teams))
+func (s *Shares) List() []Share {
+	list := make([]Share, 0, len(s.teams))
 	for _, key := range s.keys() {
 		list = append(list, *s.teams[key])
 	}
-	slices.SortFunc(list, func(a, b Standing) int { return strings.Compare(Key(a.Name), Key(b.Name)) })
+	slices.SortFunc(list, func(a, b Share) int { return strings.Compare(Key(a.Name), Key(b.Name)) })
 	return list
 }
