@@ -23,7 +23,7 @@ type QueueShare struct {
 	Wanted float64 `json:"wanted"` // its part of the weights of all teams that are set, run or wait; 0 to 1
 	Had    float64 `json:"had"`    // its part of what all teams have spent and hold; 0 to 1
 	// Spent is what the team has spent since the queue is shared, where an older dollar counts less. Held is what its
-	// machines have cost since and are still expected to cost.
+	// machines are expected to cost beyond that.
 	Spent   money.Amount `json:"spent"`
 	Held    money.Amount `json:"held"`
 	Burn    money.Rate   `json:"burn"`    // dollars per hour of what runs now

@@ -318,14 +318,23 @@ func TestShares_EqualAPlainSum(t *testing.T) {
 	}
 	for _, s := range list {
 		near(t, "what "+s.Name+" spent", s.Spent.Float(), want[fair.Key(s.Name)])
-		burn, n := 0.0, 0
+		burn, held, n := 0.0, 0.0, 0
 		for j := range c.m.Jobs() {
 			if j.State() == core.Running && fair.Key(j.Terms().Owner.Team) == fair.Key(s.Name) {
 				burn++
 				n++
+				held += c.lasts[j.ID()].Hours()
+				for _, w := range c.log {
+					for _, p := range w.out.Postings {
+						if p.Owner.Job == j.ID() {
+							held -= costs(p)
+						}
+					}
+				}
 			}
 		}
 		near(t, "what "+s.Name+" burns", s.Burn.Float(), burn)
+		near(t, "what "+s.Name+" holds", s.Held.Float(), held)
 		if s.Running != n {
 			t.Errorf("%s has %d jobs running, want %d", s.Name, s.Running, n)
 		}
@@ -342,5 +351,30 @@ func near(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if math.Abs(got-want) > 1e-5*max(1, math.Abs(want)) {
 		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// BenchmarkSharesNext measures a step in which a job ends and the next one starts, with many jobs (-waiting) of ten
+// teams in the queue and 10,000 that run, without and with shares.
+func BenchmarkSharesNext(b *testing.B) {
+	for _, on := range []bool{false, true} {
+		b.Run(fmt.Sprintf("shared=%v", on), func(b *testing.B) {
+			c := newCrowd(b, 10_000)
+			if on {
+				c.shares(fair.Team{Name: "t0", Weight: 2}, fair.Team{Name: "t1", Weight: 1, Guarantee: 5e12})
+			}
+			for i := range *waiting + 10_000 {
+				c.add(fmt.Sprint("t", i%10), time.Hour, nil)
+			}
+			var longest time.Duration
+			for b.Loop() {
+				begun := time.Now()
+				if !c.next() {
+					b.Fatal("no job runs")
+				}
+				longest = max(longest, time.Since(begun))
+			}
+			b.ReportMetric(float64(longest.Microseconds())/1e3, "ms-longest")
+		})
 	}
 }

@@ -95,7 +95,7 @@ func Check(r *Rules, limits []budget.Limit) error {
 		return nil
 	}
 	if !(r.HalfLife >= LeastHalfLife && r.HalfLife <= MostHalfLife) {
-		return &Wrong{"half_life", fmt.Sprintf("the half-life %v is out of bounds", r.HalfLife), "write 1h to 365d"}
+		return &Wrong{"half_life_ns", fmt.Sprintf("the half-life %v is out of bounds", r.HalfLife), "write 1h to 365d"}
 	}
 	if len(r.Teams) > MostTeams {
 		return &Wrong{"team", fmt.Sprintf("%d teams have a setting", len(r.Teams)),

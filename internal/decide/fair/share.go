@@ -13,7 +13,7 @@ import (
 type Use struct {
 	Spelled string       // the name of the team as a job has it; "": no job does
 	Spent   money.Amount // booked lately, with decay
-	Rest    money.Amount // what the machines of its jobs have cost since, and are still expected to cost
+	Held    money.Amount // what its machines are expected to cost beyond what is booked
 	Burn    money.Rate   // dollars an hour of what runs now
 	Running int          // jobs that hold or request a machine
 	Waits   bool         // a job of the team waits
@@ -74,7 +74,7 @@ func (s *Shares) place() {
 	keys := s.keys()
 	for _, key := range keys {
 		t := s.teams[key]
-		burn, had = quantity.Add(burn, t.Burn), had.Add(t.held())
+		burn, had = quantity.Add(burn, t.Burn), had.Add(t.had())
 		if t.counts() {
 			s.total += t.Weight
 		}
@@ -86,9 +86,9 @@ func (s *Shares) place() {
 			t.Wanted = t.Weight / s.total
 		}
 		if had.Sign() > 0 {
-			t.Had = t.held().Float() / had.Float()
+			t.Had = t.had().Float() / had.Float()
 		}
-		t.Score = t.held().Float() / t.Weight
+		t.Score = t.had().Float() / t.Weight
 		share := t.Wanted * burn.Float()
 		t.Under = t.Burn < t.Guarantee && t.Waits
 		t.Over = t.Burn.Float() > share
@@ -100,8 +100,8 @@ func (s *Shares) place() {
 	}
 }
 
-// held is what the team has spent lately, and holds for what runs.
-func (t *Share) held() money.Amount { return t.Spent.Add(t.Rest) }
+// had is what the team has spent lately, and holds for what runs.
+func (t *Share) had() money.Amount { return t.Spent.Add(t.Held) }
 
 // counts reports whether the team takes part in the division of weights.
 func (t *Share) counts() bool { return t.Set || t.Running > 0 || t.Waits }

@@ -43,7 +43,7 @@ func (d *Desk) ShowShares(w http.ResponseWriter, r *http.Request) {
 
 func shareOf(s fair.Share) client.QueueShare {
 	return client.QueueShare{Team: s.Name, Weight: s.Weight, Set: s.Set, Wanted: s.Wanted, Had: s.Had, Spent: s.Spent,
-		Held: s.Rest, Burn: s.Burn, Running: s.Running, Waits: s.Waits, Guarantee: s.Guarantee, Borrow: s.Borrow,
+		Held: s.Held, Burn: s.Burn, Running: s.Running, Waits: s.Waits, Guarantee: s.Guarantee, Borrow: s.Borrow,
 		Stopped: s.Stopped}
 }
 

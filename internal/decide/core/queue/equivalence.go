@@ -152,7 +152,7 @@ func (q *Queue) Leave(j *state.Job) {
 	if g == nil {
 		return
 	}
-	At(j).Group, At(j).Subqueue, At(j).Loose, At(j).press, At(j).pressed = nil, nil, false, time.Time{}, false
+	At(j).Group, At(j).Subqueue, At(j).Loose, At(j).pressed, At(j).sharing = nil, nil, false, false, nil
 	if p != nil {
 		At(j).class = p.Class
 	}

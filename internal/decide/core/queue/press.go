@@ -51,13 +51,13 @@ func LatestStart(j *state.Job) (at time.Time, ok bool) {
 
 // add notes when the deadline of a job that enters the queue needs it to start.
 func (p *presses) add(j *state.Job, now time.Time) {
-	x := At(j)
 	at, ok := LatestStart(j)
 	if !ok {
-		x.press, x.pressed = time.Time{}, false
+		At(j).pressed, At(j).sharing = false, nil
 		return
 	}
-	if x.pressed = !at.After(now); x.pressed {
+	x := At(j).share()
+	if At(j).pressed = !at.After(now); At(j).pressed {
 		x.press = at
 		return
 	}
@@ -68,21 +68,27 @@ func (p *presses) add(j *state.Job, now time.Time) {
 	heap.Push(p, pressing{at, j})
 }
 
+// stale reports whether the job has left the queue, or must start at another time.
+func (p pressing) stale() bool {
+	x := At(p.job).sharing
+	return x == nil || !x.press.Equal(p.at)
+}
+
 // press puts the jobs whose deadline needs them to start by now before the others of their priority.
 func (q *Queue) press(now time.Time) {
 	for len(q.presses) > 0 && !q.presses[0].at.After(now) {
 		p, _ := heap.Pop(&q.presses).(pressing)
-		x := At(p.job)
-		if !x.press.Equal(p.at) {
+		if p.stale() {
 			continue
 		}
-		if x.inPresses = false; x.Waits {
+		x := At(p.job)
+		if x.sharing.inPresses = false; x.Waits {
 			x.pressed = true
 			heap.Fix(&x.Subqueue.Sides[x.Side], x.Index)
 		}
 	}
 	if len(q.presses) > 2*q.waiting+MostGroups { // most are of jobs that have left
-		q.presses = slices.DeleteFunc(q.presses, func(p pressing) bool { return !At(p.job).press.Equal(p.at) })
+		q.presses = slices.DeleteFunc(q.presses, pressing.stale)
 		heap.Init(&q.presses)
 	}
 }
@@ -102,8 +108,7 @@ func (q *Queue) pressAll() {
 		for _, p := range c.Subqueues {
 			for side := range p.Sides {
 				for _, j := range p.Sides[side] {
-					x := At(j)
-					x.press, x.pressed, x.inPresses = time.Time{}, false, false
+					At(j).pressed, At(j).sharing = false, nil
 					if q.shares != nil {
 						q.presses.add(j, q.now)
 					}

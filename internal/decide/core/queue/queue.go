@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/state"
+	"scrimp/money"
 )
 
 // Queue holds the waiting jobs, most urgent first: by priority, then by deadline (none is last), then in the order
@@ -96,9 +97,26 @@ type place struct {
 	Side     int
 	Index    int
 
-	press     time.Time // when its deadline needs it to start; zero: it has no deadline, or nobody has set shares
-	pressed   bool      // that time has come
+	pressed bool     // its deadline needs it to start now
+	sharing *sharing // nil: nobody has set shares, or it needs none
+}
+
+// sharing is what the queue keeps of a job while teams share it.
+type sharing struct {
+	press     time.Time // when its deadline needs it to start; zero: it has no deadline
 	inPresses bool
+
+	counted uint64       // the event that last changed the job when rate and held were computed
+	rate    money.Rate   // of its machines
+	held    money.Amount // what they are still expected to cost
+}
+
+// share returns what the queue keeps of the job, and creates it if needed.
+func (p *place) share() *sharing {
+	if p.sharing == nil {
+		p.sharing = &sharing{}
+	}
+	return p.sharing
 }
 
 // At returns the position of j in the queue.

@@ -52,13 +52,13 @@ func (qs *Quotas) Shares(t time.Time) fair.Shares {
 		return uses[key]
 	}
 	for _, j := range qs.State.Running() {
-		holds(of(j.Terms().Owner.Team), j, t)
+		qs.holds(of(j.Terms().Owner.Team), j)
 	}
 	for _, i := range qs.State.Waiting() {
 		if idle, ok := i.Idle(); ok {
 			u := of(idle.Owner.Team)
 			u.Burn = quantity.Add(u.Burn, i.PresentRate())
-			u.Rest = u.Rest.Add(i.Cost(t).Sub(i.Posted()))
+			u.Held = u.Held.Add(i.Cost(t).Sub(i.Posted()))
 		}
 	}
 	for _, c := range qs.Queue.Classes {
@@ -83,47 +83,56 @@ func (qs *Quotas) Shares(t time.Time) fair.Shares {
 	return fair.NewShares(rules, uses)
 }
 
-// holds adds a job that holds or requests a machine: its hourly price, what its machine has cost since the last
-// posting, and what it is still expected to cost.
-func holds(u *fair.Use, j *state.Job, t time.Time) {
+// holds adds a job that holds or requests a machine. What it adds is computed again once an event has changed the job.
+func (qs *Quotas) holds(u *fair.Use, j *state.Job) {
+	x := At(j).share()
+	if x.counted == 0 || x.counted != j.Changed() || x.counted == qs.State.Seq() {
+		x.counted, x.rate = j.Changed(), burns(j)
+		x.held = expects(j, x.rate)
+	}
 	u.Running++
-	var rate money.Rate
-	ends := false
+	u.Burn, u.Held = quantity.Add(u.Burn, x.rate), u.Held.Add(x.held)
+}
+
+// burns returns the hourly price of what a job holds or requests.
+func burns(j *state.Job) (rate money.Rate) {
 	if a := j.Asked(); a != nil {
 		rate = a.Rate().Times(a.Nodes())
 	}
 	for _, a := range j.Open() {
-		if !a.Live() {
-			continue
-		}
-		u.Rest = u.Rest.Add(a.Cost(t).Sub(a.Posted()))
-		if a.Until().IsZero() {
+		if a.Live() && a.Until().IsZero() {
 			rate = quantity.Add(rate, a.Rate())
-			ends = a.Task() == state.Ended || a.Releasing()
 		}
 	}
-	u.Burn = quantity.Add(u.Burn, rate)
-	if ends && j.Asked() == nil {
-		return
-	}
-	u.Rest = u.Rest.Add(rate.Until(remains(j, t)))
+	return rate
 }
 
-// remains is how long the job is still expected to take on its machine. If that is unknown, its next hour counts.
-func remains(j *state.Job, t time.Time) time.Duration {
-	speed, kept, start := 1.0, time.Time{}, j.Restart()
-	if a := j.Asked(); a != nil {
-		speed = a.Machine().Speed
-	} else if a := j.Live(); a != nil {
-		if speed = a.Machine().Speed; !a.Started().IsZero() {
-			kept, start = a.Kept(), 0
-		}
+// expects is what the machine of a job is expected to cost beyond what is booked, at that hourly price. If that is
+// unknown, or the job has outrun it, the next hour counts. It depends on the job alone, and on no time.
+func expects(j *state.Job, rate money.Rate) money.Amount {
+	a := j.Live()
+	switch {
+	case j.Asked() != nil:
+		return rate.Until(waitsFor(j, j.Asked().Machine().Speed))
+	case a == nil || a.Task() == state.Ended || a.Releasing():
+		return money.Amount{}
+	case a.Started().IsZero():
+		return rate.Until(waitsFor(j, a.Machine().Speed))
 	}
-	left, _, ok := Remains(j, speed, kept, t)
+	left, _, ok := Remains(j, a.Machine().Speed, a.Kept(), a.Kept())
+	if rest := a.Cost(a.Kept().Add(left)).Sub(a.Posted()); ok && rest.Sign() > 0 {
+		return rest
+	}
+	return rate.Until(time.Hour)
+}
+
+// waitsFor is how long a job that has not started is expected to take.
+func waitsFor(j *state.Job, speed float64) time.Duration {
+	left, _, ok := Remains(j, speed, time.Time{}, time.Time{})
 	if !ok {
 		return time.Hour
 	}
-	return quantity.Add(start, left)
+	return quantity.Add(j.Restart(), left)
 }
 
 // contender is the most urgent job of a subqueue.
