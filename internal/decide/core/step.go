@@ -59,7 +59,10 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	m.jobs, m.launches, m.attempts, m.instances, m.mover = lifecycle.New(below)
 	m.members = members.New(m.admission, m.bids, m.jobs, m.launches)
 	m.jobs.Watcher = m.members
-	s.Watch(m.admission.Unsum)
+	s.Watch(func(j *Job) {
+		m.admission.Unsum(j)
+		m.queue.Touch(j)
+	})
 	m.market.OneTiming = placement.AlikeTiming(m.step.Config())
 	m.market.List()
 	m.market.FindPrepaid()

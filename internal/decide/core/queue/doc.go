@@ -19,6 +19,9 @@ type Quotas struct {
 	Sums   []Tally      // what runs under each quota now; nil: not summed
 	shares *fair.Shares // places of the teams, for the same moment as Sums; nil: not computed
 
+	held    map[string]*fair.Use // by team as jobs name it: what jobs hold, but for those in touched; nil: not summed
+	touched []*state.Job         // jobs that changed since
+
 	Keeping *state.Job    // job whose gang is regrouping
 	Keeps   []*state.Task // on these machines of the gang
 }

@@ -152,7 +152,10 @@ func (q *Queue) Leave(j *state.Job) {
 	if g == nil {
 		return
 	}
-	At(j).Group, At(j).Subqueue, At(j).Loose, At(j).pressed, At(j).sharing = nil, nil, false, false, nil
+	At(j).Group, At(j).Subqueue, At(j).Loose, At(j).pressed = nil, nil, false, false
+	if x := At(j).sharing; x != nil {
+		x.press = time.Time{}
+	}
 	if p != nil {
 		At(j).class = p.Class
 	}

@@ -53,7 +53,9 @@ func LatestStart(j *state.Job) (at time.Time, ok bool) {
 func (p *presses) add(j *state.Job, now time.Time) {
 	at, ok := LatestStart(j)
 	if !ok {
-		At(j).pressed, At(j).sharing = false, nil
+		if At(j).pressed = false; At(j).sharing != nil {
+			At(j).sharing.press = time.Time{}
+		}
 		return
 	}
 	x := At(j).share()

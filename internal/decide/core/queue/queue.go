@@ -106,7 +106,7 @@ type sharing struct {
 	press     time.Time // when its deadline needs it to start; zero: it has no deadline
 	inPresses bool
 
-	counted uint64       // the event that last changed the job when rate and held were computed
+	counted bool         // the sum of its team has rate and held
 	rate    money.Rate   // of its machines
 	held    money.Amount // what they are still expected to cost
 }

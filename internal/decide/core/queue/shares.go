@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 func (qs *Quotas) shareAmongTeams() {
 	was := qs.Queue.shares != nil
 	qs.Sums, qs.shares, qs.Queue.shares = nil, nil, nil
+	qs.held, qs.touched = nil, nil
 	if r := qs.State.Rules(); r != nil && r.Fair != nil {
 		qs.Queue.shares = qs.sharesNow
 	}
@@ -51,8 +53,10 @@ func (qs *Quotas) Shares(t time.Time) fair.Shares {
 		uses[key].Spelled = cmp.Or(uses[key].Spelled, team)
 		return uses[key]
 	}
-	for _, j := range qs.State.Running() {
-		qs.holds(of(j.Terms().Owner.Team), j)
+	held := qs.sumHeld()
+	for _, team := range slices.Sorted(maps.Keys(held)) { // in order, since the first spelling of a name counts
+		u, sum := of(team), held[team]
+		u.Running, u.Burn, u.Held = u.Running+sum.Running, quantity.Add(u.Burn, sum.Burn), u.Held.Add(sum.Held)
 	}
 	for _, i := range qs.State.Waiting() {
 		if idle, ok := i.Idle(); ok {
@@ -83,15 +87,56 @@ func (qs *Quotas) Shares(t time.Time) fair.Shares {
 	return fair.NewShares(rules, uses)
 }
 
-// holds adds a job that holds or requests a machine. What it adds is computed again once an event has changed the job.
-func (qs *Quotas) holds(u *fair.Use, j *state.Job) {
-	x := At(j).share()
-	if x.counted == 0 || x.counted != j.Changed() || x.counted == qs.State.Seq() {
-		x.counted, x.rate = j.Changed(), burns(j)
-		x.held = expects(j, x.rate)
+// mostTouched is the number of changed jobs after which all that hold a machine are summed anew.
+const mostTouched = 4096
+
+// Touch must be called before a job changes: its team's sum is then computed again.
+func (qs *Quotas) Touch(j *state.Job) {
+	if !qs.Shared() || qs.held == nil {
+		return
 	}
-	u.Running++
-	u.Burn, u.Held = quantity.Add(u.Burn, x.rate), u.Held.Add(x.held)
+	if qs.touched = append(qs.touched, j); len(qs.touched) > mostTouched {
+		qs.held, qs.touched = nil, nil
+	}
+}
+
+// sumHeld returns what the jobs of each team hold or request now.
+func (qs *Quotas) sumHeld() map[string]*fair.Use {
+	jobs, anew := qs.touched, qs.held == nil
+	if anew {
+		qs.held, jobs = map[string]*fair.Use{}, qs.State.Running()
+	}
+	for _, j := range jobs {
+		qs.holds(j, anew)
+	}
+	// A job of this event may change again without another call of Touch, because it is in the list already.
+	qs.touched = slices.DeleteFunc(qs.touched, func(j *state.Job) bool { return j.Changed() != qs.State.Seq() })
+	return qs.held
+}
+
+// holds replaces what a job adds to the sum of its team. anew is set if the sum has nothing of it.
+func (qs *Quotas) holds(j *state.Job, anew bool) {
+	x := At(j).sharing
+	if x == nil && !j.Holds() {
+		return
+	}
+	x = At(j).share()
+	u := qs.held[j.Terms().Owner.Team]
+	if u == nil {
+		u = &fair.Use{}
+		qs.held[j.Terms().Owner.Team] = u
+	}
+	if x.counted && !anew {
+		u.Running, u.Burn, u.Held = u.Running-1, u.Burn-x.rate, u.Held.Sub(x.held)
+	}
+	if x.counted = j.Holds(); x.counted {
+		x.rate = burns(j)
+		x.held = expects(j, x.rate)
+		u.Running, u.Burn, u.Held = u.Running+1, quantity.Add(u.Burn, x.rate), u.Held.Add(x.held)
+	}
+	if *u == (fair.Use{}) {
+		delete(qs.held, j.Terms().Owner.Team)
+	}
 }
 
 // burns returns the hourly price of what a job holds or requests.
