@@ -53,3 +53,6 @@ func (s *State) SpentByTeam(t time.Time) map[string]money.Amount {
 	}
 	return list
 }
+
+// Changed returns the last event that changed the job; 0: none since a restart.
+func (j *Job) Changed() uint64 { return j.changed }

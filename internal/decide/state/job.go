@@ -187,7 +187,6 @@ func (j *Job) Detail() string           { return j.r.Detail }
 func (j *Job) Submitted() time.Time     { return j.r.Submitted }
 func (j *Job) Event() uint64            { return j.r.Event }
 func (j *Job) Order() uint64            { return j.order }
-func (j *Job) Changed() uint64          { return j.changed } // the last event that changed it; 0: none since a restart
 func (j *Job) Finished() time.Time      { return j.r.Finished }
 func (j *Job) UnplacedSince() time.Time { return j.r.UnplacedSince }
 func (j *Job) Decided() time.Time       { return j.r.Decided }

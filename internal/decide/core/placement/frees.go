@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/market"
@@ -50,6 +49,6 @@ func holdsFor(j *state.Job, a *state.Attempt, t time.Time) (time.Duration, bool)
 	if a.Started().IsZero() {
 		start, kept = max(0, j.Restart()+a.Transfer()-t.Sub(a.Requested())), time.Time{}
 	}
-	left, _, known := queue.Remains(j, a.Machine().Speed, kept, t)
+	left, _, known := step.Remains(j, a.Machine().Speed, kept, t)
 	return start + left, known
 }

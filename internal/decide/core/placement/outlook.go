@@ -148,7 +148,7 @@ func (dc *Decider) courseOf(j *state.Job, t time.Time) budget.Course {
 // start.
 func expected(c budget.Course, j *state.Job, on *state.Machine, kept time.Time, start time.Duration,
 	t time.Time) budget.Course {
-	left, doubt, known := queue.Remains(j, on.Speed, kept, t)
+	left, doubt, known := step.Remains(j, on.Speed, kept, t)
 	if c.Known = known; !known {
 		return c
 	}
@@ -204,7 +204,7 @@ func waits(j *state.Job, t time.Time, rate money.Rate, speed float64, sold bool)
 	c.Known = true
 	start, doubt := j.Restart(), left/2
 	if j.Pace().Looks >= 1 && j.StepRate() > 0 {
-		doubt = j.Margin(left, queue.Likely)
+		doubt = j.Margin(left, step.Likely)
 	}
 	c.Quick, c.Lasts, c.Slow = start+max(0, left-doubt), start+left, start+left+doubt
 	if e := j.Last().Expect; e != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
@@ -164,7 +165,7 @@ func expects(j *state.Job, rate money.Rate) money.Amount {
 	case a.Started().IsZero():
 		return rate.Until(waitsFor(j, a.Machine().Speed))
 	}
-	left, _, ok := Remains(j, a.Machine().Speed, a.Kept(), a.Kept())
+	left, _, ok := step.Remains(j, a.Machine().Speed, a.Kept(), a.Kept())
 	if rest := a.Cost(a.Kept().Add(left)).Sub(a.Posted()); ok && rest.Sign() > 0 {
 		return rest
 	}
@@ -173,7 +174,7 @@ func expects(j *state.Job, rate money.Rate) money.Amount {
 
 // waitsFor is how long a job that has not started is expected to take.
 func waitsFor(j *state.Job, speed float64) time.Duration {
-	left, _, ok := Remains(j, speed, time.Time{}, time.Time{})
+	left, _, ok := step.Remains(j, speed, time.Time{}, time.Time{})
 	if !ok {
 		return time.Hour
 	}
