@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/fair"
 	"scrimp/internal/lib/money"
+	_ "scrimp/internal/test/sameseed"
 )
 
 var start = time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/state"
 )
 
@@ -34,24 +35,9 @@ func (p *presses) Pop() any {
 	return x
 }
 
-// LatestStart is when the deadline of a job needs it to start, whatever its team has had: when twice the expected time
-// of its work and one restart are left, or, for unknown work, half of the time from its submission. ok is false if it
-// has no deadline.
-func LatestStart(j *state.Job) (at time.Time, ok bool) {
-	deadline := j.Terms().Deadline
-	if deadline.IsZero() {
-		return at, false
-	}
-	left, _, known := j.Left(1)
-	if known && left < deadline.Sub(time.Time{})/4 {
-		return deadline.Add(-2*left - j.Restart()), true
-	}
-	return j.Submitted().Add(deadline.Sub(j.Submitted()) / 2), true
-}
-
 // add notes when the deadline of a job that enters the queue needs it to start.
 func (p *presses) add(j *state.Job, now time.Time) {
-	at, ok := LatestStart(j)
+	at, ok := step.LatestStart(j)
 	if !ok {
 		if At(j).pressed = false; At(j).sharing != nil {
 			At(j).sharing.press = time.Time{}

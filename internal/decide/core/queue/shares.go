@@ -10,7 +10,6 @@ import (
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/state"
-	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 )
 
@@ -131,54 +130,13 @@ func (qs *Quotas) holds(j *state.Job, anew bool) {
 		u.Running, u.Burn, u.Held = u.Running-1, u.Burn-x.rate, u.Held.Sub(x.held)
 	}
 	if x.counted = j.Holds(); x.counted {
-		x.rate = burns(j)
-		x.held = expects(j, x.rate)
+		x.rate = step.Burns(j)
+		x.held = step.Expects(j, x.rate)
 		u.Running, u.Burn, u.Held = u.Running+1, quantity.Add(u.Burn, x.rate), u.Held.Add(x.held)
 	}
 	if *u == (fair.Use{}) {
 		delete(qs.held, j.Terms().Owner.Team)
 	}
-}
-
-// burns returns the hourly price of what a job holds or requests.
-func burns(j *state.Job) (rate money.Rate) {
-	if a := j.Asked(); a != nil {
-		rate = a.Rate().Times(a.Nodes())
-	}
-	for _, a := range j.Open() {
-		if a.Live() && a.Until().IsZero() {
-			rate = quantity.Add(rate, a.Rate())
-		}
-	}
-	return rate
-}
-
-// expects is what the machine of a job is expected to cost beyond what is booked, at that hourly price. If that is
-// unknown, or the job has outrun it, the next hour counts. It depends on the job alone, and on no time.
-func expects(j *state.Job, rate money.Rate) money.Amount {
-	a := j.Live()
-	switch {
-	case j.Asked() != nil:
-		return rate.Until(waitsFor(j, j.Asked().Machine().Speed))
-	case a == nil || a.Task() == state.Ended || a.Releasing():
-		return money.Amount{}
-	case a.Started().IsZero():
-		return rate.Until(waitsFor(j, a.Machine().Speed))
-	}
-	left, _, ok := step.Remains(j, a.Machine().Speed, a.Kept(), a.Kept())
-	if rest := a.Cost(a.Kept().Add(left)).Sub(a.Posted()); ok && rest.Sign() > 0 {
-		return rest
-	}
-	return rate.Until(time.Hour)
-}
-
-// waitsFor is how long a job that has not started is expected to take.
-func waitsFor(j *state.Job, speed float64) time.Duration {
-	left, _, ok := step.Remains(j, speed, time.Time{}, time.Time{})
-	if !ok {
-		return time.Hour
-	}
-	return quantity.Add(j.Restart(), left)
 }
 
 // contender is the most urgent job of a subqueue.
