@@ -33,6 +33,7 @@ var wanted = map[string]string{
 	"GET /v1/waste":     "viewer anywhere", "GET /v1/waste/history": "viewer anywhere", "POST /v1/waste/{id}/apply": "viewer anywhere",
 	"GET /v1/telemetry": "viewer anywhere", "POST /v1/plan": "viewer anywhere",
 	"PUT /v1/budgets":      "admin everywhere",
+	"GET /v1/queue/shares": "viewer anywhere", "PUT /v1/queue/shares": "admin everywhere",
 	"GET /v1/openapi.json": "open", "POST /v1/agent/identify": "open", "GET /v1/program/{hash}": "open", "GET /metrics": "viewer everywhere", "GET /v1/backup": "admin everywhere", "POST /v1/gc": "admin everywhere",
 	"GET /v1/events": "viewer anywhere",
 	"POST /v1/work":  "submitter anywhere", "GET /v1/jobs/{id}/kept": "viewer of the job",

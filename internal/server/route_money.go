@@ -25,6 +25,12 @@ func moneyRoutes() []route {
 			ofBudgets((*budgets.Desk).Show)},
 		{"PUT", "/v1/budgets", identity.Admin, allTeams, false, "Make, change or remove a limit, or require a tag",
 			api.SetBudget{}, nil, "", nil, ofBudgets((*budgets.Desk).Put)},
+		{"GET", "/v1/queue/shares", identity.Viewer, anyTeam, true,
+			"List the share of each team in the queue: what it should have, had and burns now", nil, api.QueueShares{}, "",
+			nil, ofBudgets((*budgets.Desk).ShowShares)},
+		{"PUT", "/v1/queue/shares", identity.Admin, allTeams, false,
+			"Set the weight, the guarantee and the limit of a team in the queue", api.SetQueueShare{}, nil, "", nil,
+			ofBudgets((*budgets.Desk).PutShare)},
 		{"GET", "/v1/why", identity.Viewer, anyTeam, true, "Say why the cost of one period differs from that of another",
 			nil, client.Why{}, "", []string{"before: a month, a day or a span, such as 2026-10, 2026-10-15 or " +
 				"2026-10-01..2026-10-15; last month where it is not given",

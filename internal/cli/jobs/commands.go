@@ -10,11 +10,13 @@ import (
 // app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// Commands returns the commands of this package.
-func Commands(shared *command.App) []*cobra.Command {
+// Commands returns the commands of this package. Those of shares are below scrimp queue.
+func Commands(shared *command.App, shares ...*cobra.Command) []*cobra.Command {
 	a := &app{shared}
+	queue := a.queueCmd()
+	queue.AddCommand(shares...)
 	return []*cobra.Command{
-		a.runCmd(), a.rerunCmd(), a.pipelineCmd(), a.jobsCmd(), a.groupsCmd(), a.queueCmd(), a.statusCmd(), a.topCmd(),
+		a.runCmd(), a.rerunCmd(), a.pipelineCmd(), a.jobsCmd(), a.groupsCmd(), queue, a.statusCmd(), a.topCmd(),
 		a.logsCmd(), a.attachCmd(), a.waitCmd(), a.execCmd(), a.pauseCmd(), a.resumeCmd(), a.updateCmd(),
 		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(),
 		a.checkpointsCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(), a.profileCmd(), a.diagnoseCmd(), a.abCmd(),

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 )
 
 // Rules are the admin's settings: the limits, sorted by name, and the required tags.
@@ -16,6 +18,24 @@ type Rules struct {
 	Tags   Tags    `json:"tags,omitempty"`
 	// Shares lists the teams whose members may use each other's machines, sorted.
 	Shares []string `json:"shares,omitempty"`
+	// Fair says how teams share the queue; nil: the queue does not regard teams.
+	Fair *Fair `json:"fair,omitempty"`
+}
+
+// Fair is how teams share the queue, in dollars. Package fair checks and applies it.
+type Fair struct {
+	HalfLife time.Duration `json:"half_life_ns"` // in which what a team spent counts half
+	Teams    []FairTeam    `json:"teams"`        // teams with a setting, by name; any other has the weight 1
+}
+
+// FairTeam is the setting of one team.
+type FairTeam struct {
+	Name   string  `json:"name"`
+	Weight float64 `json:"weight"` // above 0; its share is its part of the sum of weights
+	// Guarantee is the dollars an hour that the team may have running before others get beyond their share; 0: none.
+	Guarantee money.Rate `json:"guarantee,omitempty"`
+	// Borrow is the dollars an hour beyond its share at which no job of the team starts; nil: no limit.
+	Borrow *money.Rate `json:"borrow,omitempty"`
 }
 
 // Tags are the required tags with their allowed values; none: any value.

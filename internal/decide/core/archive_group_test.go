@@ -277,7 +277,7 @@ func BenchmarkGroupArchive(b *testing.B) {
 				cfg := *a.m.State().Config()
 				cfg.ArchiveAfter, cfg.ArchiveUnbilled = after, after
 				a.step("", core.Configured{Config: cfg})
-				before := heap()
+				before := heapBytes()
 				for n := range sweeps {
 					a.sweep(fmt.Sprintf("sweep-%d", n))
 					a.log = nil
@@ -291,7 +291,7 @@ func BenchmarkGroupArchive(b *testing.B) {
 				if after > 0 && groups+jobs > 0 {
 					b.Fatalf("%d groups and %d jobs stay", groups, jobs)
 				}
-				b.ReportMetric(float64(heap()-before)/sweeps, "B/group")
+				b.ReportMetric(float64(heapBytes()-before)/sweeps, "B/group")
 				text, err := a.m.Snapshot()
 				if err != nil {
 					b.Fatal(err)
@@ -303,8 +303,8 @@ func BenchmarkGroupArchive(b *testing.B) {
 	}
 }
 
-// heap returns the bytes of all objects in use.
-func heap() int64 {
+// heapBytes returns the bytes of all objects in use.
+func heapBytes() int64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)

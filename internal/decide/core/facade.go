@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/plan/round"
 	"scrimp/internal/decide/state"
@@ -133,6 +134,16 @@ func (m *Machine) Books(t time.Time) (b budget.Accounts, burn map[string]money.R
 
 // Full is queue.Quotas.Full.
 func (m *Machine) Full() (running, most int, full bool) { return m.queue.Full() }
+
+// Shares returns the places of the teams at t, which must not be before the last event; ok is false if teams do not
+// share the queue.
+func (m *Machine) Shares(t time.Time) (list []fair.Share, ok bool) {
+	if !m.queue.Shared() {
+		return nil, false
+	}
+	s := m.queue.Shares(t)
+	return s.List(), true
+}
 
 // Waits is queue.Quotas.Waits.
 func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) { return m.queue.Waits(j) }

@@ -13,6 +13,16 @@ import (
 	"scrimp/internal/test/lane"
 )
 
+// looseIn counts the loose jobs in the queue.
+func looseIn(m *Machine) (n int) {
+	for _, g := range m.queue.Queue.Groups {
+		if g.Equivalence.Key == queue.Loose {
+			n += g.Jobs
+		}
+	}
+	return n
+}
+
 // tidyQueue returns the first inconsistency in the indexes of the queue, or "".
 func tidyQueue(m *Machine) string {
 	q := &m.queue.Queue
@@ -49,9 +59,9 @@ func tidyQueue(m *Machine) string {
 			return j.ID() + " is under quotas that are none any more"
 		case q.Groups[g.Key] != g || q.Equivalences[g.Equivalence.Key] != g.Equivalence:
 			return j.ID() + " is of a group that is forgotten"
-		case g.Key != queue.Loose && (g.Equivalence.Key != equivalence || g.Key != string(queue.GroupOf(nil, equivalence, j))):
+		case g.Equivalence.Key != queue.Loose && (g.Equivalence.Key != equivalence || g.Key != string(queue.GroupOf(nil, equivalence, j))):
 			return j.ID() + " is of another group"
-		case (g.Key == queue.Loose) != queue.At(j).Loose:
+		case (g.Equivalence.Key == queue.Loose) != queue.At(j).Loose:
 			return j.ID() + " is loose or not"
 		}
 	}
@@ -140,9 +150,7 @@ func TestQueue_IndexesStayConsistent(t *testing.T) {
 					unschedulable++
 				}
 			}
-			if g := m.queue.Queue.Groups[queue.Loose]; g != nil {
-				looseJobs += g.Jobs
-			}
+			looseJobs += looseIn(m)
 		}
 	}
 	if unschedulable < 100 || moved < lane.Pick(100, 1000) || looseJobs < 1000 {

@@ -63,7 +63,10 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	m.members = members.New(m.admission, m.bids, m.jobs, m.launches)
 	m.preempter = preempt.New(m.admission, m.queue, m.market, m.decider, m.jobs)
 	m.jobs.Watcher = m.members
-	s.Watch(m.admission.Unsum)
+	s.Watch(func(j *Job) {
+		m.admission.Unsum(j)
+		m.queue.Touch(j)
+	})
 	m.market.OneTiming = placement.AlikeTiming(m.step.Config())
 	m.market.List()
 	m.market.FindPrepaid()

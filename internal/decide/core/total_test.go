@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core/books"
+	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
@@ -160,7 +161,25 @@ func (n *noise) rules() Body {
 		}
 		list = append(list, l)
 	}
-	return BudgetsSet{Rules: budget.Rules{Limits: list}}
+	b := BudgetsSet{Rules: budget.Rules{Limits: list}}
+	b.Rules.Fair = sharesOf(int(n.now.Unix() / 7 % 1000))
+	return b
+}
+
+// sharesOf returns how teams share the queue, in half of the cases.
+func sharesOf(n int) *fair.Rules {
+	if n%2 == 0 {
+		return nil
+	}
+	r := &fair.Rules{HalfLife: time.Duration(1+n%48) * time.Hour}
+	for i, team := range []string{"t", "u"}[:1+n/2%2] {
+		s := fair.Team{Name: team, Weight: float64(1 + n%3), Guarantee: money.Rate((n+i)%3) * 1e12}
+		if n%5 == 0 {
+			s.Borrow = new(money.Rate((n+i)%4) * 1e12)
+		}
+		r.Teams = append(r.Teams, s)
+	}
+	return r
 }
 
 func (n *noise) market() Body {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 )
@@ -30,6 +31,8 @@ type spending struct {
 	Newest []cost           `json:"newest,omitempty"` // in the order of their events
 	// Dropped is the last event with a cost that Newest no longer has.
 	Dropped uint64 `json:"dropped,omitempty"`
+	// Teams is what each team, by its key in package fair, has spent since the queue is shared among teams, with decay.
+	Teams map[string]fair.Spent `json:"teams,omitempty"`
 }
 
 // cost is what an event added to the cost of a job, or of nobody if Job is empty.
@@ -46,7 +49,8 @@ type cost struct {
 
 // clone returns a copy that later postings do not affect.
 func (s spending) clone() spending {
-	return spending{Limits: maps.Clone(s.Limits), Newest: slices.Clone(s.Newest), Dropped: s.Dropped}
+	return spending{Limits: maps.Clone(s.Limits), Newest: slices.Clone(s.Newest), Dropped: s.Dropped,
+		Teams: maps.Clone(s.Teams)}
 }
 
 // spend counts the cost of a posting.
@@ -69,6 +73,7 @@ func (s *State) spend(p *ledger.Posting) {
 	if s.rules == nil {
 		return
 	}
+	s.spendTeam(p.Owner.Team, amount, p.At)
 	user := ""
 	if j := s.jobs[p.Owner.Job]; j != nil {
 		user = j.User()
@@ -141,6 +146,7 @@ func (s *State) setRules(b BudgetsSet) {
 		}
 		sums[l.Name()] = sum
 	}
+	s.shareQueue(b.Rules.Fair)
 	rules := b.Rules
 	s.rules, s.spending.Limits = &rules, sums
 }

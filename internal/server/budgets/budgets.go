@@ -13,6 +13,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/fair"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
@@ -226,15 +227,7 @@ func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	d.Control.Prepare(r.Context(), &v) // jobs are still admitted under the old limits meanwhile
-	if err := d.setRules(r.Context(), v, func(e core.Event) error {
-		e.Actor = auth.Actor(auth.CallerOf(r).User)
-		return d.Gate.Propose(r, object, e)
-	}); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	d.tell(w, r, v, object)
 }
 
 // changed returns the rules with the change, and the object of the change for the audit trail. If the change is wrong,
@@ -246,7 +239,8 @@ func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) 
 		return v, "", false
 	}
 	old := d.rulesNow()
-	v = budget.Rules{Limits: slices.Clone(old.Limits), Tags: budget.Tags{}, Shares: slices.Clone(old.Shares)}
+	v = budget.Rules{Limits: slices.Clone(old.Limits), Tags: budget.Tags{}, Shares: slices.Clone(old.Shares),
+		Fair: fair.Clone(old.Fair)}
 	for k, values := range old.Tags {
 		v.Tags[k] = values
 	}
@@ -272,6 +266,11 @@ func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) 
 		v.Limits = slices.DeleteFunc(v.Limits, func(l budget.Limit) bool { return l.Name() == object })
 		v.Limits = append(v.Limits, limit)
 		slices.SortFunc(v.Limits, func(x, y budget.Limit) int { return strings.Compare(x.Name(), y.Name()) })
+		if wrong := wrongShare(fair.Check(v.Fair, v.Limits)); wrong != nil {
+			reply.FieldProblem(w, http.StatusUnprocessableEntity, "limit.dollars", wrong.Cause,
+				"raise the dollars, or lower a guarantee with scrimp queue set", nil)
+			return v, "", false
+		}
 	case b.Remove != "":
 		object = b.Remove
 		n := len(v.Limits)

@@ -67,6 +67,9 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	f.answers["/v1/history"] = client.History{Opened: now.Add(-time.Hour), Trace: client.Trace{Currency: "USD", Lines: []client.TraceLine{
 		{Offer: client.Offer{ID: name, Currency: "USD"}, Price: []client.Price{{Rate: rate}, {At: time.Minute, Rate: 2 * rate}}}}}}
 	f.answers["/v1/teams"] = []client.Team{{Name: "vision", Projects: []string{name}, Disk: 5, DiskUsed: 3}}
+	f.answers["/v1/queue/shares"] = client.QueueShares{Shared: true, HalfLife: 7 * 24 * time.Hour, Currency: "USD", Teams: []client.QueueShare{
+		{Team: name, Weight: 2, Set: true, Wanted: 0.5, Had: 0.9, Burn: rate, Running: 2, Guarantee: rate, Borrow: &rate, Stopped: true, Waits: true},
+		{Weight: 1, Wanted: 0.5, Had: 0.1}}}
 	f.answers["/v1/measured"] = []client.Run{{Job: "a", State: "succeeded", Offer: name, Currency: "USD", Cost: money.Picos(3e12),
 		ExpectedCost: new(money.Picos(2e12))}, {Job: "b", State: "failed", Currency: "USD"}}
 	f.answers["/v1/users"] = []client.User{{Name: name, Grants: []client.Grant{{Team: name, Role: client.Viewer}}, Made: now}}

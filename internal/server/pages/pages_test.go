@@ -61,6 +61,7 @@ func newFake(t testing.TB) (*fake, *Site) {
 		"/v1/server": client.Server{Market: client.MarketClock{Name: "demo", Speed: 120, Now: now}},
 		"/v1/costs":  client.Costs{By: "team"}, "/v1/machines": []client.Machine{}, "/v1/budgets": client.Budgets{Currency: "USD"},
 		"/v1/jobs": []client.Job{}, "/v1/teams": []client.Team{},
+		"/v1/queue/shares": client.QueueShares{Currency: "USD"},
 	}}
 	s := &Site{API: f, Now: func() time.Time { return now }, Changed: func() <-chan struct{} { return nil },
 		Stream: func(string) (func(), error) { return func() {}, nil }}

@@ -14,6 +14,7 @@ type teamsPage struct {
 	Now     time.Time
 	Teams   []teamLine
 	Budgets client.Budgets
+	Shares  client.QueueShares
 	Since   time.Time
 }
 
@@ -32,6 +33,9 @@ func teams(v *visit) (any, error) {
 		return nil, err
 	}
 	if err := v.get("/v1/budgets", &p.Budgets); err != nil {
+		return nil, err
+	}
+	if err := v.get("/v1/queue/shares", &p.Shares); err != nil {
 		return nil, err
 	}
 	_, month, err := v.spentSince(at, p.Since)

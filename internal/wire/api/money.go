@@ -7,6 +7,8 @@ import "scrimp/client"
 //	GET /v1/costs?by=team&since=7d -> Costs
 //	GET /v1/budgets                -> Budgets
 //	PUT /v1/budgets      SetBudget -> 204
+//	GET /v1/queue/shares           -> QueueShares
+//	PUT /v1/queue/shares SetQueueShare -> 204
 type (
 	Costs         = client.Costs
 	CostLine      = client.CostLine
@@ -14,4 +16,7 @@ type (
 	BudgetLine    = client.BudgetLine
 	SetBudget     = client.SetBudget
 	BudgetWarning = client.BudgetWarning
+	QueueShares   = client.QueueShares
+	QueueShare    = client.QueueShare
+	SetQueueShare = client.SetQueueShare
 )

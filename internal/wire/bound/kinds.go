@@ -58,6 +58,7 @@ var kinds = map[string]*quantity.Kind{
 	"at_least": quantity.Count, "new_objects": quantity.Count, "gains": quantity.Count, "same": quantity.Count,
 	"ahead": quantity.Count, "latest": quantity.Count, "PaysCheck.worth": quantity.Sum,
 	"SchedulePaysCheck.worth": quantity.Sum,
+	"SetQueueShare.weight":    quantity.Factor, "FairTeam.weight": quantity.Factor,
 }
 
 // typeKinds maps types to their kinds.

@@ -66,7 +66,8 @@ func (js *Jobs) dueInQueue(j *state.Job) {
 // TryNew tries a new job even if its equivalence class is unschedulable, so that it has a reason for waiting.
 func (js *Jobs) TryNew(j *state.Job) bool {
 	at := queue.At(j)
-	if !at.Waits || !at.Group.Equivalence.Unschedulable || !js.queue.Room() || js.queue.Blocks()(j).By != nil {
+	if !at.Waits || !at.Group.Equivalence.Unschedulable || !js.queue.Room() || js.queue.Blocks()(j).By != nil ||
+		js.queue.Stopped(j) {
 		return false
 	}
 	js.queue.Queue.Remove(j)

@@ -220,7 +220,9 @@ func (rs *Bids) waiting() (list []*state.Job) {
 		if _, closed := rs.decider.Closed(j); closed {
 			continue
 		}
-		if offer, _ := j.Kept(rs.Now()); offer == "" && blocks(j).By == nil && !rs.decider.Awaits(j) && len(list) < mostBids {
+		offer, _ := j.Kept(rs.Now())
+		may := blocks(j).By == nil && !rs.queue.Stopped(j) && !rs.decider.Awaits(j)
+		if offer == "" && may && len(list) < mostBids {
 			list = append(list, j)
 		}
 	}

@@ -49,6 +49,6 @@ func HoldsFor(j *state.Job, a *state.Attempt, t time.Time) (time.Duration, bool)
 	if a.Started().IsZero() {
 		start, kept = max(0, j.Restart()+a.Transfer()-t.Sub(a.Requested())), time.Time{}
 	}
-	left, _, known := remains(j, a.Machine().Speed, kept, t)
+	left, _, known := step.Remains(j, a.Machine().Speed, kept, t)
 	return start + left, known
 }

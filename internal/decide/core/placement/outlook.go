@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"container/heap"
 	"fmt"
 	"time"
@@ -16,10 +15,6 @@ import (
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/market"
 )
-
-// likely is the share of jobs that last no longer than the slow end of their course, and of those that last no less
-// than the quick end.
-const likely = 0.9
 
 // Courses returns the expected courses, from t, of the jobs with a machine and of up to most of the most urgent
 // waiting jobs. t must not be before the last event. places is the number of jobs that may hold a machine at once;
@@ -153,7 +148,7 @@ func (dc *Decider) courseOf(j *state.Job, t time.Time) budget.Course {
 // start.
 func expected(c budget.Course, j *state.Job, on *state.Machine, kept time.Time, start time.Duration,
 	t time.Time) budget.Course {
-	left, doubt, known := remains(j, on.Speed, kept, t)
+	left, doubt, known := step.Remains(j, on.Speed, kept, t)
 	if c.Known = known; !known {
 		return c
 	}
@@ -164,39 +159,6 @@ func expected(c budget.Course, j *state.Job, on *state.Machine, kept time.Time, 
 		c.Lasts, c.Slow = max(c.Lasts, d), max(c.Slow, quantity.Add(d, doubt))
 	}
 	return c
-}
-
-// remains returns how long the job still takes on its machine, counted from its newest step and not its checkpoint,
-// and how much longer or shorter it may take. ok is false if that is unknown, also for a job that has outrun its
-// stated work.
-func remains(j *state.Job, speed float64, kept, t time.Time) (left, doubt time.Duration, ok bool) {
-	speed = cmp.Or(max(speed, 0), 1)
-	switch {
-	case j.Total() > 0 && j.StepRate() > 0:
-		if j.Step() >= j.Total() {
-			return 0, 0, true // its program is about to end
-		}
-		hours := float64(j.Total()-j.Step()) / j.StepRate() / speed
-		left = quantity.Hours(hours)
-	case j.Terms().Work > 0:
-		work := j.Terms().Work - j.SavedWork()
-		if j.Total() > 0 {
-			work = state.Share(j.Terms().Work, max(0, j.Total()-j.SavedStep()), j.Total())
-		}
-		left = quantity.Over(work, speed)
-		if !kept.IsZero() {
-			left -= max(0, t.Sub(kept))
-		}
-		if left <= 0 {
-			return 0, 0, false
-		}
-	default:
-		return 0, 0, false
-	}
-	if j.Pace().Looks >= 1 && j.StepRate() > 0 {
-		return left, j.Margin(left, likely), true
-	}
-	return left, left / 2, true // the work is only stated, so allow half of it either way, as budget.Bound does
 }
 
 // expectedRest is the newest decision's expectation for what the job has taken, less its cost since then; zero if
@@ -242,7 +204,7 @@ func waits(j *state.Job, t time.Time, rate money.Rate, speed float64, sold bool)
 	c.Known = true
 	start, doubt := j.Restart(), left/2
 	if j.Pace().Looks >= 1 && j.StepRate() > 0 {
-		doubt = j.Margin(left, likely)
+		doubt = j.Margin(left, step.Likely)
 	}
 	c.Quick, c.Lasts, c.Slow = start+max(0, left-doubt), start+left, start+left+doubt
 	if e := j.Last().Expect; e != nil {

@@ -4,6 +4,7 @@ package queue
 import (
 	"scrimp/internal/decide/core/admission"
 	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/state"
 )
 
@@ -13,9 +14,13 @@ type Quotas struct {
 	admission *admission.Admission
 
 	Queue  Queue
-	Quotas []*Quota // by name
-	era    int      // incremented when the quotas change
-	Sums   []Tally  // what runs under each quota now; nil: not summed
+	Quotas []*Quota     // by name
+	era    int          // incremented when the quotas change
+	Sums   []Tally      // what runs under each quota now; nil: not summed
+	shares *fair.Shares // places of the teams, for the same moment as Sums; nil: not computed
+
+	held    map[string]*fair.Use // by team as jobs name it: what jobs hold, but for those in touched; nil: not summed
+	touched []*state.Job         // jobs that changed since
 
 	Keeping *state.Job    // job whose gang is regrouping
 	Keeps   []*state.Task // on these machines of the gang

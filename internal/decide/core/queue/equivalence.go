@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
@@ -46,7 +47,7 @@ func EquivalenceOf(n plan.Need) string {
 // Group is the queued jobs with the same requirements, owner, tags and user, so that any quota covers all of them
 // or none. When quotas are set, groups change their classes instead of a million jobs.
 type Group struct {
-	Key         string // of its equivalence class and owner; empty: loose jobs
+	Key         string // of its equivalence class and owner; of loose jobs: of their team
 	Equivalence *Equivalence
 	Jobs        int
 }
@@ -100,7 +101,7 @@ func GroupOf(b []byte, equivalence string, j *state.Job) []byte {
 // count is enter for a job that is loose or starts a new group.
 func (q *Queue) count(j *state.Job, of, key string) {
 	if At(j).Loose {
-		of, key = Loose, Loose
+		of, key = Loose, q.looseKey(j)
 	}
 	g := q.Groups[key]
 	if g == nil {
@@ -114,6 +115,26 @@ func (q *Queue) count(j *state.Job, of, key string) {
 	g.Jobs++
 	At(j).Group = g
 }
+
+// looseKey returns the key of the group of a loose job: one for each team, so that the teams' jobs are in heaps of
+// their own. If there are too many groups, the job is in the group of the jobs without a team.
+func (q *Queue) looseKey(j *state.Job) string {
+	key := Loose
+	if team := j.Terms().Owner.Team; team != "" {
+		key = looseTeam + fair.Key(team)
+	}
+	if q.Groups[key] == nil && len(q.Groups) >= 2*MostGroups {
+		return Loose
+	}
+	return key
+}
+
+// looseTeam begins the keys of the groups of loose jobs with a team. No key of GroupOf begins with it in a group,
+// because that key is of the empty equivalence class, which is Loose.
+const looseTeam = "\x00"
+
+// loose reports whether the group has loose jobs.
+func (g *Group) loose() bool { return g.Equivalence.Key == Loose }
 
 func (q *Queue) equivalence(key string) *Equivalence {
 	if q.Equivalences == nil {
@@ -131,7 +152,10 @@ func (q *Queue) Leave(j *state.Job) {
 	if g == nil {
 		return
 	}
-	At(j).Group, At(j).Subqueue, At(j).Loose = nil, nil, false
+	At(j).Group, At(j).Subqueue, At(j).Loose, At(j).pressed = nil, nil, false, false
+	if x := At(j).sharing; x != nil {
+		x.press = time.Time{}
+	}
 	if p != nil {
 		At(j).class = p.Class
 	}
@@ -207,8 +231,10 @@ func (q *Queue) clearBackoff() {
 	q.RetryAt = time.Time{}
 }
 
-// EndBackoff lets jobs be tried again once the backoff of their offer has ended.
+// EndBackoff lets jobs be tried again once the backoff of their offer has ended. It begins the step at now.
 func (q *Queue) EndBackoff(now time.Time) {
+	q.now = now
+	q.press(now)
 	if q.RetryAt.IsZero() || now.Before(q.RetryAt) {
 		return
 	}

@@ -8,12 +8,15 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/state"
+	"scrimp/money"
 )
 
 // Queue holds the waiting jobs, most urgent first: by priority, then by deadline (none is last), then in the order
 // of submission. A step tries only a few of them. Jobs that were tried without success wait apart until something
-// changes, so that a million queued jobs do not slow every step down.
+// changes, so that a million queued jobs do not slow every step down. If teams share the queue, fairHead has the order
+// between teams.
 //
 // Jobs under the same quotas form a class. If a quota has no room for the most urgent job of a class, the whole
 // class waits at no cost, and jobs of other classes pass it. Within a class, the jobs of one group form a subqueue.
@@ -28,6 +31,11 @@ type Queue struct {
 	RetryAt      time.Time // when the first class in backoff may be tried again; zero: none
 	waiting      int       // number of jobs
 	key          []byte    // buffer for group keys
+
+	// shares returns the order of teams now; nil: the queue does not regard teams.
+	shares  func() *fair.Shares
+	presses presses   // queued jobs whose deadline does not need them to start yet; empty without shares
+	now     time.Time // of the step
 }
 
 // OverQuota is the side of jobs that exceed a quota even if nothing else runs. They are tried again when its next
@@ -88,6 +96,27 @@ type place struct {
 	Waits    bool      // it is on one of the subqueue's sides
 	Side     int
 	Index    int
+
+	pressed bool     // its deadline needs it to start now
+	sharing *sharing // nil: nobody has set shares, or it needs none
+}
+
+// sharing is what the queue keeps of a job while teams share it.
+type sharing struct {
+	press     time.Time // when its deadline needs it to start; zero: it has no deadline
+	inPresses bool
+
+	counted bool         // the sum of its team has rate and held
+	rate    money.Rate   // of its machines
+	held    money.Amount // what they are still expected to cost
+}
+
+// share returns what the queue keeps of the job, and creates it if needed.
+func (p *place) share() *sharing {
+	if p.sharing == nil {
+		p.sharing = &sharing{}
+	}
+	return p.sharing
 }
 
 // At returns the position of j in the queue.
@@ -104,6 +133,9 @@ func (u Urgency) Less(i, j int) bool { return Before(u[i], u[j]) }
 func Before(a, b *state.Job) bool {
 	if a.Terms().Priority != b.Terms().Priority {
 		return a.Terms().Priority > b.Terms().Priority
+	}
+	if timed := !a.Terms().Deadline.IsZero() || !b.Terms().Deadline.IsZero(); timed && At(a).pressed != At(b).pressed {
+		return At(a).pressed
 	}
 	if !a.Terms().Deadline.Equal(b.Terms().Deadline) {
 		if a.Terms().Deadline.IsZero() || b.Terms().Deadline.IsZero() {
@@ -200,6 +232,9 @@ func (q *Queue) seat(j *state.Job, side int) {
 	}
 	At(j).Subqueue, At(j).Waits, At(j).Side = p, true, side
 	q.waiting++
+	if q.shares != nil {
+		q.presses.add(j, q.now)
+	}
 	heap.Push(&p.Sides[side], j)
 }
 
@@ -220,6 +255,9 @@ func (q *Queue) unseat(j *state.Job) {
 // urgent job, and nothing else blocks that job, the quota reserves its room for it. A job that exceeds a quota's
 // whole window blocks nobody: head returns it so that it can be put over quota.
 func (q *Queue) head(blocks func(*state.Job) blocked) *state.Job {
+	if q.shares != nil {
+		return q.fairHead(blocks)
+	}
 	if len(q.Classes) == 1 && len(q.Classes[0].Quotas) == 0 { // nobody has set any
 		return q.Classes[0].first(q.fresh)
 	}

@@ -50,6 +50,7 @@ func (qs *Quotas) SetQuotas() {
 	for _, j := range qs.State.Running() {
 		qs.ClassOf(j)
 	}
+	qs.shareAmongTeams()
 	qs.Recount()
 	qs.Queue.Changed()
 }
@@ -61,11 +62,11 @@ func (qs *Quotas) regroup() {
 	for _, c := range old {
 		for _, p := range c.Subqueues {
 			sides := p.Sides
-			if p.Sides[OverQuota] = nil; p.Group.Key == Loose {
+			if p.Sides[OverQuota] = nil; p.Group.loose() {
 				p.Sides = [3]Urgency{}
 			}
 			for side, u := range sides {
-				if p.Group.Key != Loose && side != OverQuota {
+				if !p.Group.loose() && side != OverQuota {
 					continue
 				}
 				qs.Queue.waiting -= len(u)
@@ -73,7 +74,7 @@ func (qs *Quotas) regroup() {
 					At(j).Subqueue = nil
 				}
 			}
-			if p.Group.Key != Loose {
+			if !p.Group.loose() {
 				qs.moveSubqueue(p, sides[OverQuota])
 			}
 			for side, u := range sides {
@@ -82,7 +83,7 @@ func (qs *Quotas) regroup() {
 					case side == OverQuota:
 						qs.ClassOf(j)
 						qs.Queue.Add(j)
-					case p.Group.Key == Loose:
+					case p.Group.loose():
 						qs.ClassOf(j)
 						qs.Queue.seat(j, side)
 					}
@@ -166,6 +167,9 @@ func (qs *Quotas) tallies(t time.Time) []Tally {
 	for i, q := range qs.Quotas {
 		sums[i].past, sums[i].hours = q.used, q.used
 	}
+	if len(sums) == 0 {
+		return sums
+	}
 	for _, j := range qs.State.Running() {
 		c := qs.ClassOf(j)
 		if len(c.Quotas) == 0 {
@@ -207,7 +211,7 @@ func (qs *Quotas) tallies(t time.Time) []Tally {
 // sumUp returns the current tallies. They are kept until something starts or ends.
 func (qs *Quotas) sumUp() []Tally {
 	if qs.Sums == nil {
-		qs.Sums = qs.tallies(qs.Now())
+		qs.Sums, qs.shares = qs.tallies(qs.Now()), nil
 	}
 	return qs.Sums
 }

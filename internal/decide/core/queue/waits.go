@@ -58,7 +58,13 @@ func (qs *Quotas) Full() (running, most int, full bool) {
 // Waits explains in a sentence which quota a job waits for. ok is false if it waits for none. A job also waits if a
 // quota reserves its room for a more urgent one.
 func (qs *Quotas) Waits(j *state.Job) (limit, detail string, ok bool) {
-	if j.State() != state.Queued || !At(j).Waits || len(qs.ClassOf(j).Quotas) == 0 {
+	if j.State() != state.Queued || !At(j).Waits {
+		return "", "", false
+	}
+	if detail, ok = qs.whyShare(j); ok {
+		return "the share of team " + j.Terms().Owner.Team, detail, true
+	}
+	if len(qs.ClassOf(j).Quotas) == 0 {
 		return "", "", false
 	}
 	sums := qs.tallies(qs.Now())
@@ -114,7 +120,8 @@ func (qs *Quotas) Waiting() map[string]int {
 	return counts
 }
 
-// WakeForQuotas is when the next window opens that jobs may wait for; zero: none.
+// WakeForQuotas is when the next window opens that jobs may wait for, or when a deadline needs a job to start that
+// waits behind other teams; zero: neither.
 func (qs *Quotas) WakeForQuotas() time.Time {
 	var at time.Time
 	for _, q := range qs.Quotas {
@@ -124,6 +131,9 @@ func (qs *Quotas) WakeForQuotas() time.Time {
 	}
 	if qs.Queue.Len() == 0 {
 		return time.Time{}
+	}
+	if press := qs.Queue.nextPress(); at.IsZero() || !press.IsZero() && press.Before(at) {
+		at = press
 	}
 	return at
 }

@@ -28,6 +28,7 @@ type Faults struct {
 	Costly   bool                  // jobs are preempted whatever that costs and saves
 	Rivals   bool                  // a preempted job may take its seat again before the critical job has it
 	Seizes   bool                  // jobs take reserved machines by themselves, even if those are kept for others
+	Flat     bool                  // teams share the queue without their weights
 }
 
 // Break sets the faults.

@@ -1,0 +1,58 @@
+package state
+
+import (
+	"time"
+
+	"scrimp/internal/decide/fair"
+	"scrimp/internal/lib/money"
+)
+
+// fairRules returns how teams share the queue; nil: the queue does not regard teams.
+func (s *State) fairRules() *fair.Rules {
+	if s.rules == nil {
+		return nil
+	}
+	return s.rules.Fair
+}
+
+// spendTeam counts what a team spent at t, if teams share the queue.
+func (s *State) spendTeam(team string, amount money.Amount, t time.Time) {
+	r := s.fairRules()
+	if r == nil {
+		return
+	}
+	if s.spending.Teams == nil {
+		s.spending.Teams = map[string]fair.Spent{}
+	}
+	key := fair.Key(team)
+	s.spending.Teams[key] = s.spending.Teams[key].Add(amount, t, r.HalfLife)
+}
+
+// shareQueue settles what teams have spent when their rules change to next: the former half-life holds until now. The
+// sums begin with the first rules, and end with the last.
+func (s *State) shareQueue(next *fair.Rules) {
+	was := s.fairRules()
+	if was == nil || next == nil {
+		s.spending.Teams = nil
+		return
+	}
+	if was.HalfLife == next.HalfLife {
+		return
+	}
+	for key, v := range s.spending.Teams {
+		s.spending.Teams[key] = fair.Spent{At: s.now, Amount: v.In(s.now, was.HalfLife)}
+	}
+}
+
+// SpentByTeam returns what each team has spent by t, with decay, by its key in package fair. It is empty unless teams
+// share the queue.
+func (s *State) SpentByTeam(t time.Time) map[string]money.Amount {
+	list := make(map[string]money.Amount, len(s.spending.Teams))
+	for key, v := range s.spending.Teams {
+		list[key] = v.In(t, s.fairRules().HalfLife)
+	}
+	return list
+}
+
+// Changed returns the last event that changed the job; 0: none since a restart.
+func (j *Job) Changed() uint64 { return j.changed }
