@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"scrimp/internal/content/blob"
+	"scrimp/internal/test/lane"
 )
 
 // The storage class that S3 lists reaches the caller.
 func TestClass_IsThatOfTheListing(t *testing.T) {
+	lane.Component(t, "whole")
 	t.Setenv("AWS_ACCESS_KEY_ID", "testkey")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "testsecret")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")

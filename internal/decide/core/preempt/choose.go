@@ -25,7 +25,7 @@ func (p *Preempter) Claims() {
 	if p.queue.Queue.Len() == 0 {
 		return
 	}
-	for _, j := range p.queue.Queue.Critical(mostCritical) {
+	for _, j := range p.waiting() {
 		if len(j.Claims(p.Now())) > 0 {
 			p.queue.Queue.First(j)
 		}
@@ -37,7 +37,7 @@ func (p *Preempter) Preempt() {
 	if p.queue.Queue.Len() == 0 || len(p.State.Running()) == 0 || p.State.Undecided() {
 		return
 	}
-	waiting := p.queue.Queue.Critical(mostCritical)
+	waiting := p.waiting()
 	if len(waiting) == 0 || slices.ContainsFunc(waiting, func(j *state.Job) bool { return len(j.Claims(p.Now())) > 0 }) {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 
 	"scrimp/internal/decide/core/admission"
 	"scrimp/internal/decide/core/placement"
-	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
@@ -32,7 +31,7 @@ func (v *victim) compare(o *victim) int {
 func (p *Preempter) victims(j *state.Job) (list []*victim, next time.Time) {
 	for _, k := range p.State.Running() {
 		a := k.Live()
-		if k.Terms().Priority >= queue.Critical || !placement.Movable(k, a) || !mayLeave(k) {
+		if k.Terms().Priority >= critical || !placement.Movable(k, a) || !mayLeave(k) {
 			continue
 		}
 		if at := startedAll(a).Add(p.Config().MinimumRun()); at.After(p.Now()) && !p.Faults.Hasty {

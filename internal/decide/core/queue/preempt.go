@@ -6,41 +6,6 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// Critical is the priority of jobs that may preempt others.
-const Critical = 2
-
-// Critical returns critical jobs that wait, the most urgent first. The first is the most urgent of all; of each
-// subqueue it looks only at the first entries of the heap.
-func (q *Queue) Critical(most int) (list []*state.Job) {
-	for _, c := range q.Classes {
-		for _, p := range c.Subqueues {
-			if p.Group.Equivalence.Unschedulable {
-				continue
-			}
-			for _, u := range p.Sides[:OverQuota] {
-				if len(u) == 0 || u[0].Terms().Priority < Critical {
-					continue
-				}
-				for _, j := range u[:min(len(u), most)] {
-					if j.Terms().Priority >= Critical {
-						list = append(list, j)
-					}
-				}
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b *state.Job) int {
-		switch {
-		case Before(a, b):
-			return -1
-		case Before(b, a):
-			return 1
-		}
-		return 0
-	})
-	return list[:min(len(list), most)]
-}
-
 // First puts j among the jobs to be tried, where it is the first that the step tries.
 func (q *Queue) First(j *state.Job) {
 	q.Remove(j)
