@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/agent/host"
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/wire"
+	"scrimp/internal/agent/workspace"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/signed"
@@ -212,10 +213,11 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	}
 	server.Trust(d.Roots)
 	server.Node = a.Node
-	g, err := attempt.New(attempt.Config{Instance: d.Instance, MachineDir: d.MachineDir, Metadata: d.Metadata,
-		Environ: d.Environ, Borrowed: d.Borrowed, TaskUser: d.TaskUser, Sole: d.Sole, Background: d.Background,
-		Notice: d.Notice, Quiet: d.Quiet, Now: d.Now, Log: d.Log, Open: d.open, Store: server.Store(),
-		Lends: server.Credentials, Works: server.WorkBlob, Setups: d.setups, Pace: d.pace}, a, server)
+	machine := workspace.Machine{Instance: d.Instance, MachineDir: d.MachineDir, Environ: d.Environ, Borrowed: d.Borrowed,
+		TaskUser: d.TaskUser, Sole: d.Sole, Now: d.Now, Log: d.Log, Setups: d.setups}
+	g, err := attempt.New(attempt.Config{Machine: machine, Metadata: d.Metadata, Background: d.Background,
+		Notice: d.Notice, Quiet: d.Quiet, Open: d.open, Store: server.Store(), Lends: server.Credentials,
+		Works: server.WorkBlob, Pace: d.pace}, a, server)
 	if err != nil {
 		server.Close()
 		return fmt.Errorf("agent: start %s: %w", a.Attempt, err)
@@ -224,7 +226,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	err = d.use(g)
 	g.Accelerators = d.accelerators.First.Devices
 	if dropped { // it has run already
-		err = errors.Join(err, attempt.MarkRan(g.Folders.Own, a.Attempt))
+		err = errors.Join(err, g.MarkRan())
 	}
 	if err != nil {
 		server.Close()

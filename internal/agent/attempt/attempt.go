@@ -6,12 +6,10 @@ package attempt
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -23,11 +21,11 @@ import (
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/outbox"
-	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/session"
 	"scrimp/internal/agent/wire"
+	"scrimp/internal/agent/workspace"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/bound"
@@ -36,10 +34,9 @@ import (
 // Attempt is one run of one task on this machine.
 type Attempt struct {
 	Config
-	Task     api.Assignment
+	*workspace.Workspace
 	server   wire.Server
 	Box      *outbox.Box
-	Folders  place.Folders
 	mask     logship.Masker
 	match    progress.Patterns
 	ship     *logship.Shipper
@@ -52,15 +49,8 @@ type Attempt struct {
 	sessions chan struct{}     // holds a value for each open session
 	seat     *interactive.Seat // nil: the task is no session
 	trouble  trouble
-	User     int // user id of the program; 0: the agent's own
-	// Accelerators is the number of the machine's accelerators; 0: unknown.
-	Accelerators int
-	Contact      func(time.Time) // called with the time of each answer of the server; nil: do not call
-	Only         func() bool     // reports whether no other task runs on the machine; nil: unknown
-	kept         kept
-	python       bool               // the set-up may install Python packages
-	before       map[string]version // the work folder before the program starts, if the job keeps written files
-	Unended      error              // why some of the program's processes may still run
+	Contact  func(time.Time) // called with the time of each answer of the server; nil: do not call
+	Unended  error           // why some of the program's processes may still run
 
 	objective objective   // guarded by mu, except its name
 	GPUs      *meter.GPUs // the machine's GPUs; nil: do not measure
@@ -106,46 +96,35 @@ func (s *stop) silent() bool { return s != nil && (s.at || s.fenced) }
 
 // New makes the folders of an attempt and opens its outbox. The caller must call Run.
 func New(c Config, a api.Assignment, server wire.Server) (*Attempt, error) {
-	if name := filepath.Base(a.Attempt); name != a.Attempt || !filepath.IsLocal(name) || name == "." {
-		return nil, fmt.Errorf("the attempt's name %q is not a valid folder name", a.Attempt)
-	}
-	if err := place.TakeSlot(c.MachineDir, a); err != nil {
-		return nil, err
-	}
-	f := place.LayOut(c.MachineDir, a)
-	if err := errors.Join(os.MkdirAll(f.Own, 0o700), os.MkdirAll(f.Top, 0o700)); err != nil {
-		return nil, err
-	}
-	box, err := outbox.Open(f.Own, a.Attempt)
-	if err != nil {
-		return nil, err
-	}
 	if a.Report <= 0 {
 		a.Report = defaultReport
 	}
 	if a.Grace <= 0 {
 		a.Grace = defaultGrace
 	}
+	c.Log = c.Log.With("attempt", a.Attempt)
+	w, err := workspace.New(c.Machine, a)
+	if err != nil {
+		return nil, err
+	}
+	box, err := outbox.Open(w.Folders.Own, a.Attempt)
+	if err != nil {
+		return nil, err
+	}
 	g := &Attempt{
-		Config: c, Task: a, server: server, Box: box, Folders: f, mask: logship.NewMasker(a.Secrets),
+		Config: c, Workspace: w, server: server, Box: box, mask: logship.NewMasker(a.Secrets),
 		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, session.AtOnce),
 		sessions: make(chan struct{}, session.AtOnce),
 		silence:  newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
-		objective: objective{name: a.Metric}, seat: interactive.New(&a, c.Now),
+		objective: objective{name: a.Metric}, seat: interactive.New(&w.Task, c.Now),
 	}
-	if ok, _ := place.Separate(c.TaskUser, c.MachineDir); ok {
-		if err := g.assignUser(); err != nil {
-			return nil, errors.Join(err, box.Close())
-		}
+	if err := w.AssignUser(); err != nil {
+		return nil, errors.Join(err, box.Close())
 	}
-	g.Log = c.Log.With("attempt", a.Attempt)
 	g.ship = logship.New(g.Folders.Log, a.Attempt, server, g.mask, g.Log, box.Wake)
 	g.ship.Poll = c.Pace.Log
 	return g, nil
 }
-
-// newToken returns a random secret.
-func newToken() string { return strings.ToLower(rand.Text()) }
 
 // queue queues a message.
 func (g *Attempt) queue(m api.Message) {

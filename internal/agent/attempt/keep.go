@@ -70,6 +70,32 @@ func (g *Attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 	return o
 }
 
+// keepOutputs keeps the outputs of the job on this machine. It returns their location and a
+// description of what failed.
+func (g *Attempt) keepOutputs(ctx context.Context) (where, wrong string) {
+	if len(g.Task.Outputs) == 0 || g.Task.OutputsURL == "" {
+		return "", ""
+	}
+	names, wrong, err := g.OutputNames()
+	if err != nil {
+		g.Log.Error("keep outputs", "error", err)
+		return "", fmt.Sprintf("outputs could not be kept: %v", err)
+	}
+	if len(names) == 0 {
+		return "", wrong
+	}
+	where, lacks, err := g.keeper.Keep(ctx, g.Reading(g.Folders.Work), names)
+	if err != nil && !errors.Is(err, wire.ErrFenced) {
+		g.Log.Error("keep outputs", "error", err)
+		wrong = joinText(wrong, fmt.Sprintf("outputs could not be kept: %v", err))
+	}
+	if len(lacks) > 0 {
+		g.Log.Warn("some outputs cannot be kept", "what", lacks.String())
+		wrong = joinText(wrong, "outputs that are not kept: "+lacks.String())
+	}
+	return where, wrong
+}
+
 func joinText(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

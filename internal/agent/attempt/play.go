@@ -20,7 +20,7 @@ import (
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/venv"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/lib/durable"
+	"scrimp/internal/agent/workspace"
 	"scrimp/internal/wire/api"
 )
 
@@ -50,7 +50,7 @@ func notStarted(err error) (status int, known bool) {
 
 // play prepares the machine, runs the program and keeps what it saved.
 func (g *Attempt) play(life context.Context, output *os.File) outcome {
-	if ranBefore(g.Folders.Own, g.Task.Attempt) {
+	if g.RanBefore() {
 		// The program died with the previous agent. Its folder may hold partly written files.
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137,
 			Error: "the agent was restarted; the program ended with the previous agent"}}
@@ -84,8 +84,8 @@ func (g *Attempt) play(life context.Context, output *os.File) outcome {
 		return outcome{stop: &s, silent: true}
 	case err != nil:
 		o := failSetup(1, err)
-		if e, ok := errors.AsType[setupError](err); ok {
-			o.ended.Exit, o.ended.SetupStatus = e.status, e.status
+		if e, ok := errors.AsType[workspace.SetupError](err); ok {
+			o.ended.Exit, o.ended.SetupStatus = e.Status, e.Status
 		}
 		return o
 	}
@@ -98,22 +98,6 @@ type ready struct {
 	restored keeper.Restored
 	took     time.Duration // duration of the restore, wall time
 	env      []string
-}
-
-// writable returns an error if the agent cannot write to a folder.
-func writable(dir string) error {
-	f, err := os.CreateTemp(dir, ".scrimp-*.tmp")
-	if err != nil {
-		return fmt.Errorf("cannot write to checkpoint folder %s: %w", dir, err)
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-// setupError reports a set-up command that failed.
-type setupError struct{ status int }
-
-func (e setupError) Error() string {
-	return fmt.Sprintf("set-up failed with exit status %d: its output is in the log", e.status)
 }
 
 // prepareUntilStopped calls prepare and cancels it once something asks the attempt to end.
@@ -159,19 +143,19 @@ func (g *Attempt) announceStop(s stop) {
 // prepare fetches the work folder, restores the checkpoint and runs the set-up.
 func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	var r ready
-	if err := g.makeFolders(); err != nil {
+	if err := g.MakeFolders(); err != nil {
 		return r, err
 	}
-	if err := g.refuseLocalStores(); err != nil {
+	if err := g.RefuseLocalStores(); err != nil {
 		return r, err
 	}
 	if err := g.openKeeper(ctx); err != nil {
 		return r, err
 	}
-	if err := g.withhold(output); err != nil {
+	if err := g.Withhold(output); err != nil {
 		return r, err
 	}
-	if err := g.fetch(ctx, output); err != nil {
+	if err := g.Fill(ctx, g.keeper, output); err != nil {
 		return r, err
 	}
 	if err := g.restore(ctx, &r); err != nil {
@@ -184,18 +168,18 @@ func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err := os.WriteFile(g.Folders.Token, []byte(r.api.Token), 0o600); err != nil {
 		return r, errors.Join(err, r.api.Close())
 	}
-	if err := g.handOver(); err != nil {
+	if err := g.HandOver(); err != nil {
 		return r, errors.Join(fmt.Errorf("give the folder to the task's user: %w", err), r.api.Close())
 	}
 	r.env = place.Environment{
-		Base: g.baseEnv(), Borrowed: g.Borrowed, Task: g.Task, Instance: g.Instance, Folders: g.Folders,
+		Base: g.BaseEnv(), Borrowed: g.Borrowed, Task: g.Task, Instance: g.Instance, Folders: g.Folders,
 		Accelerators: g.Accelerators, Restored: r.restored.Manifest, URL: r.api.URL, Token: r.api.Token,
 		Port: g.masterPort(), Network: g.network(),
 	}.Variables()
-	if err := g.setup(ctx, r.env, output); err != nil {
+	if err := g.SetUp(ctx, r.env, output); err != nil {
 		return ready{}, errors.Join(err, r.api.Close())
 	}
-	r.env = venv.In(g.venv(), r.env)
+	r.env = venv.In(g.Venv(), r.env)
 	return r, nil
 }
 
@@ -215,10 +199,7 @@ func (g *Attempt) openKeeper(ctx context.Context) error {
 
 // restore fills the checkpoint folder with the newest checkpoint and opens the saver.
 func (g *Attempt) restore(ctx context.Context, r *ready) error {
-	if err := g.reading(g.Folders.Checkpoint).Make(); err != nil {
-		return fmt.Errorf("make checkpoint folder (checkpoint.dir): %w", err)
-	}
-	if err := writable(g.Folders.Checkpoint); err != nil {
+	if err := g.MakeCheckpointFolder(); err != nil {
 		return err
 	}
 	begin := g.Now()
@@ -237,7 +218,7 @@ func (g *Attempt) restore(ctx context.Context, r *ready) error {
 		vault = nil
 	}
 	g.saver = save.New(vault, save.Config{
-		Dir: g.reading(g.Folders.Checkpoint), Quiet: g.Quiet, Whole: g.Task.Session != "",
+		Dir: g.Reading(g.Folders.Checkpoint), Quiet: g.Quiet, Whole: g.Task.Session != "",
 		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
 		Failing: func(err error) { g.unsaved(troubleKeep, err) },
 		Copied:  func(err error) { g.unsaved(troubleCapture, err) },
@@ -253,59 +234,6 @@ func (g *Attempt) restore(ctx context.Context, r *ready) error {
 	}
 	g.mu.Unlock()
 	return nil
-}
-
-// fetch fills the work folder with the uploaded files, or with a kept result of the same set-up.
-func (g *Attempt) fetch(ctx context.Context, output *os.File) error {
-	if g.isSetUp() { // the agent was restarted: keep what the set-up changed
-		return nil
-	}
-	if place.Repeats(g.Task) {
-		if err := g.startOver(); err != nil {
-			return err
-		}
-	}
-	if err := g.download(ctx); err != nil {
-		return err
-	}
-	g.python = g.Task.Setup != "" && venv.Needed(g.Task.Setup, g.Folders.Work)
-	return g.reuse(ctx, output)
-}
-
-func (g *Attempt) download(ctx context.Context) error {
-	if g.Task.Workdir == "" {
-		return nil
-	}
-	if err := g.keeper.Fetch(ctx, g.Task.Workdir, g.Folders.Work); err != nil {
-		return fmt.Errorf("fetch work folder: %w", err)
-	}
-	return nil
-}
-
-// setup runs the set-up command once for each task on the machine, and keeps the result.
-func (g *Attempt) setup(ctx context.Context, env []string, output *os.File) error {
-	if g.Task.Setup == "" || g.isSetUp() {
-		return nil
-	}
-	begun := g.Now()
-	if g.python {
-		if err := g.makeVenv(ctx, env, output); err != nil {
-			return fmt.Errorf("make the virtual environment: %w", err)
-		}
-	}
-	g.beforeSetup()
-	e, err := g.runOnce(ctx, []string{"/bin/sh", "-c", g.Task.Setup}, venv.In(g.venv(), env), output)
-	if err != nil {
-		return err
-	}
-	if e.Status != 0 {
-		return setupError{e.Status}
-	}
-	g.keepSetup(ctx, g.Now().Sub(begun))
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	return durable.Replace(g.setupDone(), []byte(g.Task.Setup))
 }
 
 // measure reports the use of the program and the machine until ctx is done.
@@ -327,8 +255,8 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	}
 	// Output of the set-up and files that already lie in the work folder are not progress.
 	w := &watcher{g: g, output: progress.Tail{Path: g.Folders.Log, Bars: true},
-		file: progress.Tail{In: g.reading(""), Path: g.Folders.Progress}}
-	err := errors.Join(w.output.Skip(), w.file.Skip(), g.recordWork(), MarkRan(g.Folders.Own, g.Task.Attempt))
+		file: progress.Tail{In: g.Reading(""), Path: g.Folders.Progress}}
+	err := errors.Join(w.output.Skip(), w.file.Skip(), g.RecordWork(), g.MarkRan())
 	if err != nil {
 		return failSetup(1, err)
 	}
@@ -342,7 +270,7 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		}
 	}
 	p, err := program.Start(program.Spec{Args: args, Dir: g.Folders.Work, Env: r.env, Output: output, User: g.User,
-		Terminal: terminal, Mark: "SCRIMP_PROGRAM=" + newToken()})
+		Terminal: terminal, Mark: program.NewMark()})
 	g.seat.Started()
 	if status, known := notStarted(err); known { // every other machine would fail the same way
 		return outcome{ended: api.Ended{Reason: api.EndFailed, Exit: status, Error: err.Error()}}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/agent/workspace"
 	"scrimp/internal/wire/api"
 )
 
@@ -16,8 +17,8 @@ func TestState_AsksSavingRanksForCheckpoint(t *testing.T) {
 		all  bool
 		want bool
 	}{{0, false, true}, {0, true, true}, {1, false, false}, {1, true, true}} {
-		g := &Attempt{Config: Config{Now: time.Now}, stopping: true,
-			Task: api.Assignment{Node: c.node, Nodes: 2, Checkpoint: api.Checkpoints{AllRanks: c.all}}}
+		g := &Attempt{Config: Config{Machine: workspace.Machine{Now: time.Now}}, stopping: true,
+			Workspace: &workspace.Workspace{Task: api.Assignment{Node: c.node, Nodes: 2, Checkpoint: api.Checkpoints{AllRanks: c.all}}}}
 		if s := g.State(); s.ShouldCheckpoint != c.want || !s.ShouldStop {
 			t.Errorf("%+v: the program receives %+v", c, s)
 		}
