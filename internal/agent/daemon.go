@@ -123,7 +123,7 @@ func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 		}
 		pause = 100 * time.Millisecond
 		d.mu.Lock()
-		d.answered = attempt.Wall(d.Now())
+		d.answered = wire.Wall(d.Now())
 		quit := d.quit
 		d.mu.Unlock()
 		if p.Off || quit != nil {
@@ -182,7 +182,7 @@ func (d *daemon) runs() []string {
 func (d *daemon) serverLost() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.running) == 0 && attempt.Wall(d.Now()).Sub(d.answered) > d.silence
+	return len(d.running) == 0 && wire.Wall(d.Now()).Sub(d.answered) > d.silence
 }
 
 // ending reports whether an earlier attempt of the task's job runs on this machine. The rest of a
@@ -261,7 +261,7 @@ func (d *daemon) runsOne() bool {
 func (d *daemon) contact(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at = attempt.Wall(at); at.After(d.answered) {
+	if at = wire.Wall(at); at.After(d.answered) {
 		d.answered = at
 	}
 }

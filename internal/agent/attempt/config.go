@@ -31,7 +31,6 @@ type Config struct {
 
 // Defaults for an assignment that sets no value.
 const (
-	defaultReport  = time.Second
-	defaultGrace   = 30 * time.Second
-	DefaultSilence = 5 * time.Minute
+	defaultReport = time.Second
+	defaultGrace  = 30 * time.Second
 )

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/agent/programapi"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/stop"
 	"scrimp/internal/agent/venv"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/agent/workspace"
@@ -27,9 +28,9 @@ import (
 // outcome is the result of the attempt.
 type outcome struct {
 	ended  api.Ended
-	stop   *stop     // the request that ended it; nil: the program ended by itself
-	silent bool      // the agent reports nothing
-	over   time.Time // when the program ended; zero: it did not run
+	stop   *stop.Request // the request that ended it; nil: the program ended by itself
+	silent bool          // the agent reports nothing
+	over   time.Time     // when the program ended; zero: it did not run
 }
 
 // failSetup returns the outcome of an attempt that failed before its program ran.
@@ -74,10 +75,10 @@ func (g *Attempt) play(life context.Context, output *os.File) outcome {
 		}()
 	}
 	switch {
-	case s.silent() || life.Err() != nil:
+	case s.Silent() || life.Err() != nil:
 		return outcome{stop: s, silent: true}
 	case s != nil:
-		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program started: " + s.why},
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program started: " + s.Why},
 			stop: s}
 	case errors.Is(err, wire.ErrFenced):
 		s := g.fencedStop(err)
@@ -101,7 +102,7 @@ type ready struct {
 }
 
 // prepareUntilStopped calls prepare and cancels it once something asks the attempt to end.
-func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (ready, *stop, error) {
+func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (ready, *stop.Request, error) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	type result struct {
@@ -113,14 +114,14 @@ func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (re
 		r, err := g.prepare(ctx, output)
 		done <- result{r, err}
 	}()
-	var asked *stop
+	var asked *stop.Request
 	for {
 		select {
 		case r := <-done:
 			return r.ready, asked, r.err
 		case s := <-g.stops:
 			g.announceStop(s)
-			if asked == nil || s.silent() {
+			if asked == nil || s.Silent() {
 				asked = &s
 			}
 			cancel()
@@ -129,14 +130,22 @@ func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (re
 }
 
 // announceStop reports a notice to the server and tells the program to stop through its API.
-func (g *Attempt) announceStop(s stop) {
-	g.Log.Info("stop", "why", s.why, "source", s.source)
+func (g *Attempt) announceStop(s stop.Request) {
+	g.Log.Info("stop", "why", s.Why, "source", s.Source)
 	g.mu.Lock()
 	g.stopping = true
 	g.mu.Unlock()
-	g.seat.Stopping(s.why)
-	if s.source != "" {
-		g.queue(api.Message{Noticed: &api.Noticed{Source: s.source, Until: s.until.UTC()}})
+	g.seat.Stopping(s.Why)
+	if s.Source != "" {
+		g.queue(api.Message{Noticed: &api.Noticed{Source: s.Source, Until: s.Until.UTC()}})
+	}
+}
+
+// announceRunning is announceStop for a running program: it also waits until the server has received a notice.
+func (g *Attempt) announceRunning(life context.Context, s stop.Request) {
+	g.announceStop(s)
+	if s.Source != "" && !s.AtOnce {
+		g.awaitNoticeHeard(life)
 	}
 }
 
@@ -279,8 +288,9 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		return failSetup(127, err)
 	}
 	g.mu.Lock()
-	g.env, g.lastSave = r.env, g.Now()
+	g.lastSave = g.Now()
 	g.mu.Unlock()
+	g.commands.Allow(r.env)
 	g.queue(api.Message{Started: &api.Started{Restored: r.restored.Manifest, Step: r.restored.Step, Took: max(0, r.took)}})
 	if g.Background {
 		if err := program.StepBack(); err != nil {
@@ -298,7 +308,8 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	beside.Go(func() { w.watchFolder(besides) })
 	beside.Go(func() { g.measure(besides, p) })
 
-	e, s := g.await(life, p, sig)
+	e, s := stop.Run{Program: p, Signal: sig, Lead: g.Task.SignalLead, Gang: g.Task.Nodes > 1, Upload: g.saver.Expected,
+		Requests: g.stops, Announce: g.announceRunning, Now: g.Now, Log: g.Log}.Await(life)
 	err = errors.Join(p.Close(), g.EndAll()) // after this nothing changes the files that keep reads
 	g.seat.Ended()
 	halt()
@@ -313,7 +324,7 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		}
 		e.Heard = s != nil // the same signal, or another rank, ended the program
 	}
-	if s.silent() || life.Err() != nil {
+	if s.Silent() || life.Err() != nil {
 		return outcome{stop: s, silent: true}
 	}
 	w.read(life, true)

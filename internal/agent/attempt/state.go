@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"fmt"
+	"time"
 
 	"scrimp/internal/agent/programapi"
 	"scrimp/internal/wire/api"
@@ -80,4 +81,9 @@ func (g *Attempt) published(s api.Saved) {
 	}
 	g.asked, g.unsavedSaid = false, s.Lacks != ""
 	g.mu.Unlock()
+}
+
+// due reports whether a program that uses the helper library should save now.
+func due(now, lastSave time.Time, interval time.Duration, asked, stopping bool) bool {
+	return asked || stopping || interval > 0 && now.Sub(lastSave) >= interval
 }
