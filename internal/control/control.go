@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
@@ -264,7 +265,7 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 	if len(records) == 0 {
 		return nil, false, fmt.Errorf("read the job file of %s: event %d does not exist", job, seq)
 	}
-	e, _, err := Decode(records[0])
+	e, _, err := replay.Decode(records[0])
 	if err != nil {
 		return nil, false, fmt.Errorf("read the job file of %s: %w", job, err)
 	}
