@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scrimp/internal/control/inbox"
 	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
@@ -82,7 +83,7 @@ type Control struct {
 	wake     time.Time        // market time; used by Run only
 	listed   map[string]bool  // ended instances that are being reported
 
-	agents agentStatus // has its own lock
+	agents *inbox.Inbox // has its own lock
 
 	planning sync.Mutex // guards planner
 	planner  propose.Planner
@@ -111,7 +112,7 @@ func New(ctx context.Context, s store.Store, engines []engine.Engine, cfg Config
 		cfg: cfg, store: s, requests: make(chan request), begun: make(chan struct{}),
 		ended: make(chan struct{}), machine: core.New(), asides: map[string]aside{},
 		stepping: stepping{steps: make(chan struct{}, 1)}, listed: map[string]bool{},
-		agents: agentStatus{by: map[string]ranks{}},
+		agents: inbox.New(inbox.Config{Clock: cfg.Clock, Tenant: cfg.Tenant, Silence: cfg.Silence}),
 		builds: make(chan struct{}, builders()),
 	}
 	for _, e := range engines {

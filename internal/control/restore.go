@@ -24,7 +24,7 @@ func (c *Control) restore(ctx context.Context) error {
 	for _, a := range c.machine.Live() {
 		for node := range Nodes(a) {
 			if !claimedOf(a, node).IsZero() {
-				c.agents.hear(a.ID(), node, time.Now()) // its agent gets the full limit to reconnect
+				c.agents.Hear(a.ID(), node, time.Now()) // its agent gets the full limit to reconnect
 			}
 		}
 	}
