@@ -158,7 +158,7 @@ func Run(ctx context.Context, c Config) error {
 	seen := filepath.Join(place.OwnFolder(c.MachineDir), "accelerators.json")
 	d := &daemon{Config: c, accelerators: host.Accelerators{Path: seen}, id: id, machine: machine,
 		ended: make(chan struct{}, 1), running: map[string]string{},
-		dropped: map[string]bool{}, answered: attempt.Wall(c.Now()), silence: attempt.DefaultSilence}
+		dropped: map[string]bool{}, answered: wire.Wall(c.Now()), silence: wire.DefaultSilence}
 	wg.Go(d.accelerators.Before)
 	wg.Go(func() { d.gpus.Run(life) })
 	wg.Go(func() { d.collect(life) })

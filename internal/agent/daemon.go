@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/agent/host"
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/wire"
+	"scrimp/internal/agent/workspace"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/signed"
@@ -122,7 +123,7 @@ func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 		}
 		pause = 100 * time.Millisecond
 		d.mu.Lock()
-		d.answered = attempt.Wall(d.Now())
+		d.answered = wire.Wall(d.Now())
 		quit := d.quit
 		d.mu.Unlock()
 		if p.Off || quit != nil {
@@ -181,7 +182,7 @@ func (d *daemon) runs() []string {
 func (d *daemon) serverLost() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.running) == 0 && attempt.Wall(d.Now()).Sub(d.answered) > d.silence
+	return len(d.running) == 0 && wire.Wall(d.Now()).Sub(d.answered) > d.silence
 }
 
 // ending reports whether an earlier attempt of the task's job runs on this machine. The rest of a
@@ -212,11 +213,11 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	}
 	server.Trust(d.Roots)
 	server.Node = a.Node
-	g, err := attempt.New(attempt.Config{Instance: d.Instance, MachineDir: d.MachineDir, Metadata: d.Metadata,
-		Environ: d.Environ, Borrowed: d.Borrowed, TaskUser: d.TaskUser, Sole: d.Sole, Background: d.Background,
-		Notice: d.Notice, Quiet: d.Quiet, Now: d.Now, Log: d.Log, Open: d.open, Store: server.Store(),
-		Lends: server.Credentials, Works: server.WorkBlob, Searches: server.Search, Setups: d.setups,
-		Pace: d.pace}, a, server)
+	machine := workspace.Machine{Instance: d.Instance, MachineDir: d.MachineDir, Environ: d.Environ, Borrowed: d.Borrowed,
+		TaskUser: d.TaskUser, Sole: d.Sole, Now: d.Now, Log: d.Log, Setups: d.setups}
+	g, err := attempt.New(attempt.Config{Machine: machine, Metadata: d.Metadata, Background: d.Background,
+		Notice: d.Notice, Quiet: d.Quiet, Open: d.open, Store: server.Store(), Lends: server.Credentials,
+		Works: server.WorkBlob, Searches: server.Search, Pace: d.pace}, a, server)
 	if err != nil {
 		server.Close()
 		return fmt.Errorf("agent: start %s: %w", a.Attempt, err)
@@ -225,7 +226,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	err = d.use(g)
 	g.Accelerators = d.accelerators.First.Devices
 	if dropped { // it has run already
-		err = errors.Join(err, attempt.MarkRan(g.Folders.Own, a.Attempt))
+		err = errors.Join(err, g.MarkRan())
 	}
 	if err != nil {
 		server.Close()
@@ -260,7 +261,7 @@ func (d *daemon) runsOne() bool {
 func (d *daemon) contact(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at = attempt.Wall(at); at.After(d.answered) {
+	if at = wire.Wall(at); at.After(d.answered) {
 		d.answered = at
 	}
 }

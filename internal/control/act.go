@@ -103,7 +103,7 @@ func (c *Control) silent(ctx context.Context) {
 				continue
 			}
 			for node := range Nodes(a) {
-				heard := c.agents.last(a.ID(), node)
+				heard := c.agents.Last(a.ID(), node)
 				if heard.IsZero() || taskEnded(a, node) || now.Round(0).Sub(heard.Round(0)) <= c.silenceAt(a.Provider()) {
 					continue
 				}
@@ -113,7 +113,7 @@ func (c *Control) silent(ctx context.Context) {
 			}
 		}
 	})
-	c.agents.keep(living, now)
+	c.agents.Keep(living, now)
 	if len(events) > 0 {
 		_ = c.proposeEnds(ctx, silent, events...) // the next poll reports it again
 	}
@@ -137,7 +137,7 @@ func (c *Control) awake() {
 	c.beat = now
 	c.mu.Unlock()
 	if !first && gap > c.cfg.Silence/4 {
-		c.agents.all(now)
+		c.agents.HearAll(now)
 		c.cfg.Log.Info("the computer slept, or its clock was set: its agents have the whole limit to be heard again",
 			"gap", gap, "limit", c.cfg.Silence)
 	}

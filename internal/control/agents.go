@@ -1,19 +1,14 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
+	"scrimp/internal/control/inbox"
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/lib/quantity"
 	"scrimp/internal/wire/api"
 )
 
@@ -35,47 +30,30 @@ func (c *Control) Live(attempt string) (live bool) {
 // yet; the agent keeps it for a restarted server.
 func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) {
 	wall := time.Now()
-	c.agents.mu.Lock()
-	l := c.agents.hear(r.Attempt, r.Node, wall)
-	l.Trouble = r.Trouble
-	several := len(c.agents.by[r.Attempt].heard()) > 1
-	c.agents.mu.Unlock()
+	l, several := c.agents.HearReport(r, wall)
 	if several && slices.ContainsFunc(r.Messages, func(m api.Message) bool { return m.Ended != nil }) {
 		if err := c.proposeEnds(ctx, []string{r.Attempt}); err != nil { // messages of the other ranks come first
 			return api.Orders{}, err
 		}
 	}
-	if slices.ContainsFunc(r.Messages, func(m api.Message) bool { return !mayWait(m) }) {
-		if !l.tell(ctx) {
+	if slices.ContainsFunc(r.Messages, func(m api.Message) bool { return !inbox.MayWait(m) }) {
+		if !l.Acquire(ctx) {
 			return api.Orders{}, context.Cause(ctx)
 		}
-		defer l.tellDone()
+		defer l.Release()
 	}
 	top := c.known(l)
 	if top >= 0 {
 		top = max(top, r.First-1) // later messages replace the ones before First
 	}
-	events, next := c.eventsOf(l, &r, top, wall)
+	events, next := c.agents.Take(l, &r, top, wall)
 	if len(events) > 0 {
-		if err := c.proposeIndependent(ctx, c.notAhead(events)...); err != nil {
-			c.agents.mu.Lock()
-			l.put = 0
-			c.agents.mu.Unlock()
+		if err := c.proposeIndependent(ctx, c.agents.NotAhead(events)...); err != nil {
+			c.agents.PutBack(l)
 			return api.Orders{}, err
 		}
 	}
-	c.agents.mu.Lock()
-	noticed := l.noticed
-	l.committed(events, wall)
-	noticed = l.noticed && !noticed
-	if top >= 0 {
-		l.top = max(l.top, next)
-	}
-	ack := next
-	if r.First > 0 && len(l.values) > 0 {
-		ack = min(ack, l.values[0].message-1)
-	}
-	c.agents.mu.Unlock()
+	ack, noticed := c.agents.Commit(l, &r, events, top, next, wall)
 	if noticed {
 		c.confirm(r.Attempt, r.Node)
 	}
@@ -84,22 +62,29 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	return o, err
 }
 
-// eventsOf returns the events of the report's messages above top, in order, and the number of the last message that
-// counts as heard.
-func (c *Control) eventsOf(l *Latest, r *api.Report, top int64, wall time.Time) (events []core.Event, next int64) {
-	next = top
-	c.agents.locked(func() {
-		for _, m := range r.Messages {
-			if r.First > 0 && top >= 0 && m.Seq > next+1 {
-				break // an earlier server heard the missing message; the agent sends it again
-			}
-			if top >= 0 && m.Seq > top {
-				events = append(events, c.heardFrom(l, ours(m, r.Now, wall), wall)...)
-			}
-			next = max(next, m.Seq)
+// known returns the highest message heard of the rank; -1 means that nobody knows the rank. The first call reads the
+// history of the job's metric from the core.
+func (c *Control) known(l *inbox.Latest) (top int64) {
+	top, known := c.agents.Top(l)
+	if top > 0 && known {
+		return top
+	}
+	var h inbox.History
+	c.ReadUncommitted(func(m *core.Machine) { // orders waits until it is durable
+		if a, ok := m.Attempt(l.Attempt); ok {
+			j, _ := m.Job(a.Job())
+			top = max(top, heardOf(a, l.Node))
+			h.Metric, h.Seen, h.Since = j.Terms().Metric, j.Seen(), a.Requested()
+			g, _ := m.State().StudyOf(j)
+			h.Trial = g != nil
+		} else {
+			top = -1
 		}
 	})
-	return events, next
+	if top >= 0 {
+		c.agents.Learn(l, h)
+	}
+	return top
 }
 
 // confirm polls the engine, once, when an agent announces an interruption: only the engine's word counts for other
@@ -116,182 +101,27 @@ func (c *Control) confirm(attempt string, node int) {
 	}
 }
 
-// longestNotice bounds the notice that an agent may announce for its machine.
-const longestNotice = time.Hour
-
-// known returns the highest message heard of the rank; -1 means that nobody knows the rank. The first call reads the
-// history of the job's metric from the core.
-func (c *Control) known(l *Latest) (top int64) {
-	c.agents.mu.Lock()
-	top, known := l.top, l.known
-	c.agents.mu.Unlock()
-	if top > 0 && known {
-		return top
-	}
-	var metric policy.Metric
-	var seen policy.Seen
-	var since time.Time
-	trial := false
-	c.ReadUncommitted(func(m *core.Machine) { // orders waits until it is durable
-		if a, ok := m.Attempt(l.attempt); ok {
-			j, _ := m.Job(a.Job())
-			top, metric, seen, since = max(top, heardOf(a, l.node)), j.Terms().Metric, j.Seen(), a.Requested()
-			g, _ := m.State().StudyOf(j)
-			trial = g != nil
-		} else {
-			top = -1
-		}
-	})
-	c.agents.mu.Lock()
-	defer c.agents.mu.Unlock()
-	if !l.known && top >= 0 {
-		l.metric, l.seen, l.since, l.trial, l.known = metric, seen, since, trial, true
-	}
-	return top
-}
-
-// notAhead sets event times that an agent's clock puts into the future to now.
-func (c *Control) notAhead(events []core.Event) []core.Event {
-	now := c.Now()
-	for i := range events {
-		if events[i].At.After(now) {
-			events[i].At = now
-		}
-	}
-	return events
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// mayWait reports whether a message may be buffered instead of becoming an event at once.
-func mayWait(m api.Message) bool {
-	return m.Step != nil && len(m.Step.Broken) == 0 || m.Usage != nil
-}
-
-// heardFrom turns a message into events; a message that may wait yields none. Buffered progress becomes an event
-// before whatever follows it: the job is judged by the program's last line, and the core accepts no older message
-// after a newer one. The caller holds the lock of agentStatus.
-func (c *Control) heardFrom(l *Latest, m api.Message, wall time.Time) []core.Event {
-	switch {
-	case l.node > 0 && (m.Step != nil || m.Saved != nil || m.Refused != nil):
-		return nil // rank 0 speaks for the job
-	case m.Step != nil:
-		anew := m.Step.Anew && !l.Step.Anew // the total reported before no longer holds
-		l.Step = *m.Step
-		l.began = cmp.Or(l.began, wall)
-		c.hearStep(l, m)
-		if mayWait(m) && !anew {
-			return nil
-		}
-		return c.waiting(l, m.Seq+1, wall)
-	case m.Usage != nil:
-		l.Usage = *m.Usage
-		l.began = cmp.Or(l.began, wall)
-		l.hearUsage(m, wall)
-		return nil
-	}
-	b := c.body(l, m)
-	if b == nil {
-		return nil
-	}
-	return append(c.waiting(l, m.Seq, wall), c.said(l, m, b))
-}
-
-func (c *Control) said(l *Latest, m api.Message, b core.Body) core.Event {
-	e, rank := c.event(c.cfg.Clock.ToMarket(m.At), b), api.Rank(l.attempt, l.node)
-	e.Actor, e.Key = "agent:"+rank, fmt.Sprintf("%s/%d", rank, m.Seq)
-	return e
-}
-
-// committed notes that the events are durable.
-func (l *Latest) committed(events []core.Event, wall time.Time) {
-	for _, e := range events {
-		switch b := e.Body.(type) {
-		case core.Progressed:
-			l.told = wall
-		case core.NoticeGiven:
-			l.noticed = true
-		case core.UsageSeen:
-			l.used, l.idle = wall, b.Idle()
-		}
-		if n := strings.LastIndexByte(e.Key, '/'); n >= 0 {
-			seq, _ := strconv.ParseInt(e.Key[n+1:], 10, 64) // said writes this format
-			l.said = max(l.said, seq)
-		}
-	}
-	l.put = 0
-	if l.step.Seq <= l.said { // the core accepts no older message
-		l.step, l.decides = api.Message{}, false
-	}
-	l.values = slices.DeleteFunc(slices.Clone(l.values), func(v heard) bool { return v.message <= l.said })
-	if l.usage.Seq <= l.said {
-		l.usage = api.Message{}
-	}
-}
-
-// body turns a message into an event body; nil if the core does not need it.
-func (c *Control) body(l *Latest, m api.Message) core.Body {
-	clock, attempt, node := c.cfg.Clock, l.attempt, l.node
-	switch {
-	case m.Started != nil:
-		return core.AttemptStarted{Attempt: attempt, Node: node, Message: m.Seq, Restored: m.Started.Restored,
-			Step: m.Started.Step, Took: clock.Stretch(m.Started.Took)}
-	case m.Step != nil:
-		return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch,
-			Anew: m.Step.Anew, Metrics: m.Step.Metrics, Broken: m.Step.Broken}
-	case m.Saved != nil:
-		return core.CheckpointSaved{Attempt: attempt, Message: m.Seq, Manifest: m.Saved.Manifest, Step: m.Saved.Step,
-			Bytes: m.Saved.Bytes, Uploaded: m.Saved.Uploaded,
-			Captured: clock.ToMarket(m.Saved.Captured), Took: clock.Stretch(m.Saved.Took), Lacks: m.Saved.Lacks}
-	case m.Unsaved != nil:
-		return core.CheckpointFailed{Attempt: attempt, Node: node, Message: m.Seq, Why: m.Unsaved.Why}
-	case m.Refused != nil:
-		return core.CheckpointRefused{Attempt: attempt, Message: m.Seq, Manifest: m.Refused.Manifest, Why: m.Refused.Why}
-	case m.Noticed != nil:
-		until := m.Noticed.Until
-		if last := time.Now().Add(longestNotice); until.After(last) {
-			until = last
-		}
-		return core.NoticeGiven{Attempt: attempt, Node: node, Message: m.Seq, Source: m.Noticed.Source,
-			Until: earlier(clock.ToMarket(until), c.Now().Add(quantity.Decade))} // an hour is long on a fast market
-	case m.Usage != nil:
-		return core.UsageSeen{Attempt: attempt, Node: node, Message: m.Seq, CPU: m.Usage.CPU, Memory: m.Usage.Memory,
-			GPU: m.Usage.GPU, InUse: m.Usage.InUse}
-	case m.Ended != nil:
-		return core.AttemptEnded{Attempt: attempt, Node: node, Message: m.Seq, Reason: string(m.Ended.Reason),
-			Exit: m.Ended.Exit, Step: m.Ended.Step, Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error,
-			SetupStatus: m.Ended.SetupStatus, Keeping: clock.Stretch(m.Ended.Keeping)}
-	}
-	return nil
-}
-
 // staleOrders is how long an agent that only reports that it is alive may get its previous orders while the core is
 // busy or its last events are not durable yet.
 const staleOrders = 10 * time.Second
 
 // orders returns what the agent of the rank should do now. A report that produces no event does not wait for the
 // events of other agents.
-func (c *Control) orders(l *Latest, ack int64, quick bool) (api.Orders, error) {
+func (c *Control) orders(l *inbox.Latest, ack int64, quick bool) (api.Orders, error) {
 	now, wall := c.Now(), time.Now()
 	var o api.Orders
 	read := func(m *core.Machine) uint64 {
-		a, live := m.Attempt(l.attempt)
+		a, live := m.Attempt(l.Attempt)
 		if !live {
 			o = api.Orders{Fenced: true}
 			return m.Seq()
 		}
 		j, _ := m.Job(a.Job())
-		o = c.ordersOf(m, j, a, l.node, now)
+		o = c.ordersOf(m, j, a, l.Node, now)
 		return m.ChangedAt(j)
 	}
-	c.agents.mu.Lock()
-	old, known := l.orders, quick && wall.Sub(l.ordered) < staleOrders
-	c.agents.mu.Unlock()
+	old, ordered := c.agents.Orders(l)
+	known := quick && wall.Sub(ordered) < staleOrders
 	fresh := true
 	switch {
 	case !known:
@@ -304,12 +134,10 @@ func (c *Control) orders(l *Latest, ack int64, quick bool) (api.Orders, error) {
 			o, fresh = old, false
 		}
 	}
-	c.agents.mu.Lock()
-	defer c.agents.mu.Unlock()
 	if fresh {
-		l.orders, l.ordered = o, wall
+		c.agents.SetOrders(l, o, wall)
 	}
-	o.Ack, o.Report = max(0, ack), c.reportEvery(c.agents.live)
+	o.Ack, o.Report = max(0, ack), c.agents.ReportEvery()
 	return o, nil
 }
 
@@ -347,14 +175,9 @@ func maxAmount(a money.Amount) money.Amount {
 }
 
 // Latest returns the newest status of the attempt, which is that of rank 0.
-func (c *Control) Latest(attempt string) (Latest, bool) { return c.LatestOf(attempt, 0) }
+func (c *Control) Latest(attempt string) (inbox.Latest, bool) { return c.LatestOf(attempt, 0) }
 
 // LatestOf returns the newest status of one rank of the attempt.
-func (c *Control) LatestOf(attempt string, node int) (Latest, bool) {
-	c.agents.mu.Lock()
-	defer c.agents.mu.Unlock()
-	if l := c.agents.by[attempt].of(node); l != nil {
-		return *l, true
-	}
-	return Latest{}, false
+func (c *Control) LatestOf(attempt string, node int) (inbox.Latest, bool) {
+	return c.agents.Latest(attempt, node)
 }

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scrimp/internal/control/inbox"
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
@@ -83,7 +85,7 @@ type Control struct {
 	wake     time.Time        // market time; used by Run only
 	listed   map[string]bool  // ended instances that are being reported
 
-	agents agentStatus // has its own lock
+	agents *inbox.Inbox // has its own lock
 
 	planning sync.Mutex // guards planner
 	planner  propose.Planner
@@ -112,7 +114,7 @@ func New(ctx context.Context, s store.Store, engines []engine.Engine, cfg Config
 		cfg: cfg, store: s, requests: make(chan request), begun: make(chan struct{}),
 		ended: make(chan struct{}), machine: core.New(), asides: map[string]aside{},
 		stepping: stepping{steps: make(chan struct{}, 1)}, listed: map[string]bool{},
-		agents: agentStatus{by: map[string]ranks{}},
+		agents: inbox.New(inbox.Config{Clock: cfg.Clock, Tenant: cfg.Tenant, Silence: cfg.Silence}),
 		builds: make(chan struct{}, builders()),
 	}
 	for _, e := range engines {
@@ -266,7 +268,7 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 	if len(records) == 0 {
 		return nil, false, fmt.Errorf("read the job file of %s: event %d does not exist", job, seq)
 	}
-	e, _, err := Decode(records[0])
+	e, _, err := replay.Decode(records[0])
 	if err != nil {
 		return nil, false, fmt.Errorf("read the job file of %s: %w", job, err)
 	}
@@ -300,7 +302,7 @@ func (c *Control) SpecsAt(ctx context.Context, seq uint64) (list []json.RawMessa
 	if err != nil || len(records) == 0 {
 		return nil, err
 	}
-	e, _, err := Decode(records[0])
+	e, _, err := replay.Decode(records[0])
 	if err != nil {
 		return nil, fmt.Errorf("read event %d: %w", seq, err)
 	}

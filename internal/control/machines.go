@@ -161,16 +161,12 @@ func tasksOf(m *core.Machine, instance string, running []string) (tasks []Task, 
 
 // hearAll marks the agents of the tasks as heard.
 func (c *Control) hearAll(tasks []Task) {
-	c.agents.mu.Lock()
-	defer c.agents.mu.Unlock()
 	for _, t := range tasks {
-		c.agents.hear(t.Attempt.ID(), t.Node, time.Now())
+		c.agents.Hear(t.Attempt.ID(), t.Node, time.Now())
 	}
 }
 
 // pullEvery is how long a woken pull waits for more to happen.
 func (c *Control) pullEvery() time.Duration {
-	c.agents.mu.Lock()
-	defer c.agents.mu.Unlock()
-	return 10*time.Millisecond + time.Duration(c.agents.live)*time.Millisecond
+	return 10*time.Millisecond + time.Duration(c.agents.Live())*time.Millisecond
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -91,7 +92,7 @@ func TestPollMarket_DropsInvalidOffers(t *testing.T) {
 	}
 	var offers, prices []string
 	for _, r := range records {
-		e, _, err := Decode(r)
+		e, _, err := replay.Decode(r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scrimp/internal/control/inbox"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/engine"
@@ -203,7 +204,7 @@ func (c *Control) watch(ctx context.Context) {
 	})
 	c.retry(ctx, "what agents have said", func() {
 		for ctx.Err() == nil {
-			sleep(ctx, flushEvery)
+			sleep(ctx, inbox.FlushEvery)
 			c.flush(ctx)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
@@ -67,7 +68,7 @@ func TestRestore_OpensADatabaseOfAnEarlierRelease(t *testing.T) {
 	var halfway json.RawMessage
 	half := uint64(len(records) / 2)
 	for _, r := range records {
-		e, facts, err := Decode(r)
+		e, facts, err := replay.Decode(r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/test/lane"
@@ -68,7 +69,7 @@ func written(t *testing.T, s *Control, attempt string) (list policy.Values, even
 	}
 	last := int64(0)
 	for _, r := range records {
-		e, _, err := Decode(r)
+		e, _, err := replay.Decode(r)
 		if err != nil {
 			t.Fatal(err)
 		}

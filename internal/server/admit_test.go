@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"scrimp/internal/control"
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/wire/api"
@@ -92,7 +92,7 @@ func TestBatch_IsAdmittedAsAWhole(t *testing.T) {
 		t.Errorf("held %v, want $8", b.Limits[0].Use.Held)
 	}
 	for r := range w.eachRecord(t) {
-		if _, facts, err := control.Decode(r); err != nil || strings.Contains(fmt.Sprintf("%T", facts), "JobRefused") {
+		if _, facts, err := replay.Decode(r); err != nil || strings.Contains(fmt.Sprintf("%T", facts), "JobRefused") {
 			t.Errorf("%v: %+v", err, facts)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/control"
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
@@ -205,7 +205,7 @@ func TestLimits_OfOldReleasesAreImportedOnce(t *testing.T) {
 	w.limit(budget.Limit{Scope: "all", Window: budget.Day, Jobs: new(3)})
 	replayed, sets := state.New(), 0
 	for r := range w.eachRecord(t) {
-		e, facts, err := control.Decode(r)
+		e, facts, err := replay.Decode(r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/control"
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/receipt"
@@ -47,7 +47,7 @@ func (c *chaos) check(inventory []engine.Instance, receipts map[string]receipt.R
 	asked := map[string]int{} // number of machines of a launch, by allocation
 	m, sums := state.New(), paid{receipts, map[[2]string]money.Amount{}}
 	for n, r := range records {
-		e, facts, err := control.Decode(r)
+		e, facts, err := replay.Decode(r)
 		chaosMust(t, err)
 		m.Replay(r.Seq, e, facts, r.Postings)
 		for _, f := range facts {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/control"
+	"scrimp/internal/control/replay"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/isolate"
 	"scrimp/internal/lib/wait"
@@ -108,7 +108,7 @@ func (s *Server) marketTime(ctx context.Context) (time.Time, error) {
 	if err != nil || len(records) == 0 {
 		return time.Time{}, err
 	}
-	e, _, err := control.Decode(records[0])
+	e, _, err := replay.Decode(records[0])
 	return e.At, err
 }
 

@@ -6,16 +6,15 @@ package attempt
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/command"
 	"scrimp/internal/agent/interactive"
 	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/logship"
@@ -23,11 +22,11 @@ import (
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/outbox"
-	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
-	"scrimp/internal/agent/session"
+	"scrimp/internal/agent/stop"
 	"scrimp/internal/agent/wire"
+	"scrimp/internal/agent/workspace"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/bound"
@@ -36,34 +35,24 @@ import (
 // Attempt is one run of one task on this machine.
 type Attempt struct {
 	Config
-	Task     api.Assignment
+	*workspace.Workspace
 	server   wire.Server
 	Box      *outbox.Box
-	Folders  place.Folders
 	mask     logship.Masker
 	match    progress.Patterns
 	ship     *logship.Shipper
 	keeper   keeper.Keeper
 	saver    *save.Saver // nil until restore
-	stops    chan stop
+	stops    chan stop.Request
 	heard    chan struct{} // receives a value after each answer of the server
-	execs    sync.WaitGroup
-	slots    chan struct{}
-	sessions chan struct{}     // holds a value for each open session
+	commands *command.Runner
 	seat     *interactive.Seat // nil: the task is no session
 	trouble  trouble
-	User     int // user id of the program; 0: the agent's own
-	// Accelerators is the number of the machine's accelerators; 0: unknown.
-	Accelerators int
-	Contact      func(time.Time) // called with the time of each answer of the server; nil: do not call
-	Only         func() bool     // reports whether no other task runs on the machine; nil: unknown
-	kept         kept
-	python       bool               // the set-up may install Python packages
-	before       map[string]version // the work folder before the program starts, if the job keeps written files
-	Unended      error              // why some of the program's processes may still run
+	Contact  func(time.Time) // called with the time of each answer of the server; nil: do not call
+	Unended  error           // why some of the program's processes may still run
 
-	objective objective   // guarded by mu, except its name
-	GPUs      *meter.GPUs // the machine's GPUs; nil: do not measure
+	objective progress.Objective // guarded by mu, except its name
+	GPUs      *meter.GPUs        // the machine's GPUs; nil: do not measure
 	series    measure.Series
 	pacing    measure.Pacing
 
@@ -85,67 +74,41 @@ type Attempt struct {
 	off       bool // the server needs nothing more
 	unwanted  bool // another attempt has the task: report nothing more
 	lastSave  time.Time
-	silence   silence
-	env       []string // environment of the program; nil until it starts
-	ran       map[string]bool
+	silence   wire.Silence
 }
-
-// stop is a request to end the program.
-type stop struct {
-	why      string
-	source   string        // of a notice: aws, gcp, azure or signal; otherwise empty
-	until    time.Time     // when the machine is terminated; set with source
-	grace    time.Duration // time between signal and kill; set without source
-	at       bool          // kill at once and publish nothing
-	fenced   bool          // another attempt has the task: publish nothing; with at, the machine takes no other task
-	farewell time.Duration // limit for the last report; 0: the usual one
-}
-
-// silent reports whether the agent neither reports nor keeps anything after this stop.
-func (s *stop) silent() bool { return s != nil && (s.at || s.fenced) }
 
 // New makes the folders of an attempt and opens its outbox. The caller must call Run.
 func New(c Config, a api.Assignment, server wire.Server) (*Attempt, error) {
-	if name := filepath.Base(a.Attempt); name != a.Attempt || !filepath.IsLocal(name) || name == "." {
-		return nil, fmt.Errorf("the attempt's name %q is not a valid folder name", a.Attempt)
-	}
-	if err := place.TakeSlot(c.MachineDir, a); err != nil {
-		return nil, err
-	}
-	f := place.LayOut(c.MachineDir, a)
-	if err := errors.Join(os.MkdirAll(f.Own, 0o700), os.MkdirAll(f.Top, 0o700)); err != nil {
-		return nil, err
-	}
-	box, err := outbox.Open(f.Own, a.Attempt)
-	if err != nil {
-		return nil, err
-	}
 	if a.Report <= 0 {
 		a.Report = defaultReport
 	}
 	if a.Grace <= 0 {
 		a.Grace = defaultGrace
 	}
+	c.Log = c.Log.With("attempt", a.Attempt)
+	w, err := workspace.New(c.Machine, a)
+	if err != nil {
+		return nil, err
+	}
+	box, err := outbox.Open(w.Folders.Own, a.Attempt)
+	if err != nil {
+		return nil, err
+	}
 	g := &Attempt{
-		Config: c, Task: a, server: server, Box: box, Folders: f, mask: logship.NewMasker(a.Secrets),
-		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, session.AtOnce),
-		sessions: make(chan struct{}, session.AtOnce),
-		silence:  newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
-		objective: objective{name: a.Metric}, seat: interactive.New(&a, c.Now),
+		Config: c, Workspace: w, server: server, Box: box, mask: logship.NewMasker(a.Secrets),
+		stops: make(chan stop.Request, 16), heard: make(chan struct{}, 1),
+		silence: wire.NewSilence(a.Silence, c.Now()), lastSave: c.Now(),
+		objective: progress.Objective{Name: a.Metric}, seat: interactive.New(&w.Task, c.Now),
 	}
-	if ok, _ := place.Separate(c.TaskUser, c.MachineDir); ok {
-		if err := g.assignUser(); err != nil {
-			return nil, errors.Join(err, box.Close())
-		}
+	if err := w.AssignUser(); err != nil {
+		return nil, errors.Join(err, box.Close())
 	}
-	g.Log = c.Log.With("attempt", a.Attempt)
+	g.commands = command.New(command.Config{Server: server, Seat: g.seat, Mask: g.mask, HangUp: c.Pace.HangUp,
+		Dir: w.Folders.Work, User: w.User, Log: c.Log})
 	g.ship = logship.New(g.Folders.Log, a.Attempt, server, g.mask, g.Log, box.Wake)
 	g.ship.Poll = c.Pace.Log
 	return g, nil
 }
-
-// newToken returns a random secret.
-func newToken() string { return strings.ToLower(rand.Text()) }
 
 // queue queues a message.
 func (g *Attempt) queue(m api.Message) {
@@ -161,7 +124,7 @@ func (g *Attempt) queue(m api.Message) {
 
 // requestStop requests the end of the program. It never blocks: it drops requests beyond the first few,
 // which would change nothing.
-func (g *Attempt) requestStop(s stop) {
+func (g *Attempt) requestStop(s stop.Request) {
 	select {
 	case g.stops <- s:
 	default:
@@ -174,7 +137,7 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 	defer func() {
 		end(ErrOver)
 		wg.Wait()
-		g.execs.Wait()
+		g.commands.Wait()
 		err = errors.Join(err, g.Box.Close())
 	}()
 	output, err := os.OpenFile(g.Folders.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -195,8 +158,8 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 	wg.Go(func() {
 		select {
 		case <-soft.Done():
-			g.requestStop(stop{why: "the machine's agent was told to end", source: "signal",
-				until: g.Now().Add(cmp.Or(g.Notice, g.Task.Grace))})
+			g.requestStop(stop.Request{Why: "the machine's agent was told to end", Source: "signal",
+				Until: g.Now().Add(cmp.Or(g.Notice, g.Task.Grace))})
 		case <-life.Done():
 		}
 	})
@@ -206,10 +169,10 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 	g.ended = true
 	g.mu.Unlock()
 	if o.silent { // fenced, switched off, or killed at once
-		if o.stop != nil && o.stop.fenced && !o.stop.at {
+		if o.stop != nil && o.stop.Fenced && !o.stop.AtOnce {
 			return fmt.Errorf("agent: %w: %w", ErrDissolved, wire.ErrFenced)
 		}
-		if o.stop != nil && o.stop.fenced {
+		if o.stop != nil && o.stop.Fenced {
 			return fmt.Errorf("agent: %w", wire.ErrFenced)
 		}
 		return context.Cause(life)
@@ -229,7 +192,7 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 // has ended and the server may refuse log lines after that. It waits up to patience while the
 // server makes progress or its disk is full. After a stop it waits only a moment, since the machine
 // may be terminated first.
-func (g *Attempt) lastLines(life context.Context, s *stop, shipping <-chan struct{}) {
+func (g *Attempt) lastLines(life context.Context, s *stop.Request, shipping <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(life, max(time.Second, g.patience(s)))
 	defer cancel()
 	moment := time.NewTimer(time.Second)
@@ -254,15 +217,15 @@ func (g *Attempt) lastLines(life context.Context, s *stop, shipping <-chan struc
 }
 
 // patience returns how long it is worth paying for the machine until the server has received everything.
-func (g *Attempt) patience(s *stop) time.Duration {
+func (g *Attempt) patience(s *stop.Request) time.Duration {
 	limit := g.Task.Silence
 	if limit <= 0 {
-		limit = DefaultSilence
+		limit = wire.DefaultSilence
 	}
 	if s != nil {
 		limit = min(limit, 20*time.Second)
-		if s.farewell > 0 {
-			limit = min(limit, s.farewell)
+		if s.Farewell > 0 {
+			limit = min(limit, s.Farewell)
 		}
 	}
 	return limit
@@ -270,7 +233,7 @@ func (g *Attempt) patience(s *stop) time.Duration {
 
 // farewell waits until the server has received everything, or patience is over. shipping is closed
 // if the agent cannot ship the log.
-func (g *Attempt) farewell(life context.Context, s *stop, shipping <-chan struct{}) {
+func (g *Attempt) farewell(life context.Context, s *stop.Request, shipping <-chan struct{}) {
 	limit := g.patience(s)
 	ctx, cancel := context.WithTimeout(life, limit)
 	defer cancel()
@@ -303,18 +266,18 @@ func (g *Attempt) noticed(n notice.Notice) {
 		g.mu.Unlock()
 		return
 	}
-	g.requestStop(stop{why: "the provider interrupts the machine", source: n.Source, until: n.Until})
+	g.requestStop(stop.Request{Why: "the provider interrupts the machine", Source: n.Source, Until: n.Until})
 }
 
 // watchServer asks for the end once the server has been unreachable for too long.
 func (g *Attempt) watchServer(life context.Context) {
 	for wait.For(life, g.Pace.Silence) == nil {
 		g.mu.Lock()
-		due := g.silence.due(g.Now())
+		due := g.silence.Due(g.Now())
 		g.mu.Unlock()
 		if due {
-			g.requestStop(stop{why: fmt.Sprintf("the server was silent for more than %v", g.Task.Silence), grace: g.Task.Grace,
-				farewell: g.Pace.Farewell})
+			g.requestStop(stop.Request{Why: fmt.Sprintf("the server was silent for more than %v", g.Task.Silence),
+				Grace: g.Task.Grace, Farewell: g.Pace.Farewell})
 			return
 		}
 	}
@@ -354,10 +317,10 @@ func (g *Attempt) reported(source *progress.Counter, s api.Step, epochs float64)
 		g.mu.Unlock()
 		return nil
 	}
-	value, err := g.objective.take(now, s, g.last)
+	value, err := g.objective.Take(now, s, g.last)
 	g.mu.Unlock()
 	if err != nil {
-		s = g.objective.without(s)
+		s = g.objective.Without(s)
 		g.trouble.set(troubleMetric, err)
 	}
 	g.Box.Step(now, s, value)

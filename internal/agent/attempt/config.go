@@ -2,30 +2,22 @@ package attempt
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/notice"
-	"scrimp/internal/agent/setup"
+	"scrimp/internal/agent/workspace"
 	"scrimp/internal/content/blob/httpblob"
 	"scrimp/internal/wire/api"
 )
 
 // Config describes the machine and the agent of an attempt.
 type Config struct {
-	Instance   string           // the provider's id of the machine
-	MachineDir string           // the machine's own folder, on its disk
+	workspace.Machine
 	Metadata   notice.Endpoints // where to watch for notices
-	Environ    []string         // the machine's environment, NAME=value; the program gets it without SCRIMP_*
-	Borrowed   bool             // the environment belongs to whoever started the server
-	TaskUser   string           // place.UserAuto or place.UserSame
-	Sole       bool             // nothing else in this process starts programs
 	Background bool             // lower the agent's own priority once the program runs
 	Notice     time.Duration    // how long the machine stays once the agent receives SIGTERM; 0: the job's grace
 	Quiet      time.Duration    // how long an unmodified program's checkpoint folder must stay unchanged before capture
-	Now        func() time.Time
-	Log        *slog.Logger
 
 	Open  func(context.Context, keeper.Options) (keeper.Keeper, error)
 	Store *httpblob.Bucket // the server's own store
@@ -36,13 +28,11 @@ type Config struct {
 	Works func(ctx context.Context, refused string) (api.WorkBlob, error)
 	// Searches passes a call about a search of the program's own to the server, and returns its status and answer.
 	Searches func(ctx context.Context, body []byte) (status int, answer []byte, err error)
-	Setups   *setup.Cache // results of set-ups on this machine; nil: keep none
 	Pace     Pace
 }
 
 // Defaults for an assignment that sets no value.
 const (
-	defaultReport  = time.Second
-	defaultGrace   = 30 * time.Second
-	DefaultSilence = 5 * time.Minute
+	defaultReport = time.Second
+	defaultGrace  = 30 * time.Second
 )

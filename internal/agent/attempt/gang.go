@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/agent/host"
 	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/stop"
 )
 
 // saves reports whether the agent keeps what the program saves on this machine: on rank 0, which
@@ -17,15 +18,15 @@ func (g *Attempt) saves() bool { return g.Task.Node == 0 || g.Task.Checkpoint.Al
 
 // fencedStop returns the stop for an attempt that the server or the store has fenced. In a gang this
 // may mean that another machine was lost, so the machine stays and the next pull assigns it.
-func (g *Attempt) fencedStop(err error) stop {
+func (g *Attempt) fencedStop(err error) stop.Request {
 	if g.Task.Nodes > 1 {
-		return stop{why: err.Error(), grace: g.Task.Grace, fenced: true}
+		return stop.Request{Why: err.Error(), Grace: g.Task.Grace, Fenced: true}
 	}
-	return stop{why: err.Error(), at: true, fenced: true}
+	return stop.Request{Why: err.Error(), AtOnce: true, Fenced: true}
 }
 
-// How long a machine of a gang waits for the server: noticeTime is how long it delays a signal so
-// the server can learn of the notice; wordTime is how long it waits for the reason a program
+// How long a machine of a gang waits for the server: noticeTimeout is how long it delays a signal so
+// the server can learn of the notice; reasonTimeout is how long it waits for the reason a program
 // failed.
 const (
 	noticeTimeout = 2 * time.Second
@@ -53,7 +54,7 @@ func (g *Attempt) awaitNoticeHeard(life context.Context) {
 // askWhyEnded asks the server whether it is ending the gang, if a gang's program failed without a
 // stop: the program notices the end of another rank first. It returns nil if the server knows of no
 // stop.
-func (g *Attempt) askWhyEnded(life context.Context, exit program.Exit) *stop {
+func (g *Attempt) askWhyEnded(life context.Context, exit program.Exit) *stop.Request {
 	if g.Task.Nodes < 2 || exit.Status == 0 {
 		return nil
 	}
@@ -84,7 +85,7 @@ func (g *Attempt) masterPort() int {
 	if g.Task.MasterPort > 0 {
 		return g.Task.MasterPort
 	}
-	return freePort()
+	return host.FreePort()
 }
 
 // network returns the interface on which the gang's other machines reach this one.
@@ -107,16 +108,21 @@ func (g *Attempt) canMeet() error {
 	return l.Close()
 }
 
-// freePort returns a port that nobody listens on now.
-func freePort() int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 29500 // torchrun's own default
+// awaitAgentStop handles a program that SIGTERM ended although the agent did not send it. It waits a
+// moment for the agent to receive a stop too: a shutdown may signal all processes of a machine in
+// any order.
+func (g *Attempt) awaitAgentStop(life context.Context, exit program.Exit) *stop.Request {
+	if !stop.ByTerm(exit) {
+		return nil
 	}
-	port := 29500
-	if a, ok := l.Addr().(*net.TCPAddr); ok {
-		port = a.Port
+	timer := time.NewTimer(g.Pace.Also)
+	defer timer.Stop()
+	select {
+	case s := <-g.stops:
+		g.announceStop(s)
+		return &s
+	case <-timer.C:
+	case <-life.Done():
 	}
-	_ = l.Close() // release it for the program
-	return port
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/agent/interactive"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/stop"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/wire/api"
 )
@@ -21,11 +22,11 @@ const (
 )
 
 // keep uploads what the ended program left, and returns how the program ended.
-func (g *Attempt) keep(life context.Context, e save.Ending, s *stop, exit program.Exit) outcome {
+func (g *Attempt) keep(life context.Context, e save.Ending, s *stop.Request, exit program.Exit) outcome {
 	ctx, cancel := context.WithTimeout(life, keepTime(g.Now(), s))
 	defer cancel()
 	var listening sync.WaitGroup
-	var broken *stop // the stop that interrupts keep
+	var broken *stop.Request // the stop that interrupts keep
 	listening.Go(func() {
 		for {
 			select {
@@ -33,7 +34,7 @@ func (g *Attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 				return
 			case x := <-g.stops:
 				g.announceStop(x)
-				if x.silent() {
+				if x.Silent() {
 					broken = &x
 					cancel()
 					return
@@ -70,6 +71,32 @@ func (g *Attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 	return o
 }
 
+// keepOutputs keeps the outputs of the job on this machine. It returns their location and a
+// description of what failed.
+func (g *Attempt) keepOutputs(ctx context.Context) (where, wrong string) {
+	if len(g.Task.Outputs) == 0 || g.Task.OutputsURL == "" {
+		return "", ""
+	}
+	names, wrong, err := g.OutputNames()
+	if err != nil {
+		g.Log.Error("keep outputs", "error", err)
+		return "", fmt.Sprintf("outputs could not be kept: %v", err)
+	}
+	if len(names) == 0 {
+		return "", wrong
+	}
+	where, lacks, err := g.keeper.Keep(ctx, g.Reading(g.Folders.Work), names)
+	if err != nil && !errors.Is(err, wire.ErrFenced) {
+		g.Log.Error("keep outputs", "error", err)
+		wrong = joinText(wrong, fmt.Sprintf("outputs could not be kept: %v", err))
+	}
+	if len(lacks) > 0 {
+		g.Log.Warn("some outputs cannot be kept", "what", lacks.String())
+		wrong = joinText(wrong, "outputs that are not kept: "+lacks.String())
+	}
+	return where, wrong
+}
+
 func joinText(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -78,23 +105,23 @@ func joinText(a, b string) string {
 }
 
 // keepTime returns how long to try.
-func keepTime(now time.Time, s *stop) time.Duration {
-	if s == nil || s.source == "" {
+func keepTime(now time.Time, s *stop.Request) time.Duration {
+	if s == nil || s.Source == "" {
 		return keepLimit
 	}
-	return max(0, s.until.Sub(now)) + keepExtra
+	return max(0, s.Until.Sub(now)) + keepExtra
 }
 
 // endOf returns the reason for the end. A program that was signalled or that read should_stop
 // counts as drained, whatever its status. In a gang it may have learned of the stop from another
 // rank's program. A program that died of SIGTERM may have received it from the process that
 // signalled the agent.
-func (g *Attempt) endOf(e save.Ending, s *stop, exit program.Exit) api.Ended {
+func (g *Attempt) endOf(e save.Ending, s *stop.Request, exit program.Exit) api.Ended {
 	g.mu.Lock()
 	knew := g.knew
 	g.mu.Unlock()
 	switch {
-	case s != nil && (!e.Asked.IsZero() || e.Killed || knew || g.Task.Nodes > 1 && exit.Status != 0 || byTerm(exit)):
+	case s != nil && (!e.Asked.IsZero() || e.Killed || knew || g.Task.Nodes > 1 && exit.Status != 0 || stop.ByTerm(exit)):
 		return api.Ended{Reason: api.EndDrained, Exit: exit.Status}
 	case exit.Status == 0, g.Task.Session == interactive.Shell && !exit.Signaled: // a shell exits with any status
 		return api.Ended{Reason: api.EndCompleted}

@@ -18,18 +18,19 @@ import (
 	"scrimp/internal/agent/programapi"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/stop"
 	"scrimp/internal/agent/venv"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/lib/durable"
+	"scrimp/internal/agent/workspace"
 	"scrimp/internal/wire/api"
 )
 
 // outcome is the result of the attempt.
 type outcome struct {
 	ended  api.Ended
-	stop   *stop     // the request that ended it; nil: the program ended by itself
-	silent bool      // the agent reports nothing
-	over   time.Time // when the program ended; zero: it did not run
+	stop   *stop.Request // the request that ended it; nil: the program ended by itself
+	silent bool          // the agent reports nothing
+	over   time.Time     // when the program ended; zero: it did not run
 }
 
 // failSetup returns the outcome of an attempt that failed before its program ran.
@@ -50,7 +51,7 @@ func notStarted(err error) (status int, known bool) {
 
 // play prepares the machine, runs the program and keeps what it saved.
 func (g *Attempt) play(life context.Context, output *os.File) outcome {
-	if ranBefore(g.Folders.Own, g.Task.Attempt) {
+	if g.RanBefore() {
 		// The program died with the previous agent. Its folder may hold partly written files.
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137,
 			Error: "the agent was restarted; the program ended with the previous agent"}}
@@ -74,18 +75,18 @@ func (g *Attempt) play(life context.Context, output *os.File) outcome {
 		}()
 	}
 	switch {
-	case s.silent() || life.Err() != nil:
+	case s.Silent() || life.Err() != nil:
 		return outcome{stop: s, silent: true}
 	case s != nil:
-		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program started: " + s.why},
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program started: " + s.Why},
 			stop: s}
 	case errors.Is(err, wire.ErrFenced):
 		s := g.fencedStop(err)
 		return outcome{stop: &s, silent: true}
 	case err != nil:
 		o := failSetup(1, err)
-		if e, ok := errors.AsType[setupError](err); ok {
-			o.ended.Exit, o.ended.SetupStatus = e.status, e.status
+		if e, ok := errors.AsType[workspace.SetupError](err); ok {
+			o.ended.Exit, o.ended.SetupStatus = e.Status, e.Status
 		}
 		return o
 	}
@@ -100,24 +101,8 @@ type ready struct {
 	env      []string
 }
 
-// writable returns an error if the agent cannot write to a folder.
-func writable(dir string) error {
-	f, err := os.CreateTemp(dir, ".scrimp-*.tmp")
-	if err != nil {
-		return fmt.Errorf("cannot write to checkpoint folder %s: %w", dir, err)
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-// setupError reports a set-up command that failed.
-type setupError struct{ status int }
-
-func (e setupError) Error() string {
-	return fmt.Sprintf("set-up failed with exit status %d: its output is in the log", e.status)
-}
-
 // prepareUntilStopped calls prepare and cancels it once something asks the attempt to end.
-func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (ready, *stop, error) {
+func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (ready, *stop.Request, error) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	type result struct {
@@ -129,14 +114,14 @@ func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (re
 		r, err := g.prepare(ctx, output)
 		done <- result{r, err}
 	}()
-	var asked *stop
+	var asked *stop.Request
 	for {
 		select {
 		case r := <-done:
 			return r.ready, asked, r.err
 		case s := <-g.stops:
 			g.announceStop(s)
-			if asked == nil || s.silent() {
+			if asked == nil || s.Silent() {
 				asked = &s
 			}
 			cancel()
@@ -145,33 +130,41 @@ func (g *Attempt) prepareUntilStopped(life context.Context, output *os.File) (re
 }
 
 // announceStop reports a notice to the server and tells the program to stop through its API.
-func (g *Attempt) announceStop(s stop) {
-	g.Log.Info("stop", "why", s.why, "source", s.source)
+func (g *Attempt) announceStop(s stop.Request) {
+	g.Log.Info("stop", "why", s.Why, "source", s.Source)
 	g.mu.Lock()
 	g.stopping = true
 	g.mu.Unlock()
-	g.seat.Stopping(s.why)
-	if s.source != "" {
-		g.queue(api.Message{Noticed: &api.Noticed{Source: s.source, Until: s.until.UTC()}})
+	g.seat.Stopping(s.Why)
+	if s.Source != "" {
+		g.queue(api.Message{Noticed: &api.Noticed{Source: s.Source, Until: s.Until.UTC()}})
+	}
+}
+
+// announceRunning is announceStop for a running program: it also waits until the server has received a notice.
+func (g *Attempt) announceRunning(life context.Context, s stop.Request) {
+	g.announceStop(s)
+	if s.Source != "" && !s.AtOnce {
+		g.awaitNoticeHeard(life)
 	}
 }
 
 // prepare fetches the work folder, restores the checkpoint and runs the set-up.
 func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	var r ready
-	if err := g.makeFolders(); err != nil {
+	if err := g.MakeFolders(); err != nil {
 		return r, err
 	}
-	if err := g.refuseLocalStores(); err != nil {
+	if err := g.RefuseLocalStores(); err != nil {
 		return r, err
 	}
 	if err := g.openKeeper(ctx); err != nil {
 		return r, err
 	}
-	if err := g.withhold(output); err != nil {
+	if err := g.Withhold(output); err != nil {
 		return r, err
 	}
-	if err := g.fetch(ctx, output); err != nil {
+	if err := g.Fill(ctx, g.keeper, output); err != nil {
 		return r, err
 	}
 	if err := g.restore(ctx, &r); err != nil {
@@ -184,18 +177,18 @@ func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err := os.WriteFile(g.Folders.Token, []byte(r.api.Token), 0o600); err != nil {
 		return r, errors.Join(err, r.api.Close())
 	}
-	if err := g.handOver(); err != nil {
+	if err := g.HandOver(); err != nil {
 		return r, errors.Join(fmt.Errorf("give the folder to the task's user: %w", err), r.api.Close())
 	}
 	r.env = place.Environment{
-		Base: g.baseEnv(), Borrowed: g.Borrowed, Task: g.Task, Instance: g.Instance, Folders: g.Folders,
+		Base: g.BaseEnv(), Borrowed: g.Borrowed, Task: g.Task, Instance: g.Instance, Folders: g.Folders,
 		Accelerators: g.Accelerators, Restored: r.restored.Manifest, URL: r.api.URL, Token: r.api.Token,
 		Port: g.masterPort(), Network: g.network(),
 	}.Variables()
-	if err := g.setup(ctx, r.env, output); err != nil {
+	if err := g.SetUp(ctx, r.env, output); err != nil {
 		return ready{}, errors.Join(err, r.api.Close())
 	}
-	r.env = venv.In(g.venv(), r.env)
+	r.env = venv.In(g.Venv(), r.env)
 	return r, nil
 }
 
@@ -215,10 +208,7 @@ func (g *Attempt) openKeeper(ctx context.Context) error {
 
 // restore fills the checkpoint folder with the newest checkpoint and opens the saver.
 func (g *Attempt) restore(ctx context.Context, r *ready) error {
-	if err := g.reading(g.Folders.Checkpoint).Make(); err != nil {
-		return fmt.Errorf("make checkpoint folder (checkpoint.dir): %w", err)
-	}
-	if err := writable(g.Folders.Checkpoint); err != nil {
+	if err := g.MakeCheckpointFolder(); err != nil {
 		return err
 	}
 	begin := g.Now()
@@ -237,7 +227,7 @@ func (g *Attempt) restore(ctx context.Context, r *ready) error {
 		vault = nil
 	}
 	g.saver = save.New(vault, save.Config{
-		Dir: g.reading(g.Folders.Checkpoint), Quiet: g.Quiet, Whole: g.Task.Session != "",
+		Dir: g.Reading(g.Folders.Checkpoint), Quiet: g.Quiet, Whole: g.Task.Session != "",
 		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
 		Failing: func(err error) { g.unsaved(troubleKeep, err) },
 		Copied:  func(err error) { g.unsaved(troubleCapture, err) },
@@ -253,59 +243,6 @@ func (g *Attempt) restore(ctx context.Context, r *ready) error {
 	}
 	g.mu.Unlock()
 	return nil
-}
-
-// fetch fills the work folder with the uploaded files, or with a kept result of the same set-up.
-func (g *Attempt) fetch(ctx context.Context, output *os.File) error {
-	if g.isSetUp() { // the agent was restarted: keep what the set-up changed
-		return nil
-	}
-	if place.Repeats(g.Task) {
-		if err := g.startOver(); err != nil {
-			return err
-		}
-	}
-	if err := g.download(ctx); err != nil {
-		return err
-	}
-	g.python = g.Task.Setup != "" && venv.Needed(g.Task.Setup, g.Folders.Work)
-	return g.reuse(ctx, output)
-}
-
-func (g *Attempt) download(ctx context.Context) error {
-	if g.Task.Workdir == "" {
-		return nil
-	}
-	if err := g.keeper.Fetch(ctx, g.Task.Workdir, g.Folders.Work); err != nil {
-		return fmt.Errorf("fetch work folder: %w", err)
-	}
-	return nil
-}
-
-// setup runs the set-up command once for each task on the machine, and keeps the result.
-func (g *Attempt) setup(ctx context.Context, env []string, output *os.File) error {
-	if g.Task.Setup == "" || g.isSetUp() {
-		return nil
-	}
-	begun := g.Now()
-	if g.python {
-		if err := g.makeVenv(ctx, env, output); err != nil {
-			return fmt.Errorf("make the virtual environment: %w", err)
-		}
-	}
-	g.beforeSetup()
-	e, err := g.runOnce(ctx, []string{"/bin/sh", "-c", g.Task.Setup}, venv.In(g.venv(), env), output)
-	if err != nil {
-		return err
-	}
-	if e.Status != 0 {
-		return setupError{e.Status}
-	}
-	g.keepSetup(ctx, g.Now().Sub(begun))
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	return durable.Replace(g.setupDone(), []byte(g.Task.Setup))
 }
 
 // measure reports the use of the program and the machine until ctx is done.
@@ -327,8 +264,8 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	}
 	// Output of the set-up and files that already lie in the work folder are not progress.
 	w := &watcher{g: g, output: progress.Tail{Path: g.Folders.Log, Bars: true},
-		file: progress.Tail{In: g.reading(""), Path: g.Folders.Progress}}
-	err := errors.Join(w.output.Skip(), w.file.Skip(), g.recordWork(), MarkRan(g.Folders.Own, g.Task.Attempt))
+		file: progress.Tail{In: g.Reading(""), Path: g.Folders.Progress}}
+	err := errors.Join(w.output.Skip(), w.file.Skip(), g.RecordWork(), g.MarkRan())
 	if err != nil {
 		return failSetup(1, err)
 	}
@@ -342,7 +279,7 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		}
 	}
 	p, err := program.Start(program.Spec{Args: args, Dir: g.Folders.Work, Env: r.env, Output: output, User: g.User,
-		Terminal: terminal, Mark: "SCRIMP_PROGRAM=" + newToken()})
+		Terminal: terminal, Mark: program.NewMark()})
 	g.seat.Started()
 	if status, known := notStarted(err); known { // every other machine would fail the same way
 		return outcome{ended: api.Ended{Reason: api.EndFailed, Exit: status, Error: err.Error()}}
@@ -351,8 +288,9 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		return failSetup(127, err)
 	}
 	g.mu.Lock()
-	g.env, g.lastSave = r.env, g.Now()
+	g.lastSave = g.Now()
 	g.mu.Unlock()
+	g.commands.Allow(r.env)
 	g.queue(api.Message{Started: &api.Started{Restored: r.restored.Manifest, Step: r.restored.Step, Took: max(0, r.took)}})
 	if g.Background {
 		if err := program.StepBack(); err != nil {
@@ -370,7 +308,8 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	beside.Go(func() { w.watchFolder(besides) })
 	beside.Go(func() { g.measure(besides, p) })
 
-	e, s := g.await(life, p, sig)
+	e, s := stop.Run{Program: p, Signal: sig, Lead: g.Task.SignalLead, Gang: g.Task.Nodes > 1, Upload: g.saver.Expected,
+		Requests: g.stops, Announce: g.announceRunning, Now: g.Now, Log: g.Log}.Await(life)
 	err = errors.Join(p.Close(), g.EndAll()) // after this nothing changes the files that keep reads
 	g.seat.Ended()
 	halt()
@@ -385,7 +324,7 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		}
 		e.Heard = s != nil // the same signal, or another rank, ended the program
 	}
-	if s.silent() || life.Err() != nil {
+	if s.Silent() || life.Err() != nil {
 		return outcome{stop: s, silent: true}
 	}
 	w.read(life, true)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"scrimp/internal/agent/session"
+	"scrimp/internal/agent/stop"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
@@ -29,7 +29,7 @@ func (g *Attempt) report(ctx context.Context) {
 		case <-g.Box.Urgent:
 		}
 		sent := g.ship.Sent()
-		said := api.Report{Attempt: g.Task.Attempt, Node: g.Task.Node, Now: Wall(g.Now()), Messages: g.Box.Next(),
+		said := api.Report{Attempt: g.Task.Attempt, Node: g.Task.Node, Now: wire.Wall(g.Now()), Messages: g.Box.Next(),
 			First: g.Box.First(), LogEnd: g.ship.Size(), Trouble: g.masked(g.trouble.text()),
 			Telemetry: g.series.Next(time.Now())}
 		bound.Clip(&said)
@@ -81,7 +81,7 @@ func (g *Attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 		g.requestStop(*s)
 	}
 	for _, e := range o.Exec {
-		g.exec(ctx, e)
+		g.commands.Start(ctx, e)
 	}
 	g.series.Taken(o.Telemetry)
 	g.signalHeard()
@@ -90,10 +90,10 @@ func (g *Attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 
 // stopOf records the server's orders and returns the stop they ask for, or nil if there is none or
 // the server asked before.
-func (g *Attempt) stopOf(o api.Orders, now time.Time) *stop {
+func (g *Attempt) stopOf(o api.Orders, now time.Time) *stop.Request {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.silence.answer(now)
+	g.silence.Answer(now)
 	g.orders, g.ordersAt = o, now
 	g.asked = g.asked || o.Save
 	drain := o.Drain != nil && !g.draining && !g.ended
@@ -109,15 +109,15 @@ func (g *Attempt) stopOf(o api.Orders, now time.Time) *stop {
 	}
 	switch {
 	case dissolve:
-		return &stop{why: o.Drain.Why, grace: grace, fenced: true}
+		return &stop.Request{Why: o.Drain.Why, Grace: grace, Fenced: true}
 	case dissolves:
 		return nil
 	case o.Fenced:
-		return &stop{why: "another attempt has the task", at: true, fenced: true}
+		return &stop.Request{Why: "another attempt has the task", AtOnce: true, Fenced: true}
 	case o.Off && !g.ended:
-		return &stop{why: "the server switches the machine off", at: true}
+		return &stop.Request{Why: "the server switches the machine off", AtOnce: true}
 	case drain:
-		return &stop{why: o.Drain.Why, grace: grace}
+		return &stop.Request{Why: o.Drain.Why, Grace: grace}
 	}
 	return nil
 }
@@ -128,57 +128,4 @@ func (g *Attempt) signalHeard() {
 	case g.heard <- struct{}{}:
 	default:
 	}
-}
-
-// exec runs a command once, even if the server sends it again.
-func (g *Attempt) exec(ctx context.Context, e api.Exec) {
-	g.mu.Lock()
-	again, env := g.ran[e.ID], g.env
-	g.ran[e.ID] = true
-	g.mu.Unlock()
-	if again {
-		return
-	}
-	g.execs.Go(func() {
-		slots := g.slots
-		if isSession(e) { // it is long: it must not block commands
-			slots = g.sessions
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		}
-		r := g.command(ctx, e, env)
-		r.Error = g.masked(r.Error)
-		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {
-			g.Log.Warn("report the result of a command", "id", e.ID, "error", err)
-		}
-	})
-}
-
-// isSession reports whether a user sends input to the command and follows its output.
-func isSession(e api.Exec) bool { return e.Input || e.Terminal != nil }
-
-// command runs a command beside the program, or connects the user to the program's terminal or to ports.
-func (g *Attempt) command(ctx context.Context, e api.Exec, env []string) api.ExecResult {
-	if env == nil {
-		return api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
-	}
-	ctx, cancel := g.seat.Within(ctx)
-	defer cancel()
-	s := session.Session{Server: g.server, ID: e.ID, Mask: g.mask, HangUp: g.Pace.HangUp, Typed: g.seat.Typed}
-	switch c := g.seat.Console(); {
-	case e.Attach && c == nil:
-		return api.ExecResult{Exit: 1, Error: "this job is no session with a terminal: run a shell beside its program " +
-			"with scrimp exec -it"}
-	case e.Attach:
-		return s.Attach(ctx, e, c, g.seat.Typed)
-	case e.Forward:
-		return s.Forward(ctx, g.seat.Connected)
-	case isSession(e):
-		return s.Run(ctx, e, g.Folders.Work, env, g.User)
-	}
-	return session.Execute(ctx, e.Command, g.Folders.Work, env, g.User, g.mask, session.Limit)
 }

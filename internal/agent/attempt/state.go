@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"scrimp/internal/agent/programapi"
 	"scrimp/internal/wire/api"
@@ -90,4 +91,9 @@ func (g *Attempt) Search(ctx context.Context, body []byte) (status int, answer [
 		return 0, nil, errors.New("this agent reaches no searches")
 	}
 	return g.Searches(ctx, body)
+}
+
+// due reports whether a program that uses the helper library should save now.
+func due(now, lastSave time.Time, interval time.Duration, asked, stopping bool) bool {
+	return asked || stopping || interval > 0 && now.Sub(lastSave) >= interval
 }

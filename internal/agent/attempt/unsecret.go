@@ -17,7 +17,7 @@ func (g *Attempt) masked(text string) string { return string(g.mask.Mask([]byte(
 // maskStep returns s with secrets masked in the metric names.
 func (g *Attempt) maskStep(s api.Step) api.Step {
 	name := func(of string) string {
-		if of == g.objective.name {
+		if of == g.objective.Name {
 			return of
 		}
 		return g.masked(of)

@@ -3,6 +3,7 @@
 package program
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -284,3 +285,6 @@ func remedy(path string, err error) string {
 	}
 	return ""
 }
+
+// NewMark returns a random mark for the processes of one program.
+func NewMark() string { return "SCRIMP_PROGRAM=" + strings.ToLower(rand.Text()) }

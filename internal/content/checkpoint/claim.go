@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/content/checkpoint/format"
+	"scrimp/internal/content/checkpoint/object"
 )
 
 // token orders claims: by the attempt's epoch, and within it by the session, which counts the restarts of that
@@ -77,11 +78,11 @@ func (w *Writer) claim(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = w.store.putOnce(ctx, "claims/"+w.token.String(), data)
+		err = w.store.objects.Create(ctx, "claims/"+w.token.String(), data)
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, errTaken) {
+		if !errors.Is(err, object.ErrTaken) {
 			return err
 		}
 	}
@@ -113,7 +114,7 @@ func (w *Writer) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.store.putOnce(ctx, "fences/"+w.token.String(), data); err != nil {
+	if err := w.store.objects.Create(ctx, "fences/"+w.token.String(), data); err != nil {
 		return err
 	}
 	return w.unfenced(ctx)
@@ -131,7 +132,7 @@ func (w *Writer) nextSession(ctx context.Context) (int, error) {
 	case newest.epoch > w.token.epoch:
 		return 0, fmt.Errorf("%w: epoch %d", ErrFenced, newest.epoch)
 	}
-	data, err := w.store.read(ctx, "claims/"+newest.String())
+	data, err := w.store.objects.Read(ctx, "claims/"+newest.String())
 	if err != nil {
 		return 0, err
 	}
@@ -147,7 +148,7 @@ func (w *Writer) nextSession(ctx context.Context) (int, error) {
 
 // newestClaim returns the newest claim's token; zero if there is none.
 func (s *Store) newestClaim(ctx context.Context) (token, error) {
-	names, err := s.list(ctx, "claims")
+	names, err := s.objects.Names(ctx, "claims")
 	return newest(names), err
 }
 
@@ -185,7 +186,7 @@ var errFencedOut = errors.New("published by a fenced attempt")
 // survey lists manifests before fences: a manifest that appears after a fence was read is then not in the list.
 func (s *Store) survey(ctx context.Context) (view, error) {
 	v := view{fence: map[string]bool{}}
-	names, err := s.list(ctx, "manifests")
+	names, err := s.objects.Names(ctx, "manifests")
 	if err != nil {
 		return v, err
 	}
@@ -195,7 +196,7 @@ func (s *Store) survey(ctx context.Context) (view, error) {
 		}
 	}
 	slices.SortFunc(v.names, format.CompareNames)
-	fences, err := s.list(ctx, "fences")
+	fences, err := s.objects.Names(ctx, "fences")
 	if err != nil {
 		return v, err
 	}
@@ -206,7 +207,7 @@ func (s *Store) survey(ctx context.Context) (view, error) {
 		}
 		key := "fences/" + v.token.String()
 		var f fence
-		data, err := s.read(ctx, key)
+		data, err := s.objects.Read(ctx, key)
 		if err == nil {
 			err = format.Unseal(data, &f)
 		}
@@ -234,7 +235,7 @@ func (s *Store) manifest(ctx context.Context, v view, name string) (format.Manif
 	if !v.fence[name] && epoch < v.token.epoch {
 		return format.Manifest{}, fmt.Errorf("manifest %s: %w", name, errFencedOut)
 	}
-	data, err := s.read(ctx, "manifests/"+name)
+	data, err := s.objects.Read(ctx, "manifests/"+name)
 	if err != nil {
 		return format.Manifest{}, err
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 // SetPartSize cuts files of this store at multiples of n, so that small files have many parts.
-func (s *Store) SetPartSize(n int64) { s.part = n }
+func (s *Store) SetPartSize(n int64) { s.objects.PartSize = n }
 
 // Token returns the name of the writer's claim.
 func (w *Writer) Token() string { return w.token.String() }

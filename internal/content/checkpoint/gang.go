@@ -44,7 +44,7 @@ func (s *Store) fetchOwn(ctx context.Context, m format.Manifest, dir string) err
 	if err != nil {
 		return err
 	}
-	return s.fetch(ctx, part, dir)
+	return s.objects.Fetch(ctx, part, dir)
 }
 
 // start tells the machines of a gang which checkpoint rank 0 has restored.
@@ -63,7 +63,7 @@ func (w *Writer) Lead(ctx context.Context, r Restored) error {
 	}
 	data, err := format.Seal(s)
 	if err == nil {
-		err = w.store.putOnce(ctx, "starts/"+w.token.String(), data)
+		err = w.store.objects.Create(ctx, "starts/"+w.token.String(), data)
 	}
 	if err != nil {
 		return fmt.Errorf("tell the gang which checkpoint to start from: %w", err)
@@ -106,7 +106,7 @@ func until(ctx context.Context, done func() (bool, error)) error {
 func (s *Store) Follow(ctx context.Context, epoch int, attempt string) (*Follower, error) {
 	f := &Follower{store: s, attempt: attempt, patience: sharePatience}
 	err := until(ctx, func() (bool, error) {
-		names, err := s.list(ctx, "fences") // the fence fixes what counts for this epoch
+		names, err := s.objects.Names(ctx, "fences") // the fence fixes what counts for this epoch
 		if err != nil {
 			return false, err
 		}
@@ -127,7 +127,7 @@ func (s *Store) Follow(ctx context.Context, epoch int, attempt string) (*Followe
 
 // same checks that the claim belongs to this attempt.
 func (f *Follower) same(ctx context.Context) error {
-	data, err := f.store.read(ctx, "claims/"+f.token.String())
+	data, err := f.store.objects.Read(ctx, "claims/"+f.token.String())
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (f *Follower) Restore(ctx context.Context, dir string) (Restored, error) {
 		return r, nil
 	case s.Manifest == "": // discard what was fetched
 		r.Manifest = nil
-		return r, f.store.fetch(ctx, format.Manifest{}, dir)
+		return r, f.store.objects.Fetch(ctx, format.Manifest{}, dir)
 	}
 	m, err := f.store.manifest(ctx, v, s.Manifest)
 	if err == nil {
@@ -185,7 +185,7 @@ func (f *Follower) started(ctx context.Context, s *start) (bool, error) {
 	if err := f.unfenced(ctx); err != nil {
 		return false, err
 	}
-	names, err := f.store.list(ctx, "starts")
+	names, err := f.store.objects.Names(ctx, "starts")
 	if err != nil {
 		return false, err
 	}
@@ -193,7 +193,7 @@ func (f *Follower) started(ctx context.Context, s *start) (bool, error) {
 		if name != f.token.String() {
 			continue
 		}
-		data, err := f.store.read(ctx, "starts/"+name)
+		data, err := f.store.objects.Read(ctx, "starts/"+name)
 		if err == nil {
 			err = format.Unseal(data, s)
 		}

@@ -2,12 +2,9 @@ package checkpoint
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"strings"
 
-	"gocloud.dev/blob"
+	"scrimp/internal/content/checkpoint/output"
 )
 
 // Old lists the checkpoints that an ended job no longer needs.
@@ -40,32 +37,27 @@ func (s *Store) Old(ctx context.Context, newest bool) (Old, error) {
 	if !stays && len(old.Names) > 0 { // all are damaged: somebody may repair one
 		return Old{}, nil
 	}
-	at := s.prefix + "objects/"
-	for it := s.bucket.List(&blob.ListOptions{Prefix: at}); ; {
-		o, err := it.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return old, nil
+	err = s.objects.Each(ctx, "objects", func(name string, size int64) {
+		home, _, _ := strings.Cut(name, "/")
+		if key := "objects/" + name; home != output.Home && !used[key] {
+			old.Bytes, old.keys = old.Bytes+size, append(old.keys, key)
 		}
-		if err != nil {
-			return Old{}, fmt.Errorf("list objects: %w", err)
-		}
-		home, _, _ := strings.Cut(strings.TrimPrefix(o.Key, at), "/")
-		if key := strings.TrimPrefix(o.Key, s.prefix); home != kept && !used[key] {
-			old.Bytes, old.keys = old.Bytes+o.Size, append(old.keys, key)
-		}
+	})
+	if err != nil {
+		return Old{}, err
 	}
+	return old, nil
 }
 
 // DropOld removes what Old lists: the manifests first, so that none lacks its parts.
 func (s *Store) DropOld(ctx context.Context, old Old) error {
-	w := Writer{store: s}
 	for _, name := range old.Names {
-		if err := w.remove(ctx, "manifests/"+name); err != nil {
+		if err := s.objects.Remove(ctx, "manifests/"+name); err != nil {
 			return err
 		}
 	}
 	for _, key := range old.keys {
-		if err := w.remove(ctx, key); err != nil {
+		if err := s.objects.Remove(ctx, key); err != nil {
 			return err
 		}
 	}

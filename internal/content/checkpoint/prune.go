@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/content/blob"
 	"scrimp/internal/content/checkpoint/format"
 )
 
@@ -72,7 +71,7 @@ func (w *Writer) prune(ctx context.Context, keep Keep) (Pruned, error) {
 	w.swept = false
 	slices.SortFunc(drop, format.CompareNames) // oldest first
 	for _, name := range drop {
-		if err := w.remove(ctx, "manifests/"+name); err != nil {
+		if err := w.store.objects.Remove(ctx, "manifests/"+name); err != nil {
 			return done, err
 		}
 		done.Manifests = append(done.Manifests, name)
@@ -124,7 +123,7 @@ func (k Keep) stays(all []format.Manifest) []bool {
 
 // sweep drops unused parts that this claim or an older one stored.
 func (w *Writer) sweep(ctx context.Context, used map[string]bool, done *Pruned) error {
-	names, err := w.store.list(ctx, "objects")
+	names, err := w.store.objects.Names(ctx, "objects")
 	if err != nil {
 		return err
 	}
@@ -138,15 +137,15 @@ func (w *Writer) sweep(ctx context.Context, used map[string]bool, done *Pruned) 
 			delete(w.known, sum)
 		}
 		delete(w.verified, "objects/"+name)
-		if err := w.remove(ctx, "objects/"+name); err != nil {
+		if err := w.store.objects.Remove(ctx, "objects/"+name); err != nil {
 			return err
 		}
 		done.Objects++
 	}
-	shares, err := w.store.list(ctx, "shares")
+	shares, err := w.store.objects.Names(ctx, "shares")
 	for _, name := range shares {
 		if w.mayDrop(name) {
-			err = errors.Join(err, w.remove(ctx, "shares/"+name))
+			err = errors.Join(err, w.store.objects.Remove(ctx, "shares/"+name))
 		}
 	}
 	return err
@@ -160,14 +159,6 @@ func (w *Writer) mayDrop(home string) bool {
 	}
 	epoch, session, ok := format.ParseName(home)
 	return ok && !w.token.before(token{epoch, session})
-}
-
-// remove deletes an object; a missing object is no error.
-func (w *Writer) remove(ctx context.Context, key string) error {
-	if err := w.store.bucket.Delete(ctx, w.store.prefix+key); err != nil && !blob.Missing(err) {
-		return fmt.Errorf("delete %s: %w", key, err)
-	}
-	return nil
 }
 
 // Listed is a checkpoint in the store.

@@ -14,6 +14,8 @@ import (
 
 	"scrimp/internal/content/checkpoint/folder"
 	"scrimp/internal/content/checkpoint/format"
+	"scrimp/internal/content/checkpoint/object"
+	"scrimp/internal/content/checkpoint/output"
 )
 
 // sharing names what a rank has stored of a step, under the claim of rank 0.
@@ -48,7 +50,7 @@ func Writes(rank int, outputs, key string, allRanks bool) bool {
 		return false
 	case folder == "outputs":
 		return parts && first == outputs
-	case folder == "objects" && first == kept:
+	case folder == "objects" && first == output.Home:
 		return parts && last != ""
 	case folder == "objects" && parts || folder == "shares" && !parts:
 		h, named := parseShare(first)
@@ -69,7 +71,7 @@ type share struct {
 func (s *Store) putShare(ctx context.Context, h sharing, v share) error {
 	data, err := format.Seal(v)
 	if err == nil {
-		err = s.bucket.WriteAll(ctx, s.prefix+"shares/"+h.String(), data, writeOptions(false))
+		err = s.objects.Put(ctx, "shares/"+h.String(), data)
 	}
 	if err != nil {
 		return fmt.Errorf("say that step %d of rank %d is stored: %w", h.step, h.rank, err)
@@ -79,7 +81,7 @@ func (s *Store) putShare(ctx context.Context, h sharing, v share) error {
 
 // sharesOf returns the steps that each rank has stored under a claim and that are not published yet.
 func (s *Store) sharesOf(ctx context.Context, t token) (map[int][]int64, error) {
-	names, err := s.list(ctx, "shares")
+	names, err := s.objects.Names(ctx, "shares")
 	if err != nil {
 		return nil, err
 	}
@@ -95,37 +97,33 @@ func (s *Store) sharesOf(ctx context.Context, t token) (map[int][]int64, error) 
 // Share stores this machine's part of a checkpoint, reads it back, and tells rank 0, which publishes the step once
 // all ranks have shared it. Share returns when rank 0 has published the step, has left it for a newer one, or has
 // taken too long. It returns ErrFenced if a newer attempt has claimed.
-func (f *Follower) Share(ctx context.Context, c *folder.Capture, meta format.Meta) (Stats, error) {
+func (f *Follower) Share(ctx context.Context, c *folder.Capture, meta format.Meta) (object.Stats, error) {
 	begin := time.Now()
 	stats, err := f.share(ctx, c, meta)
 	if err != nil {
-		return Stats{}, fmt.Errorf("store step %d of rank %d: %w", meta.Step, f.store.rank, err)
+		return object.Stats{}, fmt.Errorf("store step %d of rank %d: %w", meta.Step, f.store.rank, err)
 	}
 	stats.Captured, stats.Took = c.Took, time.Since(begin)
 	return stats, nil
 }
 
-func (f *Follower) share(ctx context.Context, c *folder.Capture, meta format.Meta) (Stats, error) {
+func (f *Follower) share(ctx context.Context, c *folder.Capture, meta format.Meta) (object.Stats, error) {
 	if err := f.unfenced(ctx); err != nil {
-		return Stats{}, err
+		return object.Stats{}, err
 	}
 	h := sharing{f.token, f.store.rank, meta.Step}
 	// Every part is stored again, because rank 0 may be dropping those of earlier steps.
-	up := &upload{store: f.store, home: h.String(), known: map[string]format.Part{}}
-	files, err := up.all(ctx, c.Files)
+	files, stats, err := f.store.objects.Upload(ctx, h.String(), map[string]format.Part{}, c.Files)
 	if err == nil {
-		err = folder.Unchanged(c.Files)
-	}
-	if err == nil {
-		err = f.store.readAll(ctx, format.Manifest{Files: files}.Parts(), nil)
+		err = f.store.objects.ReadBack(ctx, format.Manifest{Files: files}.Parts(), nil)
 	}
 	if err == nil {
 		err = f.store.putShare(ctx, h, share{Rank: h.rank, Step: h.step, Captured: meta.Captured.UTC(), Files: files})
 	}
 	if err != nil {
-		return Stats{}, err
+		return object.Stats{}, err
 	}
-	return up.stats, f.settled(ctx, h)
+	return stats, f.settled(ctx, h)
 }
 
 // settled waits until a share is published or no longer useful. The share is rank 0's in either case, so the wait
@@ -152,43 +150,39 @@ func (h sharing) before(step int64) bool { return step > h.step }
 // PublishRanks publishes one checkpoint of all machines of the gang: this machine's capture, and what the others have
 // stored of the same step, for which it waits. Nothing of it counts before all of them have. ErrSkipped: one of them
 // has moved on to a later step, or lost its part. The other errors are those of PublishCapture.
-func (w *Writer) PublishRanks(ctx context.Context, c *folder.Capture, meta format.Meta) (format.Manifest, Stats,
+func (w *Writer) PublishRanks(ctx context.Context, c *folder.Capture, meta format.Meta) (format.Manifest, object.Stats,
 	error) {
-	return w.timed(c, meta, func() (format.Manifest, Stats, error) { return w.publishRanks(ctx, c, meta) })
+	return w.timed(c, meta, func() (format.Manifest, object.Stats, error) { return w.publishRanks(ctx, c, meta) })
 }
 
-func (w *Writer) publishRanks(ctx context.Context, c *folder.Capture, meta format.Meta) (format.Manifest, Stats,
+func (w *Writer) publishRanks(ctx context.Context, c *folder.Capture, meta format.Meta) (format.Manifest, object.Stats,
 	error) {
 	if err := w.unfenced(ctx); err != nil {
-		return format.Manifest{}, Stats{}, err
+		return format.Manifest{}, object.Stats{}, err
 	}
-	up := &upload{store: w.store, home: w.token.String(), known: w.known}
-	files, err := up.all(ctx, c.Files)
-	if err == nil {
-		err = folder.Unchanged(c.Files)
-	}
+	files, stats, err := w.store.objects.Upload(ctx, w.token.String(), w.known, c.Files)
 	own := sharing{w.token, 0, meta.Step}
 	if err == nil {
 		err = w.store.putShare(ctx, own, share{Step: meta.Step, Captured: meta.Captured.UTC(), Files: files})
 	}
 	if err != nil {
-		return format.Manifest{}, Stats{}, err
+		return format.Manifest{}, object.Stats{}, err
 	}
 	others, err := w.gather(ctx, meta.Step)
 	if err != nil {
-		return format.Manifest{}, Stats{}, err
+		return format.Manifest{}, object.Stats{}, err
 	}
 	all := append([]share{{Files: files, Captured: meta.Captured}}, others...)
 	m := merged(all)
 	m.Meta, m.Session, m.Writer, m.Published = meta, w.token.session, w.name, time.Now().UTC()
 	m.Epoch, m.Metrics, m.Captured = w.token.epoch, format.Finite(meta.Metrics), captured(all)
 	if err := w.store.Verify(ctx, m, Sizes); errors.Is(err, ErrDamaged) {
-		return format.Manifest{}, Stats{}, fmt.Errorf("%w: %w", ErrSkipped, err)
+		return format.Manifest{}, object.Stats{}, fmt.Errorf("%w: %w", ErrSkipped, err)
 	} else if err != nil {
-		return format.Manifest{}, Stats{}, err
+		return format.Manifest{}, object.Stats{}, err
 	}
 	if err := w.create(ctx, &m); err != nil {
-		return format.Manifest{}, Stats{}, err
+		return format.Manifest{}, object.Stats{}, err
 	}
 	w.shared = max(w.shared, meta.Step)
 	for _, s := range others { // the rank that stored it has read it back
@@ -196,7 +190,6 @@ func (w *Writer) publishRanks(ctx context.Context, c *folder.Capture, meta forma
 			w.verified[p.Key()] = true
 		}
 	}
-	stats := up.stats
 	stats.Bytes = m.Bytes
 	w.settle(ctx, meta.Step)
 	return m, stats, nil
@@ -205,7 +198,7 @@ func (w *Writer) publishRanks(ctx context.Context, c *folder.Capture, meta forma
 // settle drops the shares of a published step. A prune drops what remains.
 func (w *Writer) settle(ctx context.Context, step int64) {
 	for rank := range max(1, w.store.nodes) {
-		_ = w.remove(ctx, "shares/"+sharing{w.token, rank, step}.String()) // a prune drops it otherwise
+		_ = w.store.objects.Remove(ctx, "shares/"+sharing{w.token, rank, step}.String()) // a prune drops it otherwise
 	}
 }
 
@@ -241,7 +234,7 @@ func (w *Writer) gather(ctx context.Context, step int64) ([]share, error) {
 
 func (s *Store) readShare(ctx context.Context, h sharing) (share, error) {
 	var v share
-	data, err := s.read(ctx, "shares/"+h.String())
+	data, err := s.objects.Read(ctx, "shares/"+h.String())
 	if err == nil {
 		err = format.Unseal(data, &v)
 	}

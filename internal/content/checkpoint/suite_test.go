@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/content/checkpoint/format"
+	"scrimp/internal/content/checkpoint/object"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
 )
@@ -84,7 +85,7 @@ func claim(t testing.TB, s *checkpoint.Store, epoch int) *checkpoint.Writer {
 	return w
 }
 
-func publish(t testing.TB, w *checkpoint.Writer, dir string, step int64) (format.Manifest, checkpoint.Stats) {
+func publish(t testing.TB, w *checkpoint.Writer, dir string, step int64) (format.Manifest, object.Stats) {
 	t.Helper()
 	m, stats, err := w.Publish(t.Context(), dir, format.Meta{Job: "j1", Step: step})
 	if err != nil {

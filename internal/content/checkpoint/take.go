@@ -1,14 +1,11 @@
 package checkpoint
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
-	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/checkpoint/format"
 )
 
@@ -38,7 +35,7 @@ func (s *Store) Find(ctx context.Context, name string) (format.Manifest, error) 
 
 // Export writes the files of a checkpoint into dir, each part checked against its hash.
 func (s *Store) Export(ctx context.Context, m format.Manifest, dir string) error {
-	if err := s.fetch(ctx, m, dir); err != nil {
+	if err := s.objects.Fetch(ctx, m, dir); err != nil {
 		return fmt.Errorf("fetch checkpoint %s: %w", m.Name, err)
 	}
 	return nil
@@ -51,18 +48,7 @@ func (w *Writer) CopyFrom(ctx context.Context, from *Store, m format.Manifest, m
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	home := w.token.String()
-	parts := m.Parts()
-	var later folderblob.Later
-	err := from.parallel(ctx, len(parts), from.bufferFor(parts), func(ctx context.Context, buffer []byte, i int) error {
-		data := buffer[:parts[i].Size]
-		if err := from.readPart(ctx, parts[i], data); err != nil {
-			return err
-		}
-		part := format.Part{Sum: parts[i].Sum, Size: parts[i].Size, Home: home}
-		return w.store.bucket.Upload(ctx, w.store.prefix+part.Key(), bytes.NewReader(data),
-			later.Options(*writeOptions(false)))
-	})
-	if err = errors.Join(err, later.Sync(ctx)); err != nil {
+	if err := w.store.objects.CopyParts(ctx, from.objects, m.Parts(), home); err != nil {
 		return format.Manifest{}, fmt.Errorf("copy checkpoint %s: %w", m.Name, err)
 	}
 	meta.Epoch, meta.Captured, meta.Metrics = w.token.epoch, m.Captured, m.Metrics
@@ -112,21 +98,20 @@ func (s *Store) remove(ctx context.Context, name string) error {
 	if !found {
 		return ErrNone
 	}
-	if err := s.bucket.Delete(ctx, s.prefix+"manifests/"+name); err != nil || !whole {
+	if err := s.objects.Remove(ctx, "manifests/"+name); err != nil || !whole {
 		return err
 	}
-	names, err := s.list(ctx, "objects")
+	names, err := s.objects.Names(ctx, "objects")
 	if err != nil {
 		return err
 	}
-	w := Writer{store: s}
 	for _, name := range names {
 		home, _, _ := strings.Cut(name, "/")
 		_, _, pair := format.ParseName(home)
 		if _, rank := parseShare(home); !pair && !rank || used["objects/"+name] {
 			continue
 		}
-		if err := w.remove(ctx, "objects/"+name); err != nil {
+		if err := s.objects.Remove(ctx, "objects/"+name); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"scrimp/internal/control"
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/store"
@@ -34,7 +34,7 @@ func ReadPeople(ctx context.Context, log log) (*People, error) {
 		}
 		for _, r := range records {
 			after = r.Seq
-			e, _, err := control.Decode(r)
+			e, _, err := replay.Decode(r)
 			if err != nil {
 				return nil, err
 			}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/control"
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
@@ -303,7 +303,7 @@ func (d *Desk) acts(ctx context.Context, after uint64, limit int, user string) (
 		return page, err
 	}
 	for _, rec := range records {
-		e, _, err := control.Decode(rec)
+		e, _, err := replay.Decode(rec)
 		if err != nil {
 			return page, err
 		}

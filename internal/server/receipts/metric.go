@@ -4,7 +4,7 @@ import (
 	"math"
 	"net/http"
 
-	"scrimp/internal/control"
+	"scrimp/internal/control/inbox"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/server/books"
@@ -18,8 +18,8 @@ import (
 type metricReader struct {
 	name     string
 	metric   policy.Metric
-	attempts map[string]int64          // newest message read, by attempt
-	now      map[string]control.Latest // latest values, by attempt
+	attempts map[string]int64        // newest message read, by attempt
+	now      map[string]inbox.Latest // latest values, by attempt
 	order    []string
 	values   []said
 }
@@ -33,7 +33,7 @@ type said struct {
 // newMetricReader must run before the log is read: values that are not in an event yet may be in one by then.
 func newMetricReader(b *Desk, j *core.Job) *metricReader {
 	r := &metricReader{name: j.Terms().Metric.Name, metric: j.Terms().Metric, attempts: map[string]int64{},
-		now: map[string]control.Latest{}}
+		now: map[string]inbox.Latest{}}
 	if r.name == "" {
 		r.name, r.metric = "loss", policy.Metric{Name: "loss"}
 	}

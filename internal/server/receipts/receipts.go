@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"scrimp/internal/control"
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/receipt"
@@ -52,7 +53,7 @@ func (b *Desk) events(ctx context.Context, j view.Job, what view.What,
 	f func(seq uint64, e core.Event, facts []core.Fact) error,
 ) error {
 	return b.View.Events(ctx, j, what, func(r store.Record) error {
-		e, facts, err := control.Decode(r)
+		e, facts, err := replay.Decode(r)
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/control"
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
@@ -220,7 +220,7 @@ func (p *proof) add(r store.Record) (err error) {
 			err = fmt.Errorf("event %d does not follow from those before it: %v", r.Seq, wrong)
 		}
 	}()
-	e, facts, err := control.Decode(r)
+	e, facts, err := replay.Decode(r)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/control"
+	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
@@ -135,7 +135,7 @@ func (d *Desk) decisions(ctx context.Context, c identity.Caller, since time.Time
 		}
 		for _, rec := range records {
 			after = rec.Seq
-			e, _, err := control.Decode(rec)
+			e, _, err := replay.Decode(rec)
 			if err != nil {
 				return nil, err
 			}

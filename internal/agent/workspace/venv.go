@@ -1,4 +1,4 @@
-package attempt
+package workspace
 
 import (
 	"context"
@@ -12,18 +12,18 @@ import (
 	"scrimp/internal/agent/venv"
 )
 
-// venv returns the folder of the task's virtual environment. A set-up that may install packages
+// Venv returns the folder of the task's virtual environment. A set-up that may install packages
 // gets one, so it never changes the Python of a user or of the machine.
-func (g *Attempt) venv() string { return filepath.Join(g.Folders.Top, "venv") }
+func (w *Workspace) Venv() string { return filepath.Join(w.Folders.Top, "venv") }
 
 // makeVenv makes the task's virtual environment with the Python that the set-up would find. A
 // machine without Python has nothing to protect.
-func (g *Attempt) makeVenv(ctx context.Context, env []string, output *os.File) error {
-	e, err := g.runOnce(ctx, venv.Command(g.venv()), env, output)
+func (w *Workspace) makeVenv(ctx context.Context, env []string, output *os.File) error {
+	e, err := w.runOnce(ctx, venv.Command(w.Venv()), env, output)
 	if err != nil || e.Status == 0 {
 		return err
 	}
-	if err := errors.Join(place.RemoveAll(g.venv()), os.Mkdir(g.venv(), 0o700)); err != nil {
+	if err := errors.Join(place.RemoveAll(w.Venv()), os.Mkdir(w.Venv(), 0o700)); err != nil {
 		return err
 	}
 	_, err = io.WriteString(output, "scrimp: set-up: no virtual environment was made, for the reason above: pip installs "+
@@ -32,9 +32,9 @@ func (g *Attempt) makeVenv(ctx context.Context, env []string, output *os.File) e
 }
 
 // runOnce runs a command as the task's user and waits for it to end.
-func (g *Attempt) runOnce(ctx context.Context, args, env []string, output *os.File) (e program.Exit, err error) {
-	p, err := program.Start(program.Spec{Args: args, Dir: g.Folders.Work, Env: env, Output: output, User: g.User,
-		Mark: "SCRIMP_PROGRAM=" + newToken()})
+func (w *Workspace) runOnce(ctx context.Context, args, env []string, output *os.File) (e program.Exit, err error) {
+	p, err := program.Start(program.Spec{Args: args, Dir: w.Folders.Work, Env: env, Output: output, User: w.User,
+		Mark: program.NewMark()})
 	if err != nil {
 		return e, err
 	}

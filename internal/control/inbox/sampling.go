@@ -1,4 +1,4 @@
-package control
+package inbox
 
 import (
 	"slices"
@@ -22,7 +22,7 @@ const (
 	reportAtLeast = 500 * time.Millisecond
 	stepAtLeast   = 2 * time.Second
 	usageAtLeast  = 10 * time.Second
-	flushEvery    = 250 * time.Millisecond // interval at which due messages become events
+	FlushEvery    = 250 * time.Millisecond // interval at which due messages become events
 )
 
 // The longer a program runs, the less often its messages become events if they decide nothing: after an eighth of its
@@ -37,15 +37,18 @@ func share(n, rate int, least time.Duration) time.Duration {
 	return max(least, time.Duration(n)*time.Second/time.Duration(rate))
 }
 
+// ReportEvery returns the interval between two reports of an agent.
+func (in *Inbox) ReportEvery() time.Duration { return in.reportEvery(in.Live()) }
+
 // reportEvery returns the interval between two reports of one of n agents, short enough that no agent counts as
 // silent.
-func (c *Control) reportEvery(n int) time.Duration {
-	return min(share(n, reportsASecond, reportAtLeast), max(c.cfg.Silence/4, reportAtLeast))
+func (in *Inbox) reportEvery(n int) time.Duration {
+	return min(share(n, reportsASecond, reportAtLeast), max(in.Silence/4, reportAtLeast))
 }
 
 // seldom returns the interval between two events that decide nothing.
-func (c *Control) seldom(l *Latest, wall time.Time) time.Duration {
-	return min(wall.Sub(l.began)/stretch, c.cfg.Clock.Shrink(sparsest))
+func (in *Inbox) seldom(l *Latest, wall time.Time) time.Duration {
+	return min(wall.Sub(l.began)/stretch, in.Clock.Shrink(sparsest))
 }
 
 // manyValues is the number of buffered metric values that do not wait for more.
@@ -53,38 +56,38 @@ const manyValues = 1000
 
 // stepDue reports whether the newest progress should become an event now, together with all buffered metric values.
 // One event with many values is cheaper than many events.
-func (c *Control) stepDue(l *Latest, wall time.Time) bool {
-	pause := share(c.agents.live, progressASecond, stepAtLeast)
+func (in *Inbox) stepDue(l *Latest, wall time.Time) bool {
+	pause := share(in.live, progressASecond, stepAtLeast)
 	if !l.decides && len(l.values) < manyValues {
-		pause = max(pause, c.seldom(l, wall))
+		pause = max(pause, in.seldom(l, wall))
 	}
 	return l.step.Step != nil && wall.Sub(l.told) >= pause
 }
 
 // usageDue reports whether the newest usage should become an event now. Idle usage is sampled more often, because the
 // idle guard counts from the first idle event.
-func (c *Control) usageDue(l *Latest, wall time.Time) bool {
+func (in *Inbox) usageDue(l *Latest, wall time.Time) bool {
 	if l.usage.Usage == nil {
 		return false
 	}
-	pause := share(c.agents.live, usagesASecond, usageAtLeast)
+	pause := share(in.live, usagesASecond, usageAtLeast)
 	if !l.idle && (l.low.IsZero() || wall.Sub(l.low) < usageAtLeast) {
-		pause = max(pause, c.seldom(l, wall))
+		pause = max(pause, in.seldom(l, wall))
 	}
 	return wall.Sub(l.used) >= pause
 }
 
 // hearStep buffers progress that decides nothing at once, and every metric value, until they become events.
-func (c *Control) hearStep(l *Latest, m api.Message) {
+func (in *Inbox) hearStep(l *Latest, m api.Message) {
 	if m.Seq <= l.taken {
 		return // a duplicate
 	}
 	l.taken = m.Seq
-	if l.metric.Name != "" {
-		values := c.valuesOf(l.metric, m, l.since)
+	if l.history.Metric.Name != "" {
+		values := in.valuesOf(l.history.Metric, m, l.history.Since)
 		var stop policy.Stop
-		l.seen, stop = l.seen.Judge(l.metric, values)
-		l.decides = l.decides || stop != "" || l.trial && len(values) > 0
+		l.history.Seen, stop = l.history.Seen.Judge(l.history.Metric, values)
+		l.decides = l.decides || stop != "" || l.history.Trial && len(values) > 0
 		for _, v := range values {
 			l.values = append(l.values, heard{m.Seq, m.At, v})
 		}
@@ -100,9 +103,9 @@ func (c *Control) hearStep(l *Latest, m api.Message) {
 // valuesOf returns the values of the job's metric in a report, in market time. An agent of an older release that
 // sends no value list counts as reporting one value. Values are dated between since, when the attempt was requested,
 // and now, because the job's costs are shown beside them.
-func (c *Control) valuesOf(metric policy.Metric, m api.Message, since time.Time) policy.Values {
+func (in *Inbox) valuesOf(metric policy.Metric, m api.Message, since time.Time) policy.Values {
 	within := func(wall time.Time) time.Time {
-		at := earlier(c.cfg.Clock.ToMarket(wall), c.Now())
+		at := earlier(in.Clock.ToMarket(wall), in.now())
 		if at.Before(since) {
 			at = since
 		}
@@ -151,18 +154,18 @@ func (l *Latest) hearUsage(m api.Message, wall time.Time) {
 // waiting returns what the rank has reported before message seq that is not an event yet, in order: its progress with
 // all metric values, and its usage if that is due. The event of a message always carries the values of earlier
 // messages, because the core would not accept them later.
-func (c *Control) waiting(l *Latest, seq int64, wall time.Time) []core.Event {
+func (in *Inbox) waiting(l *Latest, seq int64, wall time.Time) []core.Event {
 	told := max(l.said, l.put)
 	waits := func(m api.Message) bool { return told < m.Seq && m.Seq < seq }
 	var list []core.Event
 	if m, ok := l.newest(told, seq); ok {
-		b := c.body(l, m).(core.Progressed)
+		b := in.body(l, m).(core.Progressed)
 		b.Values = l.Values(told, m.Seq)
-		list = append(list, c.said(l, m, b))
+		list = append(list, in.said(l, m, b))
 		l.put = max(l.put, m.Seq)
 	}
-	if waits(l.usage) && c.usageDue(l, wall) {
-		list = append(list, c.said(l, l.usage, c.body(l, l.usage)))
+	if waits(l.usage) && in.usageDue(l, wall) {
+		list = append(list, in.said(l, l.usage, in.body(l, l.usage)))
 		if l.put > l.usage.Seq {
 			slices.Reverse(list)
 		}

@@ -1,8 +1,7 @@
-package attempt
+package workspace
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/agent/wire"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/wire/api"
 )
@@ -36,32 +34,32 @@ type written struct {
 }
 
 // keepsWritten reports whether the job asks to keep all files that the program writes.
-func (g *Attempt) keepsWritten() bool {
-	return g.Task.OutputsURL != "" && slices.Contains(g.Task.Outputs, api.OutputsWritten)
+func (w *Workspace) keepsWritten() bool {
+	return w.Task.OutputsURL != "" && slices.Contains(w.Task.Outputs, api.OutputsWritten)
 }
 
-// recordWork records the files of the work folder before the program starts.
-func (g *Attempt) recordWork() error {
-	if !g.keepsWritten() {
+// RecordWork records the files of the work folder before the program starts.
+func (w *Workspace) RecordWork() error {
+	if !w.keepsWritten() {
 		return nil
 	}
-	list, err := g.listWork()
-	g.before = map[string]version{}
+	list, err := w.listWork()
+	w.before = map[string]version{}
 	for _, f := range list {
-		g.before[f.name] = f.version
+		w.before[f.name] = f.version
 	}
 	return err
 }
 
 // listWork lists the files of the work folder, except those that scrimp keeps elsewhere.
-func (g *Attempt) listWork() (list []written, err error) {
-	tree, err := g.reading(g.Folders.Work).Open()
+func (w *Workspace) listWork() (list []written, err error) {
+	tree, err := w.Reading(w.Folders.Work).Open()
 	if err != nil {
 		return nil, fmt.Errorf("list the work folder: %w", err)
 	}
 	own := map[string]bool{}
-	for _, p := range []string{g.Folders.Checkpoint, g.Folders.Progress} {
-		if rel, err := filepath.Rel(g.Folders.Work, p); err == nil {
+	for _, p := range []string{w.Folders.Checkpoint, w.Folders.Progress} {
+		if rel, err := filepath.Rel(w.Folders.Work, p); err == nil {
 			own[filepath.ToSlash(rel)] = true
 		}
 	}
@@ -117,37 +115,20 @@ func pickWritten(list []written, before map[string]version, most int64) (names [
 	return names, left, leftBytes
 }
 
-// keepOutputs keeps the outputs of the job on this machine. It returns their location and a
-// description of what failed.
-func (g *Attempt) keepOutputs(ctx context.Context) (where, wrong string) {
-	if len(g.Task.Outputs) == 0 || g.Task.OutputsURL == "" {
-		return "", ""
+// OutputNames returns the names of the outputs to keep, below the work folder, and a description of what is left out.
+func (w *Workspace) OutputNames() (names []string, wrong string, err error) {
+	if !w.keepsWritten() {
+		return w.Task.Outputs, "", nil
 	}
-	names := g.Task.Outputs
-	if g.keepsWritten() {
-		list, err := g.listWork()
-		if err != nil {
-			g.Log.Error("keep outputs", "error", err)
-			return "", fmt.Sprintf("outputs could not be kept: %v", err)
-		}
-		picked, left, bytes := pickWritten(list, g.before, maxWritten)
-		if left > 0 {
-			wrong = fmt.Sprintf("%d of the files that the program wrote (%.1f GiB) are not kept, as all are more than %v: name "+
-				"folders in outputs of a job file", left, float64(bytes)/float64(size.GiB), size.Bytes(maxWritten))
-		}
-		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == api.OutputsWritten })
-		if names = append(names, picked...); len(names) == 0 {
-			return "", wrong
-		}
+	list, err := w.listWork()
+	if err != nil {
+		return nil, "", err
 	}
-	where, lacks, err := g.keeper.Keep(ctx, g.reading(g.Folders.Work), names)
-	if err != nil && !errors.Is(err, wire.ErrFenced) {
-		g.Log.Error("keep outputs", "error", err)
-		wrong = joinText(wrong, fmt.Sprintf("outputs could not be kept: %v", err))
+	picked, left, bytes := pickWritten(list, w.before, maxWritten)
+	if left > 0 {
+		wrong = fmt.Sprintf("%d of the files that the program wrote (%.1f GiB) are not kept, as all are more than %v: name "+
+			"folders in outputs of a job file", left, float64(bytes)/float64(size.GiB), size.Bytes(maxWritten))
 	}
-	if len(lacks) > 0 {
-		g.Log.Warn("some outputs cannot be kept", "what", lacks.String())
-		wrong = joinText(wrong, "outputs that are not kept: "+lacks.String())
-	}
-	return where, wrong
+	names = slices.DeleteFunc(slices.Clone(w.Task.Outputs), func(name string) bool { return name == api.OutputsWritten })
+	return append(names, picked...), wrong, nil
 }

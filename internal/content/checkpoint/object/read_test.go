@@ -1,4 +1,4 @@
-package checkpoint
+package object
 
 import (
 	"crypto/sha256"

@@ -1,11 +1,6 @@
-package attempt
+package stop
 
 import "time"
-
-// due reports whether a program that uses the helper library should save now.
-func due(now, lastSave time.Time, interval time.Duration, asked, stopping bool) bool {
-	return asked || stopping || interval > 0 && now.Sub(lastSave) >= interval
-}
 
 // plan holds the times at which to signal and to kill a program.
 type plan struct {

@@ -1,4 +1,4 @@
-package control
+package inbox
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/policy"
+	"scrimp/internal/engine"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/wire/api"
 )
@@ -20,10 +21,10 @@ var e0 = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 // sampled simulates a program that reports twice a second for the given span, and returns the resulting events.
 func sampled(speed float64, metric policy.Metric, span time.Duration, say func(n int64) (api.Step, *api.Usage)) (list []core.Event) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: speed}, Silence: 20 * time.Second},
-		agents: agentStatus{by: map[string]ranks{}, live: 1}}
-	l := c.agents.hear("a", 0, start)
-	l.metric, l.known = metric, true
+	c := New(Config{Clock: engine.Clock{Wall: start, Market: start, Speed: speed}, Silence: 20 * time.Second})
+	c.live = 1
+	l := c.hear("a", 0, start)
+	l.history.Metric, l.known = metric, true
 	seq := int64(0)
 	for n := int64(1); time.Duration(n)*reportAtLeast <= span; n++ {
 		wall := start.Add(time.Duration(n) * reportAtLeast)
@@ -35,8 +36,8 @@ func sampled(speed float64, metric policy.Metric, span time.Duration, say func(n
 			events = append(events, c.heardFrom(l, api.Message{Seq: seq, At: wall, Usage: usage}, wall)...)
 		}
 		l.committed(events, wall)
-		all, of := c.due(wall)
-		c.release(of, true, wall)
+		all, of := c.Due(wall)
+		c.Release(of, true, wall)
 		list = append(append(list, events...), all...)
 	}
 	return list
@@ -220,7 +221,7 @@ func TestValuesOf_DatesValuesWithinTheAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
-		c := &Control{cfg: Config{Clock: Clock{Wall: now, Market: now, Speed: 1}}}
+		c := New(Config{Clock: engine.Clock{Wall: now, Market: now, Speed: 1}})
 		since := now.Add(-time.Hour)
 		for said, want := range map[time.Time]time.Time{
 			now.AddDate(10, 0, 0): now, now.AddDate(-300, 0, 0): since, now.Add(-time.Minute): now.Add(-time.Minute), since: since,

@@ -1,4 +1,4 @@
-package control
+package inbox
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/wire/api"
 )
@@ -16,8 +17,8 @@ import (
 func TestReport_WritesTheLastProgressBeforeWhatFollows(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}}, agents: agentStatus{by: map[string]ranks{}}}
-	l := c.agents.hear("a", 0, start)
+	c := New(Config{Clock: engine.Clock{Wall: start, Market: start, Speed: 1}})
+	l := c.hear("a", 0, start)
 	seq, heard := int64(0), int64(0)
 	told := func(events []core.Event, at time.Time) (kinds []string) {
 		for _, e := range events {
@@ -40,9 +41,9 @@ func TestReport_WritesTheLastProgressBeforeWhatFollows(t *testing.T) {
 	}
 	step := func(n int64) func(time.Time) []string { return say(api.Message{Step: &api.Step{Step: n}}) }
 	flush := func(at time.Time) []string {
-		all, of := c.due(at)
+		all, of := c.Due(at)
 		kinds := told(all, at)
-		c.release(of, true, at)
+		c.Release(of, true, at)
 		return kinds
 	}
 	save, use := say(api.Message{Saved: &api.Saved{}}), say(api.Message{Usage: &api.Usage{}})
@@ -88,14 +89,14 @@ func TestReport_WritesTheLastProgressBeforeWhatFollows(t *testing.T) {
 func TestSampling_BoundsTheLogForManyAgents(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}, Silence: 20 * time.Second}, agents: agentStatus{by: map[string]ranks{}}}
+	c := New(Config{Clock: engine.Clock{Wall: start, Market: start, Speed: 1}, Silence: 20 * time.Second})
 	for _, n := range []int{1, 10, 200, lane.Pick(1000, 5000)} {
-		c.agents.by = map[string]ranks{}
-		c.agents.live = n
+		c.by = map[string]ranks{}
+		c.live = n
 		events, reports := 0, 0
 		const span = 2 * time.Minute
 		next := make([]time.Duration, n)
-		for at := time.Duration(0); at < span; at += flushEvery {
+		for at := time.Duration(0); at < span; at += FlushEvery {
 			wall := start.Add(at)
 			for i := range n {
 				if at < next[i] {
@@ -103,14 +104,14 @@ func TestSampling_BoundsTheLogForManyAgents(t *testing.T) {
 				}
 				next[i] = at + c.reportEvery(n)
 				reports++
-				l := c.agents.hear(fmt.Sprint(i), 0, wall)
+				l := c.hear(fmt.Sprint(i), 0, wall)
 				l.top++
 				events += len(c.heardFrom(l, api.Message{Seq: 2 * l.top, At: wall, Step: &api.Step{Step: l.top}}, wall))
 				events += len(c.heardFrom(l, api.Message{Seq: 2*l.top + 1, At: wall, Usage: &api.Usage{}}, wall))
 			}
-			all, of := c.due(wall)
+			all, of := c.Due(wall)
 			events += len(all)
-			c.release(of, true, wall)
+			c.Release(of, true, wall)
 		}
 		most := float64(2*n) + span.Seconds()*float64(progressASecond+usagesASecond) // the first message of each becomes an event at once
 		if float64(events) > most || float64(reports) > float64(n)+1.3*span.Seconds()*reportsASecond {
@@ -119,8 +120,8 @@ func TestSampling_BoundsTheLogForManyAgents(t *testing.T) {
 		if n <= 10 && events < 30*n {
 			t.Errorf("%d agents make %d events in %v, want one each %v of each at first", n, events, span, stepAtLeast)
 		}
-		if c.reportEvery(n) > c.cfg.Silence/2 {
-			t.Errorf("%d agents report every %v, and are silent after %v", n, c.reportEvery(n), c.cfg.Silence)
+		if c.reportEvery(n) > c.Silence/2 {
+			t.Errorf("%d agents report every %v, and are silent after %v", n, c.reportEvery(n), c.Silence)
 		}
 	}
 }

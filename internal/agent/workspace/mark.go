@@ -1,4 +1,4 @@
-package attempt
+package workspace
 
 import (
 	"encoding/json"
@@ -16,18 +16,18 @@ type mark struct {
 
 func markPath(dir string) string { return filepath.Join(dir, "attempt.json") }
 
-// ranBefore reports whether this attempt's program already started on this machine.
-func ranBefore(dir, attempt string) bool {
-	b, err := os.ReadFile(markPath(dir))
+// RanBefore reports whether this attempt's program already started on this machine.
+func (w *Workspace) RanBefore() bool {
+	b, err := os.ReadFile(markPath(w.Folders.Own))
 	var m mark
-	return err == nil && json.Unmarshal(b, &m) == nil && m.Attempt == attempt
+	return err == nil && json.Unmarshal(b, &m) == nil && m.Attempt == w.Task.Attempt
 }
 
 // MarkRan records in the attempt's own folder that its program has started on this machine.
-func MarkRan(dir, attempt string) error {
-	b, err := json.Marshal(mark{attempt})
+func (w *Workspace) MarkRan() error {
+	b, err := json.Marshal(mark{w.Task.Attempt})
 	if err != nil {
 		return err
 	}
-	return durable.Replace(markPath(dir), b)
+	return durable.Replace(markPath(w.Folders.Own), b)
 }

@@ -1,7 +1,9 @@
-package attempt
+// Package stop ends a program: it decides when to signal and when to kill it, and waits until it has ended.
+package stop
 
 import (
 	"context"
+	"log/slog"
 	"syscall"
 	"time"
 
@@ -9,11 +11,39 @@ import (
 	"scrimp/internal/agent/save"
 )
 
-// await waits for the program to end, and signals it once something asks the attempt to end. It
-// returns the stop that ended the program, or the one that ends everything at once.
-func (g *Attempt) await(life context.Context, p *program.Program, sig syscall.Signal) (save.Ending, *stop) {
-	w := ending{Attempt: g, p: p, sig: sig}
-	done := p.Done()
+// Request asks to end the program.
+type Request struct {
+	Why      string
+	Source   string        // of a notice: aws, gcp, azure or signal; otherwise empty
+	Until    time.Time     // when the machine is terminated; set with Source
+	Grace    time.Duration // time between signal and kill; set without Source
+	AtOnce   bool          // kill at once and publish nothing
+	Fenced   bool          // another attempt has the task: publish nothing; with AtOnce, the machine takes no other task
+	Farewell time.Duration // limit for the last report; 0: the usual one
+}
+
+// Silent reports whether the agent neither reports nor keeps anything after this request.
+func (r *Request) Silent() bool { return r != nil && (r.AtOnce || r.Fenced) }
+
+// Run describes a running program and what may end it.
+type Run struct {
+	Program  *program.Program
+	Signal   syscall.Signal       // asks the program to save and end
+	Lead     time.Duration        // how long before the machine's end the program wants the signal; 0: at once
+	Gang     bool                 // other machines run the same attempt
+	Upload   func() time.Duration // returns how long the last upload will take
+	Requests <-chan Request
+	// Announce is called with each request before it is carried out.
+	Announce func(context.Context, Request)
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Await waits for the program to end, and signals it once a request arrives. It returns the request that ended the
+// program, or the one that ends everything at once.
+func (r Run) Await(life context.Context) (save.Ending, *Request) {
+	w := ending{Run: r}
+	done := r.Program.Done()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -28,15 +58,12 @@ func (g *Attempt) await(life context.Context, p *program.Program, sig syscall.Si
 		case <-done:
 			done = nil
 			w.exited()
-		case s := <-g.stops:
-			g.announceStop(s)
-			if s.at {
-				return w.known, &s
+		case q := <-r.Requests:
+			r.Announce(life, q)
+			if q.AtOnce {
+				return w.known, &q
 			}
-			if s.source != "" {
-				g.awaitNoticeHeard(life)
-			}
-			w.stop(s)
+			w.stop(q)
 		case <-tick:
 		}
 		if w.over() {
@@ -48,23 +75,21 @@ func (g *Attempt) await(life context.Context, p *program.Program, sig syscall.Si
 
 // ending tracks how far the end of a program has come.
 type ending struct {
-	*Attempt
-	p         *program.Program
-	sig       syscall.Signal // the signal that asks the program to save and end
+	Run
 	known     save.Ending
-	asked     *stop
+	asked     *Request
 	when      plan
 	signalled bool
-	strays    bool  // processes outside the program's group were signalled too
-	gone      bool  // the main process has ended; others of its group may still save
-	late      *stop // the stop that arrived after the main process had ended
+	strays    bool     // processes outside the program's group were signalled too
+	gone      bool     // the main process has ended; others of its group may still save
+	late      *Request // the stop that arrived after the main process had ended
 }
 
 // why returns the stop that ended the program, or nil. A stop that arrives after the program has
 // ended counts in a gang, where another rank may have heard it first, and for a program that died
 // of SIGTERM, because the signal may have reached program and agent together.
-func (w *ending) why() *stop {
-	if w.asked == nil && w.late != nil && (w.Task.Nodes > 1 || byTerm(w.p.Exit())) {
+func (w *ending) why() *Request {
+	if w.asked == nil && w.late != nil && (w.Gang || ByTerm(w.Program.Exit())) {
 		w.known.Heard = true
 		return w.late
 	}
@@ -80,7 +105,7 @@ func (w *ending) exited() {
 }
 
 // stop schedules the signal and the kill for s. If two stops arrive, the earlier times apply.
-func (w *ending) stop(s stop) {
+func (w *ending) stop(s Request) {
 	next := w.plan(s)
 	if w.asked != nil || w.gone {
 		w.when = plan{signal: earlier(w.when.signal, next.signal), kill: earlier(w.when.kill, next.kill)}
@@ -88,18 +113,18 @@ func (w *ending) stop(s stop) {
 		w.asked, w.when = &s, next
 	}
 	if w.asked == nil {
-		if w.late == nil || s.silent() {
+		if w.late == nil || s.Silent() {
 			w.late = &s
 		}
 		return
 	}
-	fenced := w.asked.fenced || s.fenced
-	if w.asked.source == "" && s.source != "" {
+	fenced := w.asked.Fenced || s.Fenced
+	if w.asked.Source == "" && s.Source != "" {
 		w.asked = &s // a provider's notice outranks the other reasons
 	}
-	if fenced && !w.asked.fenced {
+	if fenced && !w.asked.Fenced {
 		asked := *w.asked
-		asked.fenced = true
+		asked.Fenced = true
 		w.asked = &asked
 	}
 }
@@ -109,7 +134,7 @@ func (w *ending) over() bool {
 	now := time.Now()
 	w.known.Ended = w.Now()
 	switch {
-	case w.gone && !w.p.Alive() && (!w.signalled || !w.signalStrays(now)):
+	case w.gone && !w.Program.Alive() && (!w.signalled || !w.signalStrays(now)):
 		return true
 	case w.asked == nil && !w.gone:
 		return false
@@ -121,7 +146,7 @@ func (w *ending) over() bool {
 		if w.asked != nil {
 			w.known.Asked = w.Now()
 		}
-		if err := w.p.Signal(w.sig); err != nil {
+		if err := w.Program.Signal(w.Signal); err != nil {
 			w.Log.Error("signal the program to end", "error", err)
 		}
 	case w.signalled:
@@ -140,11 +165,11 @@ func (w *ending) signalStrays(now time.Time) bool {
 	}
 	if !w.strays {
 		w.strays = true
-		if err := w.p.SignalStrays(w.sig); err != nil {
+		if err := w.Program.SignalStrays(w.Signal); err != nil {
 			w.Log.Error("signal processes outside the program's group", "error", err)
 		}
 	}
-	return w.p.Strays()
+	return w.Program.Strays()
 }
 
 // strayAt returns the time halfway between the signal and the kill.
@@ -183,32 +208,13 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // plan returns when to signal and when to kill the program for s.
-func (g *Attempt) plan(s stop) plan {
+func (w *ending) plan(s Request) plan {
 	now := time.Now()
-	if s.source != "" {
-		return planStop(now, now.Add(s.until.Sub(g.Now())), g.Task.SignalLead, g.saver.Expected())
+	if s.Source != "" {
+		return planStop(now, now.Add(s.Until.Sub(w.Now())), w.Lead, w.Upload())
 	}
-	return plan{signal: now, kill: now.Add(s.grace)}
+	return plan{signal: now, kill: now.Add(s.Grace)}
 }
 
-// byTerm reports whether a program died of SIGTERM or exited with the matching status.
-func byTerm(exit program.Exit) bool { return exit.Status == 128+int(syscall.SIGTERM) }
-
-// awaitAgentStop handles a program that SIGTERM ended although the agent did not send it. It waits a
-// moment for the agent to receive a stop too: a shutdown may signal all processes of a machine in
-// any order.
-func (g *Attempt) awaitAgentStop(life context.Context, exit program.Exit) *stop {
-	if !byTerm(exit) {
-		return nil
-	}
-	timer := time.NewTimer(g.Pace.Also)
-	defer timer.Stop()
-	select {
-	case s := <-g.stops:
-		g.announceStop(s)
-		return &s
-	case <-timer.C:
-	case <-life.Done():
-	}
-	return nil
-}
+// ByTerm reports whether a program died of SIGTERM or exited with the matching status.
+func ByTerm(exit program.Exit) bool { return exit.Status == 128+int(syscall.SIGTERM) }

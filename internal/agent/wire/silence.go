@@ -1,11 +1,11 @@
-package attempt
+package wire
 
 import "time"
 
-// silence decides when the server has been unreachable for too long. It uses wall time without the
+// Silence decides when the server has been unreachable for too long. It uses wall time without the
 // monotonic clock, so the hours count in which a laptop sleeps. Since nobody can answer in that
 // time, the server gets a moment after a gap before the agent gives up.
-type silence struct {
+type Silence struct {
 	limit    time.Duration // 0: never
 	answered time.Time     // time of the last answer
 	looked   time.Time
@@ -17,23 +17,26 @@ const (
 	probation = 20 * time.Second // time that the server gets after a gap
 )
 
+// DefaultSilence is the limit for an assignment that sets none.
+const DefaultSilence = 5 * time.Minute
+
 // Wall returns t as wall time without the monotonic clock, so that time in which the machine sleeps counts.
 func Wall(t time.Time) time.Time { return t.Round(0).UTC() }
 
-// newSilence starts at now, assuming that the server has just answered.
-func newSilence(limit time.Duration, now time.Time) silence {
-	return silence{limit: limit, answered: Wall(now), looked: Wall(now)}
+// NewSilence starts at now, assuming that the server has just answered.
+func NewSilence(limit time.Duration, now time.Time) Silence {
+	return Silence{limit: limit, answered: Wall(now), looked: Wall(now)}
 }
 
-// answer records that the server answered at now.
-func (s *silence) answer(now time.Time) {
+// Answer records that the server answered at now.
+func (s *Silence) Answer(now time.Time) {
 	if now = Wall(now); now.After(s.answered) {
 		s.answered = now
 	}
 }
 
-// due reports whether the agent must save and switch off. The caller asks about once a second.
-func (s *silence) due(now time.Time) bool {
+// Due reports whether the agent must save and switch off. The caller asks about once a second.
+func (s *Silence) Due(now time.Time) bool {
 	now = Wall(now)
 	if now.Before(s.answered) { // the clock was set back
 		s.answered = now

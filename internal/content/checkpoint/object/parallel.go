@@ -1,4 +1,4 @@
-package checkpoint
+package object
 
 import (
 	"context"
@@ -20,6 +20,9 @@ func lend(size int64) (buffer []byte, giveBack func()) {
 	whole, _ := wholeParts.Get().(*[format.PartSize]byte)
 	return whole[:size], func() { wholeParts.Put(whole) }
 }
+
+// Lend returns a buffer for the largest of the parts and a function that returns it to the pool.
+func Lend(parts []format.Part) (buffer []byte, giveBack func()) { return lend(bufferFor(parts)) }
 
 // parallel calls do for 0 to n-1 from the store's workers, each with its own buffer of size bytes, waits for them,
 // and returns the first error. After an error it starts no more calls.

@@ -1,4 +1,4 @@
-package attempt
+package progress
 
 import (
 	"fmt"
@@ -16,23 +16,23 @@ const (
 	valuesAtOnce  = 50
 )
 
-// objective collects the values of the objective metric. It never merges two values, and it refuses
+// Objective collects the values of the objective metric. It never merges two values, and it refuses
 // and counts those above the rate limit.
-type objective struct {
-	name    string    // empty: the job has no objective metric
+type Objective struct {
+	Name    string    // empty: the job has no objective metric
 	used    float64   // used part of valuesAtOnce, as of at
 	at      time.Time // time of the newest value
 	broken  bool      // the newest accepted value was not finite
 	refused int64
 }
 
-// take returns the metric's value in the report s, or nil if s has none. last is all progress so
-// far, including s. take returns an error if the value exceeds the rate limit. It always accepts
+// Take returns the metric's value in the report s, or nil if s has none. last is all progress so
+// far, including s. Take returns an error if the value exceeds the rate limit. It always accepts
 // the first non-finite value, which ends the job.
-func (o *objective) take(now time.Time, s, last api.Step) (*api.Value, error) {
-	value, ok := s.Metrics[o.name]
-	broken := slices.Contains(s.Broken, o.name)
-	if o.name == "" || !ok && !broken {
+func (o *Objective) Take(now time.Time, s, last api.Step) (*api.Value, error) {
+	value, ok := s.Metrics[o.Name]
+	broken := slices.Contains(s.Broken, o.Name)
+	if o.Name == "" || !ok && !broken {
 		return nil, nil
 	}
 	o.used = max(0, o.used-max(0, now.Sub(o.at).Seconds())*valuesASecond)
@@ -40,7 +40,7 @@ func (o *objective) take(now time.Time, s, last api.Step) (*api.Value, error) {
 	if o.used >= valuesAtOnce && (!broken || o.broken) {
 		o.refused++
 		return nil, fmt.Errorf("%d values of %s are refused, a program may report %d a second: report it every few "+
-			"steps, or a mean of them", o.refused, o.name, valuesASecond)
+			"steps, or a mean of them", o.refused, o.Name, valuesASecond)
 	}
 	o.used, o.broken = o.used+1, broken
 	if broken {
@@ -49,10 +49,10 @@ func (o *objective) take(now time.Time, s, last api.Step) (*api.Value, error) {
 	return &api.Value{At: now, Step: last.Step, Epoch: last.Epoch, Value: value, Broken: broken}, nil
 }
 
-// without returns s without the objective metric.
-func (o *objective) without(s api.Step) api.Step {
+// Without returns s without the objective metric.
+func (o *Objective) Without(s api.Step) api.Step {
 	s.Metrics = maps.Clone(s.Metrics)
-	delete(s.Metrics, o.name)
-	s.Broken = slices.DeleteFunc(slices.Clone(s.Broken), func(name string) bool { return name == o.name })
+	delete(s.Metrics, o.Name)
+	s.Broken = slices.DeleteFunc(slices.Clone(s.Broken), func(name string) bool { return name == o.Name })
 	return s
 }

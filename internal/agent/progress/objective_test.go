@@ -1,4 +1,4 @@
-package attempt
+package progress
 
 import (
 	"strings"
@@ -12,12 +12,12 @@ import (
 // values above it, and its message says what to do. It accepts a non-finite value even then.
 func TestObjective_RefusesValuesAboveRate(t *testing.T) {
 	t.Parallel()
-	o := objective{name: "loss"}
-	now, step := epoch, int64(0)
+	o := Objective{Name: "loss"}
+	now, step := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), int64(0)
 	say := func(s api.Step) (taken bool, why error) {
 		step++
 		s.Step = step
-		v, err := o.take(now, s, s)
+		v, err := o.Take(now, s, s)
 		return v != nil, err
 	}
 	loss := api.Step{Metrics: map[string]float64{"loss": 1}}
