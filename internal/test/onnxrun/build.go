@@ -97,3 +97,18 @@ func (g *Graph) Bytes() []byte {
 	m = onnx.AppendBytes(m, 7, onnx.AppendBytes(append([]byte{}, g.graph...), 2, "main"))
 	return append(onnx.AppendBytes(m, 8, opset), g.Extra...)
 }
+
+// External returns a model whose weight of two floats lies in another file.
+func External(location, offset, length string) []byte {
+	g := &Graph{Opset: 17}
+	g.Value(false, "x", -1, 2)
+	tensor := onnx.AppendInt(onnx.AppendInt(onnx.AppendInt(nil, 1, 2), 1, 1), 2, onnx.Float)
+	tensor = onnx.AppendBytes(tensor, 8, "w")
+	for _, e := range [][2]string{{"location", location}, {"offset", offset}, {"length", length}} {
+		tensor = onnx.AppendBytes(tensor, 13, onnx.AppendBytes(onnx.AppendBytes(nil, 1, e[0]), 2, e[1]))
+	}
+	g.Raw(5, onnx.AppendInt(tensor, 14, 1))
+	g.Node("MatMul", []string{"x", "w"}, "y")
+	g.Value(true, "y", -1, 1)
+	return g.Bytes()
+}

@@ -56,7 +56,8 @@ func ParseMethod(s string) (Method, error) {
 // Layer is what the plan does with the weight of one node.
 type Layer struct {
 	Node, Op, Weight string
-	// Rows are the inputs of the layer and Columns its outputs.
+	// Rows are the inputs of the layer and Columns its outputs; for pruning, the first dimension of the weight and the
+	// product of the others.
 	Rows, Columns int64
 	// Skipped is the reason why the weight stays; "" if it changes.
 	Skipped string

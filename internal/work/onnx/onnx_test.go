@@ -110,21 +110,6 @@ func TestRead_RefusesHostileModels(t *testing.T) {
 	}
 }
 
-// external is a model whose weight lies in w.bin, with the offset and the length given.
-func external(offset, length string) []byte {
-	g := &onnxrun.Graph{Opset: 17}
-	g.Value(false, "x", -1, 2)
-	tensor := onnx.AppendInt(onnx.AppendInt(onnx.AppendInt(nil, 1, 2), 1, 1), 2, onnx.Float)
-	tensor = onnx.AppendBytes(tensor, 8, "w")
-	for _, e := range [][2]string{{"location", "w.bin"}, {"offset", offset}, {"length", length}} {
-		tensor = onnx.AppendBytes(tensor, 13, onnx.AppendBytes(onnx.AppendBytes(nil, 1, e[0]), 2, e[1]))
-	}
-	g.Raw(5, onnx.AppendInt(tensor, 14, 1))
-	g.Node("MatMul", []string{"x", "w"}, "y")
-	g.Value(true, "y", -1, 1)
-	return g.Bytes()
-}
-
 // External data moves into the copy; places outside the file are refused.
 func TestRead_ReadsExternalData(t *testing.T) {
 	t.Parallel()
@@ -138,7 +123,7 @@ func TestRead_ReadsExternalData(t *testing.T) {
 				return bytes.NewReader(data), int64(len(data)), nil
 			})
 	}
-	m, err := read(external("4", "8"))
+	m, err := read(onnxrun.External("w.bin", "4", "8"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,11 +140,11 @@ func TestRead_ReadsExternalData(t *testing.T) {
 		t.Errorf("%v: %v", y, err)
 	}
 	for _, where := range [][2]string{{"13", "8"}, {"-1", "8"}, {"4", "9"}, {"4", "x"}, {"8", "4"}} {
-		if _, err := read(external(where[0], where[1])); err == nil {
+		if _, err := read(onnxrun.External("w.bin", where[0], where[1])); err == nil {
 			t.Errorf("%v is accepted", where)
 		}
 	}
-	if _, err := onnxrun.Load(external("4", "8")); err == nil {
+	if _, err := onnxrun.Load(onnxrun.External("w.bin", "4", "8")); err == nil {
 		t.Error("external data without a folder is accepted")
 	}
 }
@@ -167,7 +152,7 @@ func TestRead_ReadsExternalData(t *testing.T) {
 // FuzzRead: any bytes are refused or are a model, and what is written of it can be read again.
 func FuzzRead(f *testing.F) {
 	f.Add(small())
-	f.Add(external("4", "8"))
+	f.Add(onnxrun.External("w.bin", "4", "8"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := onnxrun.Load(b)
 		if err != nil {

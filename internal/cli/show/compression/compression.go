@@ -168,7 +168,18 @@ func Seconds(p compress.Pair[time.Duration]) *Numbers {
 	return &Numbers{p.Before.Seconds(), p.After.Seconds()}
 }
 
-func seconds(v float64) string { return draw.Moment(v) }
+// seconds formats a latency with four digits and its unit.
+func seconds(v float64) string {
+	for _, u := range []struct {
+		least float64
+		name  string
+	}{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}} {
+		if v >= u.least {
+			return fmt.Sprintf("%.4g %s", v/u.least, u.name)
+		}
+	}
+	return fmt.Sprintf("%.4g ns", v/1e-9)
+}
 
 func times(v float64) string { return fmt.Sprintf("%.3f x", v) }
 
