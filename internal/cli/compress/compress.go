@@ -49,8 +49,8 @@ func (a *app) compressCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "compress MODEL --method METHOD --output FILE", GroupID: command.GroupMoney,
 		Short: "Make an ONNX model smaller, and measure what it loses",
-		Long: `Writes a smaller copy of an ONNX model. It needs no Python and no ONNX Runtime for that. It prints size, quality,
-latency and cost of both models, and how far the weights of each layer moved.
+		Long: `Writes a smaller copy of an ONNX model. It needs no Python and no ONNX Runtime for that. It prints size,
+quality, latency and cost of both models, and how far the weights of each layer moved.
 
 int8-dynamic stores the weights of MatMul and Gemm as int8 with a scale for each column; the model quantises its
 activations while it runs (opset 11). int4-weights stores them in 4 bits with a scale for each block of 32, as

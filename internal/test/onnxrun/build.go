@@ -93,7 +93,7 @@ func (g *Graph) GraphBytes() []byte { return g.graph }
 // Bytes returns the model.
 func (g *Graph) Bytes() []byte {
 	opset := onnx.AppendInt(onnx.AppendBytes(nil, 1, ""), 2, g.Opset)
-	m := onnx.AppendBytes(onnx.AppendInt(nil, 1, 8), 2, "scrimp test")
+	m := onnx.AppendBytes(onnx.AppendInt(nil, 1, 8), 2, "test")
 	m = onnx.AppendBytes(m, 7, onnx.AppendBytes(append([]byte{}, g.graph...), 2, "main"))
 	return append(onnx.AppendBytes(m, 8, opset), g.Extra...)
 }

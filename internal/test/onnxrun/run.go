@@ -92,7 +92,7 @@ var ops = map[string]func(env, onnx.Node){
 	"Mul": func(e env, n onnx.Node) {
 		e[n.Out[0]] = broadcast(e[n.In[0]], e[n.In[1]], func(a, b float64) float64 { return a * b })
 	},
-	"Relu":                  func(e env, n onnx.Node) { e[n.Out[0]] = each(e[n.In[0]], func(x float64) float64 { return max(0, x) }) },
+	"Relu":                  func(e env, n onnx.Node) { e[n.Out[0]] = each(e[n.In[0]], relu) },
 	"Cast":                  func(e env, n onnx.Node) { e[n.Out[0]] = e[n.In[0]] },
 	"Softmax":               func(e env, n onnx.Node) { e[n.Out[0]] = softmax(e[n.In[0]]) },
 	"Transpose":             func(e env, n onnx.Node) { e[n.Out[0]] = transpose(e[n.In[0]]) },
@@ -100,6 +100,8 @@ var ops = map[string]func(env, onnx.Node){
 	"DynamicQuantizeLinear": quantize,
 	"MatMulNBits":           nbits,
 }
+
+func relu(x float64) float64 { return max(0, x) }
 
 func each(v Value, f func(float64) float64) Value {
 	out := Value{v.Dims, make([]float64, len(v.V))}

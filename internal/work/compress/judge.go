@@ -24,7 +24,8 @@ func ParsePattern(s string) (Pattern, error) {
 		return Pattern{}, fmt.Errorf("%q is no regular expression: %w", s, err)
 	}
 	if re.NumSubexp() != 1 {
-		return Pattern{}, fmt.Errorf("%q has %d groups: put the number, and only the number, in parentheses", s, re.NumSubexp())
+		return Pattern{}, fmt.Errorf("%q has %d groups: put the number, and only the number, in parentheses", s,
+			re.NumSubexp())
 	}
 	return Pattern{re}, nil
 }

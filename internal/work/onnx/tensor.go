@@ -43,15 +43,7 @@ func (m *Model) readTensor(x field) (*Tensor, error) {
 	err = walk(s, func(x field) (err error) {
 		switch x.num {
 		case tensorRaw, tensorFloats:
-			if x.wire != wireBytes {
-				t.listed = true
-			} else if t.raw = append(t.raw, x.data); len(t.raw) > 1 && x.num == tensorRaw {
-				err = s.src.torn(x.all.from, "a tensor has its elements twice")
-			}
-			if len(t.raw) > maxAttrs {
-				err = s.src.torn(x.all.from, "a tensor has its elements in too many parts")
-			}
-			return err
+			return t.elements(x)
 		case tensorExternal:
 			if where = append(where, x); len(where) > maxDims {
 				err = s.src.torn(x.all.from, "a tensor has too many entries of external data")
@@ -61,23 +53,7 @@ func (m *Model) readTensor(x field) (*Tensor, error) {
 			t.external = x.val == 1
 			return nil
 		}
-		if t.fields = append(t.fields, x.all); len(t.fields) > maxAttrs {
-			return s.src.torn(x.all.from, "a tensor has too many fields")
-		}
-		switch x.num {
-		case tensorDims:
-			var more []int64
-			if more, err = x.ints(maxDims); err == nil {
-				t.Dims = append(t.Dims, more...)
-			}
-		case tensorType:
-			t.Type = int(min(x.val, 1<<16))
-		case tensorName:
-			t.Name, err = x.text()
-		case 5, 6, 7, 10, 11:
-			t.listed = true
-		}
-		return err
+		return t.header(x)
 	})
 	if err == nil {
 		err = t.check(s)
@@ -86,12 +62,47 @@ func (m *Model) readTensor(x field) (*Tensor, error) {
 		err = m.readExternal(t, where)
 	}
 	if err == nil && t.Type == Float && !t.listed && t.bytes() != 4*t.Count() {
-		err = s.src.torn(s.from, fmt.Sprintf("tensor %q has the shape %v and %d bytes of elements", t.Name, t.Dims, t.bytes()))
+		err = s.src.torn(s.from, fmt.Sprintf("tensor %q has the shape %v and %d bytes of elements", t.Name, t.Dims,
+			t.bytes()))
 	}
 	if _, twice := m.Tensors[t.Name]; err == nil && twice {
 		err = s.src.torn(s.from, fmt.Sprintf("two tensors have the name %q", t.Name))
 	}
 	return t, err
+}
+
+// elements notes where the elements of a tensor lie.
+func (t *Tensor) elements(x field) error {
+	if x.wire != wireBytes {
+		t.listed = true
+		return nil
+	}
+	t.raw = append(t.raw, x.data)
+	if len(t.raw) > 1 && x.num == tensorRaw || len(t.raw) > maxAttrs {
+		return x.all.src.torn(x.all.from, "a tensor has its elements twice or in too many parts")
+	}
+	return nil
+}
+
+// header reads a field that does not hold elements as bytes.
+func (t *Tensor) header(x field) (err error) {
+	if t.fields = append(t.fields, x.all); len(t.fields) > maxAttrs {
+		return x.all.src.torn(x.all.from, "a tensor has too many fields")
+	}
+	switch x.num {
+	case tensorDims:
+		var more []int64
+		if more, err = x.ints(maxDims); err == nil {
+			t.Dims = append(t.Dims, more...)
+		}
+	case tensorType:
+		t.Type = int(min(x.val, 1<<16))
+	case tensorName:
+		t.Name, err = x.text()
+	case 5, 6, 7, 10, 11: // lists of other types
+		t.listed = true
+	}
+	return err
 }
 
 // check refuses shapes that are negative or too large.

@@ -106,8 +106,8 @@ func (r Result) Text(p show.Place) string {
 	row("latency p50", r.P50, seconds)
 	row("latency p99", r.P99, seconds)
 	if c := r.PerMillion; c != nil {
-		rows = append(rows, []string{"$ per million", money.Format(c.Before, money.USD, 4), money.Format(c.After, money.USD, 4),
-			times(c.After.Float() / c.Before.Float())})
+		rows = append(rows, []string{"$ per million", money.Format(c.Before, money.USD, 4),
+			money.Format(c.After, money.USD, 4), times(c.After.Float() / c.Before.Float())})
 	}
 	b.WriteString(draw.Grid([]draw.Column{{Name: "", Key: true}, {Name: "BEFORE", Right: true},
 		{Name: "AFTER", Right: true}, {Name: "CHANGE", Right: true}}, rows, p.Columns()))
@@ -141,8 +141,8 @@ func (r Result) notes() []string {
 	if r.Parameters > 0 {
 		share = 100 * float64(r.Changed) / float64(r.Parameters)
 	}
-	list := []string{"", fmt.Sprintf("%s of %s parameters (%.1f %%) are in weights that changed; the largest difference of a "+
-		"weight is %.4g.", draw.Short(r.Changed), draw.Short(r.Parameters), share, r.Diff)}
+	list := []string{"", fmt.Sprintf("%s of %s parameters (%.1f %%) are in weights that changed; the largest "+
+		"difference of a weight is %.4g.", draw.Short(r.Changed), draw.Short(r.Parameters), share, r.Diff)}
 	if r.Method == compress.PruneUnstructured {
 		list = append(list, "Zeros in a dense matrix save no time on dense hardware, and the file stays as large; they help "+
 			"only a runtime or an archive that stores sparse weights.")

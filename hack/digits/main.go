@@ -1,8 +1,8 @@
-// Command digits makes a small classifier of digits as an ONNX model, and measures the accuracy of such a model with the
-// plain evaluator of the tests, which says nothing about speed:
+// Command digits makes a small classifier of digits as an ONNX model. It measures the accuracy of such a model with the
+// evaluator of the tests, which says nothing about speed:
 //
-//	go run ./examples/digits make digits.onnx
-//	go run ./examples/digits eval digits.onnx
+//	go run ./hack/digits make digits.onnx
+//	go run ./hack/digits eval digits.onnx
 package main
 
 import (
