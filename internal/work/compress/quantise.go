@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/work/onnx"
 )
 
@@ -65,7 +66,8 @@ func nodeName(n onnx.Node) string {
 	return n.Name
 }
 
-// usable refuses weights that callers may replace, that another node uses in the other direction, or that are too tall.
+// usable refuses weights that callers may replace, that another node uses in the other direction, that are too tall, or that
+// would not become smaller.
 func (p *Plan) usable(w weight, method Method, ways map[string]weight) error {
 	if slices.Contains(p.model.Inputs, w.t.Name) {
 		return errors.New("the weight is an input of the graph as well; export with keep_initializers_as_inputs=False")
@@ -76,8 +78,18 @@ func (p *Plan) usable(w weight, method Method, ways map[string]weight) error {
 	if method == Int8Dynamic && w.rows > maxRows {
 		return fmt.Errorf("%d products may overflow the sum of 32 bits, at most %d do not", w.rows, maxRows)
 	}
+	size := w.rows + scaleBytes // of a column
+	if method == Int4Weights {
+		size = (w.rows + blockSize - 1) / blockSize * (blockSize/2 + scaleBytes)
+	}
+	if size >= 4*w.rows {
+		return fmt.Errorf("a column of %s would take %d bytes instead of %d", draw.Count(int(w.rows), "row"), size, 4*w.rows)
+	}
 	return nil
 }
+
+// scaleBytes is the size of a scale.
+const scaleBytes = 4
 
 // quantiser adds the nodes and tensors of the quantised layers.
 type quantiser struct {

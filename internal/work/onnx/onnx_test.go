@@ -149,6 +149,48 @@ func TestRead_ReadsExternalData(t *testing.T) {
 	}
 }
 
+// vast is a model of a gibibyte: a head, a weight of zeros that no memory holds, and a tail.
+type vast struct {
+	head, tail []byte
+	size, read int64
+}
+
+func (v *vast) ReadAt(b []byte, at int64) (int, error) {
+	v.read += int64(len(b))
+	clear(b)
+	for i := range b {
+		switch at := at + int64(i); {
+		case at < int64(len(v.head)):
+			b[i] = v.head[at]
+		case at >= v.size-int64(len(v.tail)):
+			b[i] = v.tail[at-v.size+int64(len(v.tail))]
+		}
+	}
+	return len(b), nil
+}
+
+// The structure of a model of 1 GiB is read from less than 256 KiB of it.
+func TestRead_LeavesWeightsOnDisk(t *testing.T) {
+	t.Parallel()
+	const weight = 1 << 30
+	g := &onnxrun.Graph{Opset: 17}
+	g.Value(false, "x", 1<<14)
+	g.Node("MatMul", []string{"x", "w"}, "y")
+	g.Value(true, "y", 1<<14)
+	bytesOf := func(num int, size int) []byte {
+		return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(num)<<3|2), uint64(size))
+	}
+	tensor := onnx.AppendInt(onnx.AppendInt(onnx.AppendInt(nil, 1, 1<<14), 1, 1<<14), 2, onnx.Float)
+	tensor = append(onnx.AppendBytes(tensor, 8, "w"), bytesOf(9, weight)...)
+	tensor = append(bytesOf(5, len(tensor)+weight), tensor...)
+	v := &vast{head: append(bytesOf(7, len(tensor)+weight+len(g.GraphBytes())), tensor...), tail: g.GraphBytes()}
+	v.size = int64(len(v.head)+len(v.tail)) + weight
+	m, err := onnx.Read(onnx.NewSource("vast", v, v.size), nil)
+	if err != nil || m.Parameters() != weight/4 || v.read > 256<<10 {
+		t.Errorf("%d bytes were read: %v", v.read, err)
+	}
+}
+
 // FuzzRead: any bytes are refused or are a model, and what is written of it can be read again.
 func FuzzRead(f *testing.F) {
 	f.Add(small())
