@@ -155,7 +155,7 @@ var errNotConstant = errors.New("its second input is no constant of the graph")
 
 // weightOf returns the weight of a MatMul or Gemm, or why the node stays.
 func (p *Plan) weightOf(n onnx.Node) (w weight, err error) {
-	if len(n.In) < 2 || len(n.Out) != 1 || p.model.Tensors[n.In[1]] == nil {
+	if len(n.In) < 2 || len(n.Out) != 1 || n.In[0] == "" || n.Out[0] == "" || p.model.Tensors[n.In[1]] == nil {
 		return w, errNotConstant
 	}
 	w.t = p.model.Tensors[n.In[1]]

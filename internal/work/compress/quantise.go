@@ -28,7 +28,7 @@ func (p *Plan) quantise(method Method) {
 		}
 		l := Layer{Node: nodeName(n), Op: n.Op}
 		w, err := p.weightOf(n)
-		if err == errNotConstant && n.Op == "MatMul" && p.model.Tensors[n.In[0]] == nil {
+		if err == errNotConstant && n.Op == "MatMul" && !p.constantFirst(n) {
 			continue // a product of two activations, such as attention
 		}
 		if err == nil {
@@ -59,6 +59,11 @@ func (p *Plan) quantise(method Method) {
 	}
 }
 
+// constantFirst reports whether the first input of a node is a constant of the graph.
+func (p *Plan) constantFirst(n onnx.Node) bool {
+	return len(n.In) > 0 && p.model.Tensors[n.In[0]] != nil
+}
+
 func nodeName(n onnx.Node) string {
 	if n.Name == "" && len(n.Out) > 0 {
 		return n.Out[0]
@@ -66,8 +71,8 @@ func nodeName(n onnx.Node) string {
 	return n.Name
 }
 
-// usable refuses weights that callers may replace, that another node uses in the other direction, that are too tall, or that
-// would not become smaller.
+// usable refuses weights that callers may replace, that another node uses in the other direction, that are too tall,
+// or that would not become smaller.
 func (p *Plan) usable(w weight, method Method, ways map[string]weight) error {
 	if slices.Contains(p.model.Inputs, w.t.Name) {
 		return errors.New("the weight is an input of the graph as well; export with keep_initializers_as_inputs=False")
