@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/cli/bill"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/commit"
+	"scrimp/internal/cli/compress"
 	"scrimp/internal/cli/engines"
 	"scrimp/internal/cli/estimate"
 	"scrimp/internal/cli/export"
@@ -171,7 +172,7 @@ scrimp wait is over.`,
 	for _, family := range [][]*cobra.Command{
 		jobs.Commands(a.App, share.Queue(a.App)...), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),
-		storage.Commands(a.App), export.Commands(a.App), bill.Commands(a.App), anomalies.Commands(a.App),
+		storage.Commands(a.App), compress.Commands(a.App), export.Commands(a.App), bill.Commands(a.App), anomalies.Commands(a.App),
 		models.Commands(a.App), engines.Commands(a.App),
 		session.Commands(a.App, jobs.NewStarter(a.App)), share.Commands(a.App),
 		tune.Commands(a.App, jobs.Tune(a.App)),

@@ -73,7 +73,7 @@ var wanted = map[string]string{
 	"POST /v1/agent/search": "attempt", "POST /v1/searches": "submitter anywhere", "GET /v1/searches": "viewer anywhere",
 	"GET /v1/searches/{id}": "viewer anywhere", "GET /v1/searches/{id}/trials": "viewer anywhere",
 	"POST /v1/searches/{id}/ask": "submitter anywhere", "POST /v1/searches/{id}/tell": "submitter anywhere",
-	"DELETE /v1/searches/{id}": "submitter anywhere",
+	"DELETE /v1/searches/{id}": "submitter anywhere", "GET /v1/storage": "viewer anywhere",
 }
 
 // The test calls every route with every role in the job's team, in another team and in all teams; without a token,

@@ -1,0 +1,204 @@
+// Package compress is the command that makes ONNX models smaller and measures the result.
+package compress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show/compression"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/compress"
+)
+
+// app gives the command its shared environment.
+type app struct{ *command.App }
+
+// Commands returns the commands of this package.
+func Commands(shared *command.App) []*cobra.Command {
+	a := &app{shared}
+	return []*cobra.Command{a.compressCmd()}
+}
+
+// latencyPattern finds lines such as latency_ms=3.2.
+const latencyPattern = `latency_ms[=: ]+([-+0-9.eE]+)`
+
+// maxRepeat bounds the rounds of the latency command.
+const maxRepeat = 100
+
+// flags holds the values of the flags.
+type flags struct {
+	method, output, eval, metric  string
+	latency, latencyMetric, price string
+	sparsity, tolerance           float64
+	lower                         bool
+	repeat                        int
+	quality, milliseconds         compress.Pattern
+	rate                          money.Rate
+	options                       compress.Options
+}
+
+func (a *app) compressCmd() *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use: "compress MODEL --method METHOD --output FILE", GroupID: command.GroupMoney,
+		Short: "Make an ONNX model smaller, and measure what it loses",
+		Long: `Writes a smaller copy of an ONNX model. It needs no Python and no ONNX Runtime for that. It prints size,
+quality, latency and cost of both models, and how far the weights of each layer moved.
+
+int8-dynamic stores the weights of MatMul and Gemm as int8 with a scale for each column; the model quantises its
+activations while it runs (opset 11). int4-weights stores them in 4 bits with a scale for each block of 32, as
+MatMulNBits of com.microsoft, which ONNX Runtime has (opset 17). prune-unstructured sets the smallest weights to
+zero; dense hardware gets no faster by that. External data moves into the copy.
+
+scrimp recommends a copy only if your command measures its quality: --eval runs once on each model, and the last
+number that --metric finds in its output is the quality. --latency runs several times on each, in turns; each number
+that --latency-metric finds is the latency of one prediction in milliseconds. {model} stands for the file. Without
+--latency scrimp claims no speed. With --price it computes the cost of predictions that run one after another. See
+docs/compress.md.
+
+Exit status: 0 done, 1 error, 2 the copy is written and not recommended: it is slower, not smaller, or its quality
+falls by more than the tolerance.`,
+		Example: `  scrimp compress model.onnx --method int8-dynamic -o small.onnx
+  scrimp compress model.onnx --method int8-dynamic -o small.onnx \
+    --eval 'python eval.py {model}' --metric 'accuracy=([0-9.]+)' --tolerance 0.005
+  scrimp compress model.onnx --method int4-weights -o small.onnx \
+    --latency './bench {model}' --price 0.526`,
+		Args: command.Takes("MODEL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd); err != nil {
+				return err
+			}
+			return a.compress(cmd.Context(), args[0], f)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *flags) add(cmd *cobra.Command) {
+	var names []string
+	for _, m := range compress.Methods {
+		names = append(names, string(m))
+	}
+	s := cmd.Flags()
+	s.StringVar(&f.method, "method", "", "`method`: "+strings.Join(names, ", "))
+	s.StringVarP(&f.output, "output", "o", "", "`file` of the copy, which must not exist")
+	s.Float64Var(&f.sparsity, "sparsity", 0.5, "`share` of the weights that prune-unstructured sets to zero")
+	s.StringVar(&f.eval, "eval", "", "`command` that prints the quality of {model} (default: no quality is measured)")
+	s.StringVar(&f.metric, "metric", "", "`pattern` with one group, the number that --eval prints (needed with --eval)")
+	s.Float64Var(&f.tolerance, "tolerance", 0.005, "`amount` by which the metric may get worse, in its own unit")
+	s.BoolVar(&f.lower, "lower-is-better", false, "the metric is a loss or an error (default: higher is better)")
+	s.StringVar(&f.latency, "latency", "", "`command` that prints the latency of {model} (default: none is measured)")
+	s.StringVar(&f.latencyMetric, "latency-metric", latencyPattern, "`pattern` with one group, the milliseconds of one "+
+		"prediction")
+	s.IntVar(&f.repeat, "repeat", 3, "`times` that --latency runs on each model, 1 to 100")
+	s.StringVar(&f.price, "price", "", "`dollars` an hour of the machine that --latency measures (default: no cost)")
+	_ = cmd.MarkFlagRequired("method")
+	_ = cmd.MarkFlagRequired("output")
+}
+
+// check reads the flags and refuses those that have no effect.
+func (f *flags) check(cmd *cobra.Command) (err error) {
+	if f.options.Method, err = compress.ParseMethod(f.method); err != nil {
+		return fmt.Errorf("--method: %w", err)
+	}
+	for _, need := range []struct {
+		with  string
+		has   bool
+		flags []string
+	}{{"--eval", f.eval != "", []string{"metric", "tolerance", "lower-is-better"}},
+		{"--latency", f.latency != "", []string{"latency-metric", "repeat", "price"}},
+		{"--method prune-unstructured", f.options.Method == compress.PruneUnstructured, []string{"sparsity"}}} {
+		for _, name := range need.flags {
+			if cmd.Flags().Changed(name) && !need.has {
+				return fmt.Errorf("--%s has no effect without %s", name, need.with)
+			}
+		}
+	}
+	for name, line := range map[string]string{"eval": f.eval, "latency": f.latency} {
+		if line != "" && !strings.Contains(line, place) {
+			return fmt.Errorf("--%s %q does not contain %s, which stands for the file of the model", name, line, place)
+		}
+	}
+	if !(f.tolerance >= 0) || math.IsInf(f.tolerance, 0) {
+		return fmt.Errorf("--tolerance %g is no finite number of at least 0", f.tolerance)
+	}
+	if f.options.Sparsity = f.sparsity; !(f.sparsity > 0 && f.sparsity < 1) {
+		return fmt.Errorf("--sparsity %g is not above 0 and below 1", f.sparsity)
+	}
+	if f.repeat < 1 || f.repeat > maxRepeat {
+		return fmt.Errorf("--repeat %d is not between 1 and %d", f.repeat, maxRepeat)
+	}
+	return f.patterns()
+}
+
+func (f *flags) patterns() (err error) {
+	if f.eval != "" {
+		if f.metric == "" {
+			return errors.New("--eval needs --metric, such as 'accuracy=([0-9.]+)', to find the number in its output")
+		}
+		if f.quality, err = compress.ParsePattern(f.metric); err != nil {
+			return fmt.Errorf("--metric: %w", err)
+		}
+	}
+	if f.milliseconds, err = compress.ParsePattern(f.latencyMetric); err != nil {
+		return fmt.Errorf("--latency-metric: %w", err)
+	}
+	if f.price != "" {
+		if f.rate, err = money.ParseRate(strings.TrimPrefix(f.price, "$")); err != nil {
+			return fmt.Errorf("--price: %w", err)
+		}
+		if f.rate <= 0 {
+			return fmt.Errorf("--price %s is not above 0", f.price)
+		}
+	}
+	return nil
+}
+
+func (a *app) compress(ctx context.Context, model string, f flags) error {
+	c, err := write(ctx, model, f.output, f.options)
+	if err != nil {
+		return err
+	}
+	m := compress.Measures{Size: c.size}
+	if f.eval != "" {
+		if m.Quality, err = a.evaluate(ctx, model, f); err != nil {
+			return fmt.Errorf("%w; %s is written", err, f.output)
+		}
+	}
+	var p99 compress.Pair[time.Duration]
+	if f.latency != "" {
+		var p50 compress.Pair[time.Duration]
+		if p50, p99, err = a.time(ctx, model, f); err != nil {
+			return fmt.Errorf("%w; %s is written", err, f.output)
+		}
+		m.P50 = &p50
+	}
+	r := compression.Of(c.plan, m)
+	r.Model, r.Output, r.Parameters = model, f.output, c.parameters
+	if m.P50 != nil {
+		r.P50, r.P99 = compression.Seconds(*m.P50), compression.Seconds(p99)
+		if f.price != "" {
+			r.PerMillion = &compression.Costs{Before: f.rate.Until(1e6 * m.P50.Before), After: f.rate.Until(1e6 * m.P50.After)}
+		}
+	}
+	if a.JSON {
+		if err := a.Print(r); err != nil {
+			return err
+		}
+	} else {
+		a.Printf("%s", r.Text(a.Place()))
+	}
+	if len(r.Why) > 0 {
+		return &command.Verdict{Exit: command.Infeasible, Err: fmt.Errorf("%s is written and not recommended: %s", f.output,
+			strings.Join(r.Why, "; "))}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scrimp/internal/test/onnxrun"
+)
+
+// classifier writes model.onnx and returns its size.
+func (h *home) classifier() int {
+	model := onnxrun.Classifier(7)
+	h.write("model.onnx", string(model))
+	return len(model)
+}
+
+type compressed struct {
+	Size        struct{ Before, After int }                       `json:"size_bytes"`
+	Ratio       float64                                           `json:"size_ratio"`
+	Quality     *struct{ Before, After, Fall, Tolerance float64 } `json:"quality"`
+	P50         *struct{ Before, After float64 }                  `json:"latency_p50_seconds"`
+	P99         *struct{ Before, After float64 }                  `json:"latency_p99_seconds"`
+	PerMillion  *struct{ Before, After string }                   `json:"usd_per_million_predictions"`
+	Recommended *bool
+	Reasons     []string
+}
+
+// The table and the JSON hold what the files and the user's commands say: sizes, quality, latencies and dollars.
+func TestCompress_ReportsWhatIsMeasured(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	before := h.classifier()
+	model, small := filepath.Join(h.dir, "model.onnx"), filepath.Join(h.dir, "small.onnx")
+	// The quality is 0.9 for both models; the latencies are a hundred lines, 1 to 100 ms, and half of that for the copy.
+	script := "#!/bin/sh\nn=2; case $1 in *small*) n=1;; esac\ni=1\nwhile [ $i -le 100 ]; do echo \"latency_ms=$((i * n * 5))e-1\"; " +
+		"i=$((i + 1)); done\n"
+	h.write("bench.sh", script)
+	args := []string{"compress", model, "--method", "int8-dynamic", "-o", small, "--eval", "echo {model} acc=0.1 acc=0.9",
+		"--metric", "acc=([0-9.]+)", "--latency", "sh " + filepath.Join(h.dir, "bench.sh") + " {model}", "--price", "0.72"}
+	var v compressed
+	if err := json.Unmarshal([]byte(h.out(append(args, "--json")...)), &v); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(small)
+	if err != nil || v.Size.Before != before || v.Size.After != int(info.Size()) ||
+		v.Ratio != float64(v.Size.After)/float64(before) || v.Ratio > 0.30 {
+		t.Errorf("%v: %+v", err, v)
+	}
+	if v.Quality == nil || v.Quality.Before != 0.9 || v.Quality.After != 0.9 || v.Recommended == nil || !*v.Recommended {
+		t.Errorf("%+v", v)
+	}
+	if v.P50 == nil || v.P50.Before != 0.050 || v.P50.After != 0.025 || v.P99.Before != 0.099 || v.P99.After != 0.0495 {
+		t.Errorf("%+v %+v", v.P50, v.P99)
+	}
+	// 0.72 an hour is 0.0002 a second; a million predictions of 50 ms take 50,000 seconds: 10 dollars.
+	if v.PerMillion == nil || v.PerMillion.Before != "10" || v.PerMillion.After != "5" {
+		t.Errorf("%+v", v.PerMillion)
+	}
+	if text, err := h.try(args...); err == nil || !strings.Contains(text, "exists: choose another name") {
+		t.Errorf("%v: %s", err, text)
+	}
+	if err := os.Remove(small); err != nil {
+		t.Fatal(err)
+	}
+	text := h.out(args...)
+	for _, want := range []string{"latency p50", "50 ms", "25 ms", "0.500 x", "$10.0000", "Recommended: the quality holds"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+}
+
+// A copy that is worse than the tolerance or slower is written, is not recommended, and the status is 2.
+func TestCompress_RecommendsNothingWorseOrSlower(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.classifier()
+	model := filepath.Join(h.dir, "model.onnx")
+	falls := "case {model} in *small*) echo v=0.89;; *) echo v=0.90;; esac"
+	slower := "case {model} in *small*) echo latency_ms=3;; *) echo latency_ms=2;; esac"
+	for i, c := range []struct {
+		flags []string
+		want  string
+	}{
+		{[]string{"--eval", falls, "--metric", "v=(.*)"}, "worse by 0.01; the tolerance is 0.005"},
+		{[]string{"--eval", falls, "--metric", "v=(.*)", "--tolerance", "0.01"}, ""},
+		{[]string{"--eval", falls, "--metric", "v=(.*)", "--lower-is-better"}, ""},
+		{[]string{"--latency", slower}, "it is slower: p50 goes from 2ms to 3ms"},
+	} {
+		small := filepath.Join(h.dir, fmt.Sprintf("small%d.onnx", i))
+		_, errOut, code := scrimp(t, append([]string{"compress", model, "--method", "int4-weights", "-o", small}, c.flags...)...)
+		if c.want == "" && code != 0 || c.want != "" && (code != 2 || !strings.Contains(errOut, c.want)) {
+			t.Errorf("%v: status %d: %s", c.flags, code, errOut)
+		}
+		if _, err := os.Stat(small); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Bad input is refused with what to do, before anything is written.
+func TestCompress_RefusesBadInput(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.classifier()
+	h.write("text.onnx", "this is text")
+	out := filepath.Join(h.dir, "out.onnx")
+	for line, want := range map[string]string{
+		"model.onnx --method int8-static":                               "ranges of the activations",
+		"model.onnx --method prune-structured":                          "prune in the training program",
+		"model.onnx --method zip":                                       "is none of int8-dynamic",
+		"text.onnx --method int8-dynamic":                               "copy or export the model again",
+		"none.onnx --method int8-dynamic":                               "no such file",
+		". --method int8-dynamic":                                       "no regular file",
+		"model.onnx --method int8-dynamic --sparsity 0.5":               "no effect without --method prune-unstructured",
+		"model.onnx --method prune-unstructured --sparsity 1":           "not above 0 and below 1",
+		"model.onnx --method prune-unstructured --sparsity NaN":         "not above 0 and below 1",
+		"model.onnx --method int8-dynamic --metric (.)":                 "no effect without --eval",
+		"model.onnx --method int8-dynamic --price 1":                    "no effect without --latency",
+		"model.onnx --method int8-dynamic --eval true":                  "does not contain {model}",
+		"model.onnx --method int8-dynamic --eval {model}":               "--eval needs --metric",
+		"model.onnx --method int8-dynamic --eval {model} --metric x":    "has 0 groups",
+		"model.onnx --method int8-dynamic --eval {model} --metric (":    "no regular expression",
+		"model.onnx --method int8-dynamic --latency {model} --repeat 0": "not between 1 and 100",
+		"model.onnx --method int8-dynamic --latency {model} --price -1": "--price",
+		"model.onnx --method int8-dynamic --latency {model} --price 0":  "not above 0",
+	} {
+		args := strings.Fields(line)
+		args[0] = filepath.Join(h.dir, args[0])
+		_, errOut, code := scrimp(t, append(append([]string{"compress"}, args...), "-o", out)...)
+		if code != 1 || !strings.Contains(errOut, want) {
+			t.Errorf("%s: status %d: %s", line, code, errOut)
+		}
+		if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
+			t.Errorf("%s leaves %v", line, left)
+		}
+	}
+	for line, want := range map[string]string{"exit 3 # {model}": "exit status 3", "true {model}": "nothing that matches",
+		"echo v=x {model}": "no finite number", "echo v=NaN {model}": "no finite number"} {
+		_, errOut, code := scrimp(t, "compress", filepath.Join(h.dir, "model.onnx"), "--method", "int8-dynamic", "-o", out, "--eval",
+			line, "--metric", "v=([^ ]+)")
+		if code != 1 || !strings.Contains(errOut, want) || !strings.Contains(errOut, "is written") {
+			t.Errorf("%s: status %d: %s", line, code, errOut)
+		}
+		_ = os.Remove(out)
+	}
+}
+
+// External data is read from the folder of the model, and from no other place.
+func TestCompress_ReadsExternalDataBelowTheModelOnly(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("secret.bin", "12345678")
+	h.write("in/w.bin", "\x00\x00\x80\x3f\x00\x00\x00\x40")
+	if err := os.Symlink("../secret.bin", filepath.Join(h.dir, "in", "link.bin")); err != nil {
+		t.Fatal(err)
+	}
+	for place, want := range map[string]string{"w.bin": "", "../secret.bin": "escapes", "link.bin": "escapes", "gone.bin": "no such file",
+		".": "no regular file"} {
+		h.write("in/model.onnx", string(onnxrun.External(place, "0", "8")))
+		out := filepath.Join(h.dir, "out.onnx")
+		_, errOut, code := scrimp(t, "compress", filepath.Join(h.dir, "in", "model.onnx"), "--method", "prune-unstructured", "-o", out)
+		_ = os.Remove(out)
+		if want == "" && code != 0 || want != "" && (code != 1 || !strings.Contains(errOut, want)) {
+			t.Errorf("%s: status %d: %s", place, code, errOut)
+		}
+	}
+}

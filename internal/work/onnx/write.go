@@ -1,0 +1,222 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Edit lists the changes of a copy.
+type Edit struct {
+	// Nodes replaces nodes, by index in Model.Nodes, by others.
+	Nodes map[int][]NewNode
+	// Drop lists the tensors that the copy does not have.
+	Drop map[string]bool
+	// Data replaces the elements of tensors, which keep their name, type and shape.
+	Data map[string]Elements
+	// Tensors are added to the graph.
+	Tensors []NewTensor
+	// Opsets are the operator sets that the copy needs besides its own.
+	Opsets map[string]int64
+}
+
+// Elements writes the elements of a tensor: exactly Size bytes, little-endian.
+type Elements struct {
+	Size  int64
+	Write func(w io.Writer) error
+}
+
+// NewTensor is a tensor that an edit adds.
+type NewTensor struct {
+	Name string
+	Type int
+	Dims []int64
+	Data Elements
+}
+
+// NewNode is a node that an edit adds. Its attributes are integers.
+type NewNode struct {
+	Name, Op, Domain string
+	In, Out          []string
+	Ints             map[string]int64
+}
+
+// attrKindInt is the type of an attribute that holds one integer.
+const attrKindInt = 2
+
+func (n NewNode) encode() []byte {
+	var b []byte
+	for _, v := range n.In {
+		b = AppendBytes(b, nodeIn, v)
+	}
+	for _, v := range n.Out {
+		b = AppendBytes(b, nodeOut, v)
+	}
+	b = AppendBytes(AppendBytes(b, nodeName, n.Name), nodeOp, n.Op)
+	for _, k := range slices.Sorted(maps.Keys(n.Ints)) {
+		a := AppendInt(AppendInt(AppendBytes(nil, attrName, k), attrInt, n.Ints[k]), attrType, attrKindInt)
+		b = AppendBytes(b, nodeAttr, a)
+	}
+	if n.Domain != "" {
+		b = AppendBytes(b, nodeDomain, n.Domain)
+	}
+	return AppendBytes(nil, graphNode, b)
+}
+
+// piece is a part of the output: bytes, a span of the source, or elements.
+type piece struct {
+	bytes []byte
+	span  Span
+	make  Elements
+}
+
+func (p piece) size() int64 { return int64(len(p.bytes)) + p.span.Len() + p.make.Size }
+
+func sum(list []piece) (n int64) {
+	for _, p := range list {
+		n += p.size()
+	}
+	return n
+}
+
+// wrap returns the pieces as one field.
+func wrap(num int, list []piece) []piece {
+	return append([]piece{{bytes: appendHead(nil, num, sum(list))}}, list...)
+}
+
+func (t NewTensor) pieces() []piece {
+	var b []byte
+	for _, d := range t.Dims {
+		b = AppendInt(b, tensorDims, d)
+	}
+	b = AppendBytes(AppendInt(b, tensorType, int64(t.Type)), tensorName, t.Name)
+	b = appendHead(b, tensorRaw, t.Data.Size)
+	return wrap(graphInit, []piece{{bytes: b}, {make: t.Data}})
+}
+
+// with returns the tensor with other elements.
+func (t *Tensor) with(data []piece) []piece {
+	var list []piece
+	for _, s := range t.fields {
+		list = append(list, piece{span: s})
+	}
+	list = append(list, piece{bytes: appendHead(nil, tensorRaw, sum(data))})
+	return wrap(graphInit, append(list, data...))
+}
+
+// Write writes the model with the changes of e, and returns the size. External data moves into the file.
+func (m *Model) Write(w io.Writer, e Edit) (int64, error) {
+	var list []piece
+	for _, x := range m.fields {
+		if x.num == modelGraph {
+			list = append(list, wrap(modelGraph, m.graphPieces(e))...)
+		} else {
+			list = append(list, piece{span: x.all})
+		}
+	}
+	for _, domain := range slices.Sorted(maps.Keys(e.Opsets)) {
+		if _, has := m.Opsets[domain]; !has {
+			b := AppendInt(AppendBytes(nil, 1, domain), 2, e.Opsets[domain])
+			list = append(list, piece{bytes: AppendBytes(nil, modelOpset, b)})
+		}
+	}
+	size := sum(list)
+	if size > MaxFile {
+		return 0, fmt.Errorf("%s: the result has %d bytes, and an ONNX file holds at most %d: take a method that makes it "+
+			"smaller", m.src.name, size, MaxFile)
+	}
+	for _, p := range list {
+		if err := p.write(w); err != nil {
+			return 0, err
+		}
+	}
+	return size, nil
+}
+
+func (p piece) write(w io.Writer) error {
+	if p.span.src != nil {
+		return p.span.copyTo(w)
+	}
+	if p.make.Write == nil {
+		_, err := w.Write(p.bytes)
+		return err
+	}
+	c := &counter{w: w}
+	if err := p.make.Write(c); err != nil {
+		return err
+	}
+	if c.n != p.make.Size {
+		return fmt.Errorf("a tensor has %d bytes instead of %d: the model changed while it was read", c.n, p.make.Size)
+	}
+	return nil
+}
+
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+func (m *Model) graphPieces(e Edit) []piece {
+	nodes, tensors := map[int]int{}, map[int]*Tensor{}
+	for i, n := range m.Nodes {
+		nodes[n.field] = i
+	}
+	for _, t := range m.Tensors {
+		tensors[t.field] = t
+	}
+	var list []piece
+	for i, x := range m.graph {
+		switch x.num {
+		case graphNode:
+			if others, replaced := e.Nodes[nodes[i]]; replaced {
+				for _, n := range others {
+					list = append(list, piece{bytes: n.encode()})
+				}
+				continue
+			}
+		case graphInit:
+			t := tensors[i]
+			if e.Drop[t.Name] {
+				continue
+			}
+			if data, replaced := e.Data[t.Name]; replaced {
+				list = append(list, t.with([]piece{{make: data}})...)
+				continue
+			}
+			if t.external {
+				list = append(list, t.with([]piece{{span: t.raw[0]}})...)
+				continue
+			}
+		}
+		list = append(list, piece{span: x.all})
+	}
+	for _, t := range e.Tensors {
+		list = append(list, t.pieces()...)
+	}
+	return list
+}
+
+// FloatElements returns float32 elements that f computes when they are written.
+func FloatElements(n int64, f func() ([]float32, error)) Elements {
+	return Elements{Size: 4 * n, Write: func(w io.Writer) error {
+		v, err := f()
+		if err != nil {
+			return err
+		}
+		b := make([]byte, 0, 4*len(v))
+		for _, x := range v {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+		_, err = w.Write(b)
+		return err
+	}}
+}
