@@ -147,43 +147,61 @@ func (s streaks) again(key string, at time.Time) bool {
 // mostKept bounds what the watcher remembers; beyond it, the watcher begins anew.
 const mostKept = 100_000
 
-// watcher looks for trouble.
-type watcher struct {
+// Watcher looks for trouble.
+type Watcher struct {
 	o      *Outbox
 	seen   streaks
 	made   map[string]bool   // names of files
 	passed map[string]uint64 // troubles that the job file does not ask for, by the event with that file
 	whole  time.Time         // of the last pass over all jobs
 	all    sync.WaitGroup
+
+	// WholeEvery is the interval between two passes over all jobs, in wall time; the others see running jobs only.
+	WholeEvery time.Duration
 }
 
-// Foresee reports jobs that will be late or over their budget, until ctx ends.
-func (o *Outbox) Foresee(ctx context.Context) {
-	w := watcher{o: o, seen: streaks{}, passed: map[string]uint64{}}
-	defer w.all.Wait()
+// Watcher returns a Watcher, and makes the reports that an earlier server has decided on and not made.
+func (o *Outbox) Watcher(ctx context.Context) (*Watcher, error) {
+	w := &Watcher{o: o, seen: streaks{}, passed: map[string]uint64{}, WholeEvery: waitingEvery}
 	dir := filepath.Join(o.Dir, foreseenFolder)
-	for ctx.Err() == nil {
-		err := os.MkdirAll(dir, 0o700)
-		if err == nil {
-			w.made, err = listed(dir)
-		}
-		if err == nil {
-			break
-		}
-		o.Log.Error("cannot read the folder of expected troubles", "error", err)
-		_ = wait.For(ctx, time.Minute)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the folder of expected troubles: %w", err)
+	}
+	var err error
+	if w.made, err = listed(dir); err != nil {
+		return nil, fmt.Errorf("read the expected troubles: %w", err)
+	}
+	if w.made == nil {
+		w.made = map[string]bool{}
 	}
 	for name := range w.made {
 		w.resume(ctx, filepath.Join(dir, name))
 	}
+	return w, nil
+}
+
+// Wait returns when no report is being made.
+func (w *Watcher) Wait() { w.all.Wait() }
+
+// Foresee reports jobs that will be late or over their budget, until ctx ends.
+func (o *Outbox) Foresee(ctx context.Context) {
 	for ctx.Err() == nil {
-		w.pass(ctx)
-		_ = wait.For(ctx, lookEvery)
+		w, err := o.Watcher(ctx)
+		if err != nil {
+			o.Log.Error("cannot look for jobs that will be late", "error", err)
+			_ = wait.For(ctx, time.Minute)
+			continue
+		}
+		for ctx.Err() == nil {
+			w.Pass(ctx)
+			_ = wait.For(ctx, lookEvery)
+		}
+		w.Wait()
 	}
 }
 
 // resume makes a report that an earlier server has decided on and not made.
-func (w *watcher) resume(ctx context.Context, path string) {
+func (w *Watcher) resume(ctx context.Context, path string) {
 	b, err := os.ReadFile(path)
 	if err != nil || len(b) == 0 || strings.HasPrefix(filepath.Base(path), ".") {
 		return
@@ -199,11 +217,11 @@ func (w *watcher) resume(ctx context.Context, path string) {
 	}
 }
 
-// pass looks at the jobs once.
-func (w *watcher) pass(ctx context.Context) {
+// Pass looks at the jobs once.
+func (w *Watcher) Pass(ctx context.Context) {
 	var due []trouble
 	now := w.o.Control.Now()
-	whole := time.Since(w.whole) >= waitingEvery
+	whole := time.Since(w.whole) >= w.WholeEvery
 	if whole {
 		w.whole = time.Now()
 		if len(w.seen)+len(w.passed) > mostKept { // of jobs that ended
@@ -236,7 +254,7 @@ func (w *watcher) pass(ctx context.Context) {
 }
 
 // look counts what a look at a job shows, and returns the troubles to report.
-func (w *watcher) look(j *core.Job, now time.Time) (due []trouble) {
+func (w *Watcher) look(j *core.Job, now time.Time) (due []trouble) {
 	if !j.Terms().Notify || j.State().Over() {
 		return nil
 	}
@@ -256,7 +274,7 @@ func (w *watcher) look(j *core.Job, now time.Time) (due []trouble) {
 
 // decide reports a trouble if the job file asks for it. It first writes the report, so that the next server makes it
 // if this one stops.
-func (w *watcher) decide(ctx context.Context, t trouble) {
+func (w *Watcher) decide(ctx context.Context, t trouble) {
 	n, err := w.o.notifyOf(ctx, t.w.Job)
 	if err != nil {
 		w.o.Log.Warn("cannot read whom to notify; the next look retries", "job", t.w.Job, "error", err)
@@ -280,7 +298,7 @@ func (w *watcher) decide(ctx context.Context, t trouble) {
 }
 
 // report makes a report beside the looks, and records that it is made.
-func (w *watcher) report(ctx context.Context, n spec.Notify, path string, one word) {
+func (w *Watcher) report(ctx context.Context, n spec.Notify, path string, one word) {
 	w.all.Go(func() {
 		isolate.Retry(ctx, w.o.Log, "report of job "+one.Job, func() {
 			if !w.o.send(ctx, n, one) {
