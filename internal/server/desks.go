@@ -70,7 +70,8 @@ func (s *Server) buildHandlers() {
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
 		Turns: &s.turns, Vault: s.vault(), Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,
-		Reader: request.Reader{Hooks: s.hooks, Mails: s.outbox.Mails != nil, Now: s.control.Now}, Names: &naming.Names{Control: s.control},
+		Reader:  request.Reader{Hooks: s.hooks, Mails: s.outbox.Mails != nil, Now: s.control.Now},
+		Names:   &naming.Names{Control: s.control},
 		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder,
 	}
 }

@@ -109,9 +109,10 @@ var meanings = map[string]meaning{
 		"id stays. $NAME of secrets is filled in, so that a token need not stand here."},
 	"Notify.email": {doc: "Addresses that get a message each, through the mail server that scrimp serve --smtp names. A " +
 		"message that is sent again keeps its Message-ID."},
-	"Notify.on": {doc: "Events to report. done: the job succeeds, or somebody stops it. failed: any other end. late: the " +
-		"median of two forecasts in a row lies beyond the deadline, or the deadline passes; once per deadline. over_budget: " +
-		"a budget or a limit stops the job, or most simulated runs of two forecasts in a row end for a budget; once per budget."},
+	"Notify.on": {doc: "Events to report; done and failed unless set. done: the job succeeds, or is stopped or " +
+		"cancelled. failed: it fails. late: the median of two forecasts in a row lies beyond the deadline, or the deadline " +
+		"passes; once per deadline. over_budget: a budget or a limit stops the job, or a budget ends most simulated runs " +
+		"of two forecasts in a row; once per budget."},
 	"Job.compat": {doc: "System whose variables the program reads besides scrimp's own. Slurm's and torchrun's are " +
 		"set for every job (docs/agent.md).",
 		later: "the variables of SkyPilot, dstack and SageMaker", honoured: "slurm", planless: true,

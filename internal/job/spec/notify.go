@@ -16,8 +16,8 @@ type Notify struct {
 
 // Events of Notify.On.
 const (
-	Done       = "done"        // it succeeded, or somebody ended it
-	Failed     = "failed"      // any other end
+	Done       = "done"        // it succeeded, or was stopped or cancelled
+	Failed     = "failed"      // it failed
 	Late       = "late"        // the forecast misses the deadline
 	OverBudget = "over_budget" // a budget ends the job, or will
 )

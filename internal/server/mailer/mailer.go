@@ -172,7 +172,7 @@ func (s *Sender) secure(c *smtp.Client) error {
 	return loginVerdict(c.Auth(auth))
 }
 
-// helloName returns the name under which the sender greets: the domain of its address.
+// helloName returns the name that the sender gives itself: the domain of its address.
 func helloName(from string) string { return from[strings.LastIndexByte(from, '@')+1:] }
 
 // data sends the content of a message.

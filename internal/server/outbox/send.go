@@ -33,7 +33,9 @@ func wantedEnd(n spec.Notify, end core.Notify) (event string, wanted bool) {
 // before: the report must be repeated.
 func (o *Outbox) send(ctx context.Context, n spec.Notify, w word) bool {
 	user, inputs, submitted := "", w.Job, time.Time{}
-	o.Control.Job(w.Job, func(_ *core.Machine, j *core.Job) { user, inputs, submitted = j.User(), j.Inputs(), j.Submitted() })
+	o.Control.Job(w.Job, func(_ *core.Machine, j *core.Job) {
+		user, inputs, submitted = j.User(), j.Inputs(), j.Submitted()
+	})
 	var all sync.WaitGroup
 	if n.Webhook != "" {
 		target := webhook.Address(n.Webhook, o.secrets(inputs))
@@ -57,7 +59,8 @@ func (o *Outbox) report(ctx context.Context, w word, to string, err error) {
 	}
 	o.Log.Warn("cannot report an event", "job", w.Job, "event", w.Event, "to", to, "refused",
 		errors.Is(err, webhook.ErrRefused) || errors.Is(err, mailer.ErrRefused), "error", err)
-	if err := o.failed.add(o.Dir, w.Job, Failure{Event: w.Event, To: to, Error: err.Error(), At: time.Now().UTC()}); err != nil {
+	one := Failure{Event: w.Event, To: to, Error: err.Error(), At: time.Now().UTC()}
+	if err := o.failed.add(o.Dir, w.Job, one); err != nil {
 		o.Log.Warn("cannot record a report that failed", "job", w.Job, "error", err)
 	}
 }
