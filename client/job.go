@@ -173,6 +173,16 @@ type Job struct {
 	// the job is saved and stopped, in wall time; null: in use or not running, or no limit.
 	IdleSince *time.Time `json:"idle_since"`
 	IdleLimit *float64   `json:"idle_limit_s"`
+	// Undelivered lists the reports of notify that a receiver did not get. Only the answer for one job has it.
+	Undelivered []Undelivered `json:"undelivered,omitempty"`
+}
+
+// Undelivered is a report that a receiver refused, or that could not be sent.
+type Undelivered struct {
+	Event string    `json:"event"` // done, failed, late or over_budget
+	To    string    `json:"to"`    // an e-mail address, or the host of a webhook
+	Error string    `json:"error"`
+	At    time.Time `json:"at"`
 }
 
 // Preempted is a preemption: a critical job got the seat of this job, which saved and waits or has gone on since.

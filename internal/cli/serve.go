@@ -89,6 +89,11 @@ func (a *app) serveCmd() *cobra.Command {
 		"are kept, or ever")
 	f.StringSliceVar(&o.HookHosts, "hook-hosts", nil,
 		"`hosts` inside this network that webhooks may be on, as HOST or HOST:PORT (default none)")
+	f.StringVar(&o.Mail.URL, "smtp", "", "`address` of the mail server for notify.email: smtp://USER@HOST:587 (STARTTLS) "+
+		"or smtps://USER@HOST:465 (TLS) (default: no e-mail)")
+	f.StringVar(&o.Mail.PasswordFile, "smtp-password", "", "`file` with the password of its user; never sent without TLS "+
+		"(default: no login)")
+	f.StringVar(&o.Mail.From, "smtp-from", "", "`address` of the sender, such as scrimp@example.org (default: none)")
 	f.StringArrayVar(&o.Stores, "stores", nil, "`address` of a store that job files may name in checkpoint.store, such "+
 		"as s3://BUCKET?region=NAME or gs://BUCKET; may be repeated (default none)")
 	f.BoolVar(&logJSON, "log-json", false, "write the log as JSON (default: as text)")

@@ -63,13 +63,15 @@ func (s *Server) buildHandlers() {
 	s.people = people.New(s.gate, s.view, s.quota.Used)
 	s.odds.Control, s.odds.Errors = s.control, s.opts.Log
 	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, View: s.view, Turns: &s.turns,
-		Vault: s.vault(), Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents})
+		Vault: s.vault(), Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents,
+		Undelivered: s.undelivered})
 	s.groups = s.groupDesk()
 	s.searches = &searches.Desk{Meta: s.store, Gate: s.gate, Control: s.control}
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
 		Turns: &s.turns, Vault: s.vault(), Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,
-		Reader: request.Reader{Hooks: s.hooks, Now: s.control.Now}, Names: &naming.Names{Control: s.control},
+		Reader:  request.Reader{Hooks: s.hooks, Mails: s.outbox.Mails != nil, Now: s.control.Now},
+		Names:   &naming.Names{Control: s.control},
 		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder,
 	}
 }

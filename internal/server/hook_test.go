@@ -20,8 +20,8 @@ func TestWebhook_WithAnInsideAddressIsRefused(t *testing.T) {
 		method, path, field string
 		body                any
 	}{
-		{"POST", "/v1/jobs", "notify", job},
-		{"POST", "/v1/jobs/batch", "[0].notify", "[" + job + "]"},
+		{"POST", "/v1/jobs", "notify.webhook", job},
+		{"POST", "/v1/jobs/batch", "[0].notify.webhook", "[" + job + "]"},
 		{"PUT", "/v1/budgets", "limit.notify",
 			api.SetBudget{Limit: &client.Limit{Scope: "all", Window: "month", Jobs: new(3),
 				Notify: "http://localhost:9/"}}},

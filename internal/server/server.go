@@ -29,6 +29,7 @@ import (
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/server/mailer"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/people"
@@ -85,6 +86,8 @@ type Options struct {
 	// Kinds holds the opener of each kind of engine that this program has.
 	Kinds map[string]engine.Opener
 	Log   *slog.Logger
+	// Mail names the mail server for e-mail to users; zero: the server sends none.
+	Mail mailer.Settings
 
 	umask string // previous umask, for the processes that engines start; "": that of this process
 }
@@ -158,6 +161,9 @@ type Server struct {
 // several servers on one database, one leads; the others wait and take over.
 func Serve(ctx context.Context, o Options) error {
 	if _, err := kept.NewStores(false, o.Stores, o.Dir); err != nil {
+		return err
+	}
+	if _, err := mailer.New(o.Mail, o.Log); err != nil {
 		return err
 	}
 	o.umask = restrictUmask()
@@ -301,7 +307,8 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 		Limits: auth.NewLimits(pace, o.Log, s.metrics.refusedBy)}
 	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has reported the errors
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
-	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Dir: o.Dir, Log: o.Log}
+	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Odds: &s.odds, Dir: o.Dir, Log: o.Log}
+	s.outbox.Mails, _ = mailer.New(o.Mail, o.Log) // Serve has reported the errors
 	return s
 }
 
@@ -347,7 +354,7 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	runTasks(ctx, owned, s.opts.Log, map[string]func(context.Context){
 		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.follower.Follow,
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
-		"admin": s.keepAdmin, "dashboard": s.runDashboard,
+		"admin": s.keepAdmin, "dashboard": s.runDashboard, "expected troubles": s.outbox.Foresee,
 	})
 	owned.Go(func() {
 		select {

@@ -52,6 +52,7 @@ type Forecast struct {
 	Runs          int        // complete runs
 	InTime        float64    // share of the runs that met the deadline; 1 without a deadline
 	Done          float64    // share of the runs that completed within the budget
+	OverBudget    float64    // share of the runs that a budget of the job ended
 	Endless       float64    // share of the runs that did not end within the simulated time
 	Cost          [3]float64 // 10 %, median and 90 % in currency units, without Scenario.Spent
 	Marginal      [3]float64 // as Cost, without the reserved machines that are paid anyway; decisions use this
@@ -89,6 +90,7 @@ func Ask(q Scenario) Forecast {
 		}
 	}
 	runs := float64(f.Runs)
+	f.OverBudget /= runs
 	f.Done, f.InTime, f.Endless, f.Interruptions = f.Done/runs, f.InTime/runs, f.Endless/runs, f.Interruptions/runs
 	f.Cost, f.Marginal = shares(all.costs), shares(all.marginal)
 	f.Finish, f.Begin = shares(all.finishes), shares(all.begins)
@@ -110,6 +112,9 @@ func (f *Forecast) count(q Scenario, j *core.Job) {
 	}
 	if j.Finished().IsZero() {
 		f.Endless++
+	}
+	if j.State().Over() && policy.Stop(j.Why()).IsBudget() {
+		f.OverBudget++
 	}
 	for _, a := range all {
 		if a.Taken() { // also one that was given back once it was told

@@ -70,7 +70,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 	}
 	steps := j.Work.Steps
 	j.Name = measured.Profile(j.Name)
-	j.Deadline, j.Notify = spec.Deadline{}, ""
+	j.Deadline, j.Notify = spec.Deadline{}, spec.Notify{}
 	j.Budget.WallClock = spec.Duration(length)
 	job, err := a.submit(ctx, c, api.Submission{AcceptUnproven: true}, j, folder) // it ends soon
 	if err != nil {

@@ -18,6 +18,11 @@ const (
 	DeadlineGone  Stop = "deadline_passed"
 )
 
+// IsBudget reports whether a budget of the job ends the run: dollars, GPU-hours or wall-clock time.
+func (s Stop) IsBudget() bool {
+	return s == BudgetSpent || s == BudgetShort || s == GPUHoursSpent || s == WallClock
+}
+
 // Metric is the metric that the user watches.
 type Metric struct {
 	Name     string  `json:"name"`

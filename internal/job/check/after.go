@@ -250,15 +250,15 @@ func alerts(c *Case) (Verdict, string, string) {
 		return Warn, "you say that alerts are there; the cost has no limit", "give budget"
 	}
 	switch {
-	case j.Notify != "" && limit:
+	case !j.Notify.IsZero() && limit:
 		return Pass, "notify and budget are set", ""
 	case !c.serves():
 		return Unknown, c.live("unknown whether cost and failures raise alerts"), supply("alerts")
-	case j.Notify != "":
+	case !j.Notify.IsZero():
 		return Warn, "notify is set, and the cost has no limit", "give budget"
 	case limit:
-		return Warn, "a budget is set, and no webhook reports when it is reached",
-			"set notify: a URL that gets a POST when the job is over"
+		return Warn, "a budget is set, and nobody hears when it is reached",
+			"set notify: a webhook or e-mail addresses that hear of it"
 	}
 	return Fail, "neither notify nor a budget is set", "give both in the job file"
 }

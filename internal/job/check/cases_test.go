@@ -364,14 +364,14 @@ var cases = []struct {
 	}},
 	{"alerts", check.Unknown, "", func(*check.Case) {}},
 	{"alerts", check.Fail, "neither", func(c *check.Case) { c.Job.Kind = "production" }},
-	{"alerts", check.Warn, "no webhook reports", func(c *check.Case) {
+	{"alerts", check.Warn, "nobody hears", func(c *check.Case) {
 		c.Job.Kind, c.Job.Budget.Dollars = "production", dollars("5")
 	}},
 	{"alerts", check.Warn, "has no limit", func(c *check.Case) {
-		c.Job.Kind, c.Job.Notify = "production", "https://example.org/hook"
+		c.Job.Kind, c.Job.Notify.Webhook = "production", "https://example.org/hook"
 	}},
 	{"alerts", check.Pass, "", func(c *check.Case) {
-		c.Job.Budget.Dollars, c.Job.Notify = dollars("5"), "https://example.org/hook"
+		c.Job.Budget.Dollars, c.Job.Notify.Webhook = dollars("5"), "https://example.org/hook"
 	}},
 	{"production-tags", check.Unknown, "", func(*check.Case) {}},
 	{"production-tags", check.Fail, "no team", func(c *check.Case) { c.Job.Kind = "inference" }},

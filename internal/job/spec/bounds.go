@@ -22,7 +22,8 @@ var standardBound = bound{bytes: 1024, items: 200, key: 255}
 // mosts holds the bounds of fields, by type and name in the file.
 var mosts = map[string]bound{
 	"Job.command": {bytes: 128 << 10}, "Job.setup": {bytes: 128 << 10}, "Job.args": {bytes: 32 << 10, items: 1000},
-	"Job.env": {bytes: 32 << 10}, "Job.outputs": {items: 100}, "Job.notify": {bytes: 2048}, "Job.workdir": {bytes: 4096},
+	"Job.env": {bytes: 32 << 10}, "Job.outputs": {items: 100},
+	"Notify.webhook": {bytes: 2048}, "Job.workdir": {bytes: 4096},
 	"Job.image": {bytes: longestImage}, "Variant.image": {bytes: longestImage},
 	"Job.team": {bytes: identity.LongestName}, "Job.project": {bytes: identity.LongestName},
 	"Job.environment": {bytes: identity.LongestLabel}, "Job.model_version": {bytes: identity.LongestLabel},
@@ -34,6 +35,7 @@ var mosts = map[string]bound{
 	"Resources.capacity": {items: 8}, "Metric.name": {bytes: 128}, "Retry.codes": {items: 255},
 	"Data.path": {bytes: 4096}, "Checkpoint.store": {bytes: 2048}, "Progress.pattern": {bytes: 4096},
 	"Progress.saved": {bytes: 4096},
+	"Notify.email":   {bytes: longestMailbox, items: 20}, "Notify.on": {items: 8},
 }
 
 // boundOf returns the bound of a field of t.

@@ -23,7 +23,7 @@ func TestParse_EveryFieldHasBound(t *testing.T) {
 		{"tags: {a: " + long(129) + "}", "tags.a", "more than 128 bytes"}, {"tags: {a: " + long(128) + "}", "", ""},
 		{"tags: {" + long(64) + ": a}", "tags", "key of more than 63 bytes"}, {"team: " + long(64), "team", "more than 63 bytes"},
 		{"model_version: " + long(129), "model_version", "128"}, {"setup: " + long(128<<10+1), "setup", "131072"},
-		{"notify: https://x/" + long(2048), "notify", "2048"}, {"env: {A: " + long(32<<10+1) + "}", "env.A", "32768"},
+		{"notify: https://x/" + long(2048), "notify.webhook", "2048"}, {"env: {A: " + long(32<<10+1) + "}", "env.A", "32768"},
 		{"outputs: [" + strings.Repeat("a, ", 100) + "b]", "outputs", "100 items"},
 		{"progress: {pattern: '(?P<step>" + long(4096) + ")'}", "progress.pattern", "4096"},
 		{"resources: {zones: [" + long(1025) + "]}", "resources.zones[0]", "1024"},

@@ -124,8 +124,7 @@ func (c *checker) program() {
 	c.pattern("progress.pattern", j.Progress.Pattern, true)
 	c.pattern("progress.saved", j.Progress.Saved, false)
 	c.signal()
-	c.wrong(j.Notify != "" && !hookForm.MatchString(j.Notify), "notify", fmt.Sprintf("is %q", j.Notify),
-		"give an http or https URL")
+	c.notify()
 }
 
 // session checks the rules of a session: scrimp starts its program, and saves the whole work folder.

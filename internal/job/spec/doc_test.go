@@ -28,7 +28,7 @@ const (
 var types = []reflect.Type{
 	reflect.TypeFor[Job](), reflect.TypeFor[Resources](), reflect.TypeFor[Budget](), reflect.TypeFor[Work](),
 	reflect.TypeFor[Metric](),
-	reflect.TypeFor[Checkpoint](), reflect.TypeFor[Progress](), reflect.TypeFor[Retry](), reflect.TypeFor[Variant](),
+	reflect.TypeFor[Checkpoint](), reflect.TypeFor[Progress](), reflect.TypeFor[Notify](), reflect.TypeFor[Retry](), reflect.TypeFor[Variant](),
 	reflect.TypeFor[Rung](),
 	reflect.TypeFor[Model](), reflect.TypeFor[Data](),
 }

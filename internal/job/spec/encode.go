@@ -54,6 +54,9 @@ func (j Job) Hash() string {
 			b, _ := t.MarshalText() // quantities, which cannot fail
 			text = string(b)
 		}
+		if path == "notify.webhook" {
+			path = "notify" // the only field there once was
+		}
 		lines = append(lines, path, text)
 	})
 	h := sha256.New()

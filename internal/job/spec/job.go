@@ -54,7 +54,7 @@ type Job struct {
 	Signal      string   `json:"signal,omitempty" eg:"USR1@90s" default:"TERM"`
 	Grace       Duration `json:"grace,omitempty" eg:"90s" default:"20s"`
 	Idle        Duration `json:"idle,omitempty" eg:"15m"`
-	Notify      string   `json:"notify,omitempty" eg:"https://example.org/hook"`
+	Notify      Notify   `json:"notify,omitzero" eg:"https://example.org/hook"`
 	Compat      string   `json:"compat,omitempty" enum:"skypilot,dstack,sagemaker,slurm"`
 
 	Team         string            `json:"team,omitempty" eg:"vision"`

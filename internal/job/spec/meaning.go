@@ -105,9 +105,17 @@ var meanings = map[string]meaning{
 		"for GPUs all of them are at 0 %, whatever the processors do; of another, and where nobody knows of the GPUs, the " +
 		"program uses less than 0.05 cores. Of a session neither is in use, nothing is typed, no kernel is busy and no " +
 		"forwarded port has a connection."},
-	"Job.notify": {doc: "Webhook: URL that gets a POST with id, job, state and why when the job is over (an incoming " +
-		"webhook of Slack, Google Chat, Teams, or Discord's with /slack at its end, gets a line of text), " +
-		"again until it is accepted; the id stays. $NAME of secrets is filled in, so that a token need not stand here."},
+	"Job.notify": {doc: "Who hears of the job's end, of a deadline that it will miss and of a budget that is too small: " +
+		"a webhook, e-mail addresses, or both. A URL alone is the webhook."},
+	"Notify.webhook": {doc: "URL that gets a POST with id, job, event, state and why (an incoming webhook of Slack, " +
+		"Google Chat, Teams, or Discord's with /slack at its end, gets a line of text), again until it is accepted; the " +
+		"id stays. $NAME of secrets is filled in, so that a token need not stand here."},
+	"Notify.email": {doc: "Addresses that get a message each, through the mail server that scrimp serve --smtp names. A " +
+		"message that is sent again keeps its Message-ID."},
+	"Notify.on": {doc: "Events to report; done and failed unless set. done: the job succeeds, or is stopped or " +
+		"cancelled. failed: it fails. late: the median of two forecasts in a row lies beyond the deadline, or the deadline " +
+		"passes; once per deadline. over_budget: a budget or a limit stops the job, or a budget ends most simulated runs " +
+		"of two forecasts in a row; once per budget."},
 	"Job.compat": {doc: "System whose variables the program reads besides scrimp's own. Slurm's and torchrun's are " +
 		"set for every job (docs/agent.md).",
 		later: "the variables of SkyPilot, dstack and SageMaker", honoured: "slurm", planless: true,

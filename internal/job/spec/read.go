@@ -60,12 +60,13 @@ var (
 	progressType = reflect.TypeFor[Progress]()
 	dataType     = reflect.TypeFor[Data]()
 	variantType  = reflect.TypeFor[Variant]()
+	notifyType   = reflect.TypeFor[Notify]()
 	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
 // short maps a struct type to the field that a single value sets, as in budget: $4.00.
 var short = map[reflect.Type]string{budgetType: "dollars", progressType: "pattern", dataType: "path",
-	variantType: "engine"}
+	variantType: "engine", notifyType: "webhook"}
 
 // room counts a node, with aliases followed, and returns false beyond the limit of a file.
 func (r *reader) room(n *yaml.Node, field string) bool {

@@ -58,6 +58,7 @@ type Forecaster struct {
 type told struct {
 	inTime *float64 // nil: it has no deadline
 	rest   *client.JobOutlook
+	median Median
 	at     time.Time // market time
 }
 
@@ -83,6 +84,31 @@ func (f *Forecaster) InTime(job string) *float64 {
 	return f.told[job].inTime
 }
 
+// Median is what most of a job's simulated runs do. Times are market time.
+type Median struct {
+	At         time.Time  // when the runs began; it differs for each forecast
+	Finish     time.Time  // median; zero if most runs do not end
+	OverBudget bool       // a budget of the job ends most runs
+	Terms      core.Terms // of the job at that time
+}
+
+// Median returns the newest forecast of a job.
+func (f *Forecaster) Median(job string) (m Median, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t, ok := f.told[job]
+	return t.median, ok
+}
+
+// medianOf returns the median of the runs of q.
+func medianOf(q *sim.Scenario, played *sim.Forecast) Median {
+	m := Median{At: q.Now, OverBudget: played.OverBudget > 0.5, Terms: q.Terms}
+	if played.Endless <= 0.5 {
+		m.Finish = q.Now.Add(played.Finish[1])
+	}
+	return m
+}
+
 // Forget drops the forecast of a job whose terms have changed.
 func (f *Forecaster) Forget(job string) {
 	f.mu.Lock()
@@ -100,7 +126,7 @@ func (f *Forecaster) learn(job string, q sim.Scenario, played sim.Forecast) {
 	if f.told == nil {
 		f.told = map[string]told{}
 	}
-	t := told{at: q.Now}
+	t := told{at: q.Now, median: medianOf(&q, &played)}
 	if !q.Terms.Deadline.IsZero() {
 		t.inTime = &played.InTime
 	}

@@ -1,5 +1,5 @@
-// Package outbox calls webhooks, at least once, when jobs end or wait for approval. The next server makes the calls
-// that a stopped server has not made.
+// Package outbox reports the ends of jobs, expected trouble and requests for approval, to webhooks and by e-mail, each
+// at least once. The next server makes the reports that a stopped server has not made.
 package outbox
 
 import (
@@ -13,19 +13,24 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/server/mailer"
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/turn"
 	"scrimp/internal/server/webhook"
 )
 
-// Outbox calls webhooks and records the calls in the data folder.
+// Outbox calls webhooks, sends e-mails, and records both in the data folder.
 type Outbox struct {
 	Control *control.Control
 	Turns   *turn.Turns
 	Vault   secret.Vault
 	Hooks   webhook.Sender
+	Mails   *mailer.Sender // nil: the server sends no e-mail
+	Odds    Forecasts
 	Dir     string // the data folder
 	Log     *slog.Logger
+
+	failed failures
 }
 
 // toldFolder records the jobs whose end was reported to their webhooks.
@@ -35,9 +40,12 @@ const toldFolder = "told"
 type word struct {
 	ID       string `json:"id"` // the same at each try, so that receivers can drop repeats
 	Job      string `json:"job"`
+	Event    string `json:"event,omitempty"` // done, failed, late or over_budget; "": the job waits for approval
 	State    string `json:"state"`
 	Why      string `json:"why"`
 	Approval *asked `json:"asks,omitempty"` // for users who may approve the job
+	// Forecast is set if the job has not ended.
+	Forecast *expected `json:"forecast,omitempty"`
 }
 
 // chat is the message of chat services: Slack, and those that take Slack's form.
@@ -50,14 +58,30 @@ func message(target string, w word) any {
 	if !webhook.IsChat(target) {
 		return w
 	}
-	text := "scrimp: job " + w.Job + " " + strings.ReplaceAll(w.State, "_", " ")
-	if w.Why != "" {
-		text += " (" + strings.ReplaceAll(w.Why, "_", " ") + ")"
-	}
+	text := w.line()
 	if a := w.Approval; a != nil {
 		text += ": " + a.Detail + ". " + a.Fix
 	}
+	if f := w.Forecast; f != nil {
+		text += ": " + f.Detail + ". " + f.Fix
+	}
 	return chat{text}
+}
+
+// line returns the event in a few words.
+func (w *word) line() string {
+	text := "scrimp: job " + w.Job + " "
+	switch {
+	case w.Forecast != nil && w.Event == spec.Late:
+		return text + "will be late"
+	case w.Forecast != nil:
+		return text + "will exceed its budget"
+	}
+	text += strings.ReplaceAll(w.State, "_", " ")
+	if w.Why != "" {
+		text += " (" + strings.ReplaceAll(w.Why, "_", " ") + ")"
+	}
+	return text
 }
 
 // asked describes a job that waits for approval, in the call to a limit's webhook.
@@ -70,7 +94,7 @@ type asked struct {
 	Fix    string    `json:"fix"`
 }
 
-// Notify calls the job's webhook, records the call and forgets the job's secrets. If the server stops before, the
+// Notify reports the job's end, records the report and forgets the job's secrets. If the server stops before, the
 // next one calls at its start.
 func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 	if n.State == core.Held {
@@ -83,17 +107,10 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 		return
 	}
 	j, err := spec.Decode(raw)
-	if err == nil && j.Notify != "" {
-		user, inputs := "", n.Job
-		o.Control.Job(n.Job, func(_ *core.Machine, j *core.Job) { user, inputs = j.User(), j.Inputs() })
-		target := webhook.Address(j.Notify, o.secrets(inputs))
-		err := o.Hooks.Deliver(ctx, target, user, n.Job, n.Key(),
-			message(target, word{ID: n.Key(), Job: n.Job, State: string(n.State), Why: n.Why}))
-		switch {
-		case ctx.Err() != nil:
+	if err == nil && !j.Notify.IsZero() {
+		event, wanted := wantedEnd(j.Notify, n)
+		if wanted && !o.send(ctx, j.Notify, word{ID: n.Key(), Job: n.Job, Event: event, State: string(n.State), Why: n.Why}) {
 			return
-		case err != nil:
-			o.Log.Warn("cannot call the webhook", "job", n.Job, "error", err)
 		}
 		if err := os.WriteFile(filepath.Join(o.Dir, toldFolder, n.Told()), nil, 0o600); err != nil {
 			o.Log.Warn("cannot record the call of the webhook; it will be repeated", "job", n.Job, "error", err)

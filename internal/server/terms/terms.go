@@ -54,7 +54,7 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration,
 		Steps:         j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(Start(j, starts)),
 		Grace: stretch(Grace(j)),
 		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: Standard.Retry.Max,
-		RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
+		RetryCodes: j.Retry.Codes, Notify: !j.Notify.IsZero(),
 		Need: Need(j),
 	}
 	if j.FewestNodes() > 1 {

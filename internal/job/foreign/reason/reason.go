@@ -18,7 +18,7 @@ var SkyPilot = Reasons{
 	"pool":       "scrimp rents a machine for each attempt",
 	"config":     "it configures SkyPilot itself",
 	"volumes":    "volumes are not mounted; copy the work folder, or read from a URL",
-	"event_hook": "see notify, which is a webhook",
+	"event_hook": "see notify, a webhook or e-mail addresses",
 }
 
 // SkyPilotResources explains the fields of its resources.
@@ -71,8 +71,8 @@ var Slurm = Reasons{
 	"output":    "the output of all attempts is kept as one: scrimp logs",
 	"error":     "the output of all attempts is kept as one: scrimp logs",
 	"open-mode": "the output of all attempts is kept as one: scrimp logs",
-	"mail-type": "see notify, which is a webhook",
-	"mail-user": "see notify, which is a webhook",
+	"mail-type": "see notify.on: done, failed, late or over_budget",
+	"mail-user": "see notify.email",
 	"begin": "a job begins once it is submitted and an offer suits it; window holds it to hours of the day, such as " +
 		"window: 22:00-06:00",
 	"deadline":            "it has no time zone: give deadline, such as in 24h",

@@ -31,6 +31,7 @@ var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", 
 // A Reader reads job files. It refuses what the server cannot accept from anyone, such as an invalid field.
 type Reader struct {
 	Hooks webhook.Sender
+	Mails bool             // whether the server sends e-mail
 	Now   func() time.Time // reads deadlines such as in 24h
 }
 
@@ -108,9 +109,13 @@ func (rd Reader) Job(b *api.Submission) (spec.Job, *reply.Refusal) {
 		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model", Title: "no such model can be",
 			Fix: "correct it, or leave it out", Err: err}
 	}
-	if rd.Hooks.Refuses(j.Notify) {
-		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "notify",
+	if rd.Hooks.Refuses(j.Notify.Webhook) {
+		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "notify.webhook",
 			Title: "the webhook leads inside the server's network", Fix: webhook.InsideFix}
+	}
+	if len(j.Notify.Email) > 0 && !rd.Mails {
+		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "notify.email",
+			Title: "the server sends no e-mail", Fix: "leave it out, or start the server with scrimp serve --smtp"}
 	}
 	if b.Spec, err = j.Encode(); err != nil {
 		return j, &reply.Refusal{Status: http.StatusInternalServerError, Field: "spec", Err: err,
