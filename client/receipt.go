@@ -26,7 +26,7 @@ type Receipt struct {
 	// of what is compared with OnDemandCost. Null if none.
 	BillExtras       map[string]money.Amount `json:"bill_extras"`
 	CostWithoutRules money.Amount            `json:"cost_without_rules"` // plain seconds only
-	AlreadyPaid      *money.Amount           `json:"already_paid"`       // part of the cost on reserved machines; null: none
+	AlreadyPaid      *money.Amount           `json:"already_paid"`       // part of Cost on reserved machines; null: none
 	// IdleAfter is the cost of its machines after it, while they waited for the next job. The team pays it; it is
 	// not in the cost. Null: none waited.
 	IdleAfter       *money.Amount `json:"idle_after"`
