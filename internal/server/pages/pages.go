@@ -65,6 +65,8 @@ func list() []page {
 			still: true, fill: billsOf},
 		{path: "/waste", file: "waste", title: "Waste", nav: "Waste", twin: "/v1/waste", command: "scrimp waste",
 			fill: wasteOf},
+		{path: "/anomalies", file: "anomalies", title: "Anomalies", nav: "Anomalies", key: "y", twin: "/v1/anomalies",
+			command: "scrimp anomalies", still: true, fill: anomaliesOf},
 		{path: "/machines", file: "machines", title: "Machines", nav: "Machines", twin: "/v1/machines",
 			command: "scrimp machines", fill: machines},
 		{path: "/engines", file: "engines", title: "Engines", nav: "Engines", twin: "/v1/server",
