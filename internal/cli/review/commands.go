@@ -25,11 +25,11 @@ func Commands(shared *command.App) []*cobra.Command {
 	cmd := &cobra.Command{Use: "review", Short: "Review the spending of a month on one page", Args: command.Takes(),
 		GroupID: command.GroupMoney,
 		Long: "Writes a page for a monthly meeting: spending against budgets and the forecast of the month's end, " +
-			"estimates against actual costs, the ten dearest jobs, anomalies, lost and idle time, how much of the spending has a team, " +
-			"a project and the other tags, and at most three next actions, by the dollars that they are about.\n\n" +
-			"Spending is that of the ledger, and of machines that run up to now; fees are in scrimp chargeback. The figures " +
-			"are those of the teams that you may see. Currencies are never added up. What is unknown is \"-\", and null with " +
-			"--json. Anomalies are known for 90 days." + command.PlainExit,
+			"estimates against actual costs, the ten dearest jobs, anomalies, lost and idle time, how much of the spending " +
+			"has a team, a project and the other tags, and at most three next actions, by the dollars that they are about." +
+			"\n\nSpending is that of the ledger, and of machines that run up to now; fees are in scrimp chargeback. The " +
+			"figures are those of the teams that you may see. Currencies are never added up. What is unknown is \"-\", and " +
+			"null with --json. Anomalies are known for 90 days." + command.PlainExit,
 		Example: "  scrimp review\n  scrimp review --month 2026-10 --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := fetch(ctx, c, text)

@@ -177,16 +177,33 @@ func (m *month) add(of func(string) string) error {
 		}
 	}
 	for scope, sum := range s.Scopes {
-		kind, value, _ := strings.Cut(scope, ":")
-		name, want, _ := strings.Cut(value, "=")
-		if scope == "all" || kind == "tag" && own[name] == want || kind == "team" && team == value ||
-			(kind == "project" || kind == "user") && own[kind] == value {
+		if inScope(scope, team, own) {
 			*sum = sum.Add(cost)
 		}
 	}
-	if job == "" {
-		return nil
+	if job != "" {
+		s.addJob(job, team, use, cost)
 	}
+	return nil
+}
+
+// inScope reports whether a budget of the scope counts a cost of the team with the tags. A FOCUS file has the project
+// and the user among the tags.
+func inScope(scope, team string, own map[string]string) bool {
+	kind, value, _ := strings.Cut(scope, ":")
+	switch kind {
+	case "all":
+		return true
+	case "team":
+		return team == value
+	case "tag":
+		name, want, _ := strings.Cut(value, "=")
+		return own[name] == want
+	}
+	return own[kind] == value
+}
+
+func (s *Sum) addJob(job, team, use string, cost money.Amount) {
 	j := s.jobs[job]
 	if j == nil {
 		j = &Job{Job: job, Team: team}
@@ -195,7 +212,6 @@ func (m *month) add(of func(string) string) error {
 	if j.Cost = j.Cost.Add(cost); use == "lost" {
 		j.Lost = j.Lost.Add(cost)
 	}
-	return nil
 }
 
 // raw returns the name that a column holds as FOCUS files write it, from the tags if they have it unchanged.
