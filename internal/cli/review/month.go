@@ -134,7 +134,8 @@ func (m *month) read(file io.Reader) error {
 	for i, name := range head {
 		at[name] = i
 	}
-	for _, name := range strings.Fields("BilledCost BillingCurrency ChargeCategory Tags x_Team x_Job x_Outcome") {
+	for _, name := range strings.Fields("BilledCost BillingCurrency ChargeCategory SubAccountId Tags x_Team x_User x_Job " +
+		"x_Outcome") {
 		if _, is := at[name]; !is {
 			return fmt.Errorf("read the costs of the month: the column %s is missing", name)
 		}
@@ -176,8 +177,10 @@ func (m *month) add(of func(string) string) error {
 			s.tagged[tag] = s.tagged[tag].Add(cost)
 		}
 	}
+	names := map[string]string{"team": team, "project": raw("project", of("SubAccountId"), own),
+		"user": raw("user", of("x_User"), own)}
 	for scope, sum := range s.Scopes {
-		if inScope(scope, team, own) {
+		if inScope(scope, names, own) {
 			*sum = sum.Add(cost)
 		}
 	}
@@ -187,20 +190,15 @@ func (m *month) add(of func(string) string) error {
 	return nil
 }
 
-// inScope reports whether a budget of the scope counts a cost of the team with the tags. A FOCUS file has the project
-// and the user among the tags.
-func inScope(scope, team string, own map[string]string) bool {
+// inScope reports whether a budget of the scope counts a cost with these names and tags. A job may have a tag that is
+// called as a name is, such as user, so the names are apart.
+func inScope(scope string, names, own map[string]string) bool {
 	kind, value, _ := strings.Cut(scope, ":")
-	switch kind {
-	case "all":
-		return true
-	case "team":
-		return team == value
-	case "tag":
+	if kind == "tag" {
 		name, want, _ := strings.Cut(value, "=")
 		return own[name] == want
 	}
-	return own[kind] == value
+	return scope == "all" || names[kind] == value && value != ""
 }
 
 func (s *Sum) addJob(job, team, use string, cost money.Amount) {

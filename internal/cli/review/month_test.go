@@ -44,7 +44,7 @@ func drawn(seed uint64) (list []charge.Charge) {
 			c.Currency = "EUR"
 		}
 		if n%2 == 0 {
-			c.Owner.Project, c.Owner.Tags = "p1", map[string]string{"ticket": "T 1"}
+			c.Owner.Project, c.Owner.Tags = "p1", map[string]string{"ticket": "T 1", "user": "nobody"}
 		}
 		list = append(list, c)
 	}
