@@ -134,8 +134,8 @@ func (m *month) read(file io.Reader) error {
 	for i, name := range head {
 		at[name] = i
 	}
-	for _, name := range strings.Fields("BilledCost BillingCurrency ChargeCategory SubAccountId Tags x_Team x_User x_Job " +
-		"x_Outcome") {
+	for _, name := range strings.Fields("BilledCost BillingCurrency ChargeCategory SubAccountId Tags x_Team x_User " +
+		"x_Job x_Outcome") {
 		if _, is := at[name]; !is {
 			return fmt.Errorf("read the costs of the month: the column %s is missing", name)
 		}
