@@ -44,10 +44,10 @@ type CostLine struct {
 
 	// For the jobs that succeeded and whose last machine ended within the span:
 	Estimated *money.Amount `json:"estimated"` // expected cost at the first decision; null: of none
-	Actual    *money.Amount `json:"actual"`    // actual cost of these
+	Actual    *money.Amount `json:"actual"`    // actual cost of these, without tax, credits and commitments of bills
 	Foreseen  int           `json:"foreseen"`  // number of these
 	OnDemand  *money.Amount `json:"on_demand"` // on-demand cost of the useful work; null: unknown
-	Saved     *money.Amount `json:"saved"`     // OnDemand less the actual cost; negative: it cost more
+	Saved     *money.Amount `json:"saved"`     // OnDemand less the actual cost, likewise; negative: it cost more
 	Compared  int           `json:"compared"`  // number of these
 }
 

@@ -18,12 +18,15 @@ type Receipt struct {
 	Cost     money.Amount   `json:"cost"`
 	// cost of the same work, as it was done, on the cheapest suitable on-demand offer, including start-up; null: the
 	// job did not succeed, or no such offer was for sale
-	OnDemandCost     *money.Amount `json:"on_demand_cost"`
-	OnDemandOffer    string        `json:"on_demand_offer"`
-	Saved            *money.Amount `json:"saved"`
-	SavedShare       *float64      `json:"saved_share"`
-	CostWithoutRules money.Amount  `json:"cost_without_rules"` // plain seconds only
-	AlreadyPaid      *money.Amount `json:"already_paid"`       // part of the cost on reserved machines; null: none
+	OnDemandCost  *money.Amount `json:"on_demand_cost"`
+	OnDemandOffer string        `json:"on_demand_offer"`
+	Saved         *money.Amount `json:"saved"`
+	SavedShare    *float64      `json:"saved_share"`
+	// BillExtras is the tax, the credits and the commitments that a bill added, by kind: part of the cost, but not
+	// of what is compared with OnDemandCost. Null if none.
+	BillExtras       map[string]money.Amount `json:"bill_extras"`
+	CostWithoutRules money.Amount            `json:"cost_without_rules"` // plain seconds only
+	AlreadyPaid      *money.Amount           `json:"already_paid"`       // part of Cost on reserved machines; null: none
 	// IdleAfter is the cost of its machines after it, while they waited for the next job. The team pays it; it is
 	// not in the cost. Null: none waited.
 	IdleAfter       *money.Amount `json:"idle_after"`

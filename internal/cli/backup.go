@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/server"
+	"scrimp/internal/server/bills"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/postgres"
@@ -24,9 +25,9 @@ import (
 func (a *app) backupCmd() *cobra.Command {
 	return &cobra.Command{Use: "backup FILE", Short: "Back the server up into a file, while it works",
 		Args: command.Takes("FILE"), GroupID: command.GroupShare,
-		Long: "Writes the log, the ledger, users, hashes of tokens and the output of all jobs into a file, as of one " +
-			"moment, and checks it. The server works on meanwhile. Work folders, checkpoints, outputs and secrets are " +
-			"not in it." + command.PlainExit,
+		Long: "Writes the log, the ledger, the kept bills, users, hashes of tokens and the output of all jobs into a " +
+			"file, as of one moment, and checks it. The server works on meanwhile. Work folders, checkpoints, outputs and " +
+			"secrets are not in it." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			r, err := c.Request(ctx, http.MethodGet, "/v1/backup")
 			if err != nil {
@@ -72,8 +73,12 @@ func (a *app) summed(what string, sum backup.Sum, where string) error {
 	if a.JSON {
 		return a.Print(sum)
 	}
-	a.Printf("%s %s, %s and the output of %s: %s\nSHA-256 %x\n", what, draw.Count(int(sum.End), "event"),
-		draw.Count(int(sum.Postings), "posting"), draw.Count(sum.Outputs, "attempt"), where, sum.Hash)
+	kept := ""
+	if sum.Bills > 0 {
+		kept = ", " + draw.Count(sum.Bills, "import") + " of bills"
+	}
+	a.Printf("%s %s, %s%s and the output of %s: %s\nSHA-256 %x\n", what, draw.Count(int(sum.End), "event"),
+		draw.Count(int(sum.Postings), "posting"), kept, draw.Count(sum.Outputs, "attempt"), where, sum.Hash)
 	return nil
 }
 
@@ -82,8 +87,9 @@ func (a *app) restoreCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "restore FILE", Short: "Fill an empty data folder or database from a backup",
 		Args: command.Takes("FILE"), GroupID: command.GroupShare,
 		Long: "Fills the data folder, or with --db a PostgreSQL database, from a backup, and compares the result " +
-			"with the backup. The folder and the database must be empty, and no server may run there. A backup of SQLite " +
-			"restores into PostgreSQL, and the other way round." + command.PlainExit,
+			"with the backup. The rows of bills go to the data folder in both cases. The folder and the database must " +
+			"be empty, and no server may run there. A backup of SQLite restores into PostgreSQL, and the other way " +
+			"round." + command.PlainExit,
 		Example: "  scrimp --data new restore backup.tar.gz\n" +
 			"  scrimp --data new restore backup.tar.gz --db postgres://scrimp@db/scrimp",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,7 +121,7 @@ func (a *app) restoreCmd() *cobra.Command {
 			if err := st.TryLead(cmd.Context()); err != nil {
 				return fmt.Errorf("restore: %w", err)
 			}
-			sum, err := backup.Restore(cmd.Context(), st, f)
+			sum, err := backup.Whole{Store: st, Bills: bills.Folder(dir)}.Restore(cmd.Context(), f)
 			if err != nil {
 				return err
 			}

@@ -29,6 +29,7 @@ import (
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/own"
 	"scrimp/internal/cli/plan"
+	"scrimp/internal/cli/review"
 	"scrimp/internal/cli/serving"
 	"scrimp/internal/cli/session"
 	"scrimp/internal/cli/share"
@@ -173,7 +174,7 @@ scrimp wait is over.`,
 		jobs.Commands(a.App, share.Queue(a.App)...), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),
 		storage.Commands(a.App), compress.Commands(a.App), export.Commands(a.App), bill.Commands(a.App), anomalies.Commands(a.App),
-		models.Commands(a.App), engines.Commands(a.App),
+		models.Commands(a.App), review.Commands(a.App), engines.Commands(a.App),
 		session.Commands(a.App, jobs.NewStarter(a.App)), share.Commands(a.App),
 		tune.Commands(a.App, jobs.Tune(a.App)),
 		{offers.Market(a.App, a.marketServeCmd())},

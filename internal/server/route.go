@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/bills"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/openapi"
@@ -372,7 +373,8 @@ func (s *Server) getBackup(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/gzip")
-	if _, err := backup.Write(r.Context(), s.store, w); err != nil {
+	all := backup.Whole{Store: s.store, Bills: bills.Folder(s.opts.Dir)}
+	if _, err := all.Write(r.Context(), w); err != nil {
 		s.opts.Log.Error("backup aborted", "error", err)
 		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/ledger"
 )
 
 // hours and charges are the units of quantities. A charge without an hourly price has quantity one and its amount
@@ -33,6 +34,9 @@ type amounts struct {
 func amountsOf(c *charge.Charge) amounts {
 	rate := big.NewInt(int64(c.Price.Rate))
 	total := Number(c.Amount.String())
+	if _, extra := ledger.Extra(c.Rule); extra { // tax has no quantity, and a credit none of its own
+		return amounts{cost: total, listCost: total}
+	}
 	if !c.Timed || !c.Price.Known || rate.Sign() == 0 {
 		one, price := "1.0", total
 		if c.Amount.Sign() < 0 {

@@ -81,6 +81,16 @@ func Columns(v Version) (list []Column) {
 // none fills a column that only an imported bill could fill.
 func none(*row) string { return "" }
 
+// ofUsage leaves a column null in rows of tax, credits and commitments, which have no price of their own.
+func ofUsage(fill func(*row) string) func(*row) string {
+	return func(r *row) string {
+		if r.chargeCategory() != usage {
+			return ""
+		}
+		return fill(r)
+	}
+}
+
 // standard lists the columns of the specification, by name.
 var standard = []Column{
 	{"AllocatedMethodDetails", Recommended, JSON, true, V13, V14, (*row).allocatedDetails},
@@ -98,10 +108,10 @@ var standard = []Column{
 	{"BillingPeriodStart", Mandatory, Time, false, V12, V14, (*row).month},
 	{"CapacityReservationId", Conditional, Text, true, V12, V14, none},
 	{"CapacityReservationStatus", Conditional, Text, true, V12, V14, none},
-	{"ChargeCategory", Mandatory, Text, false, V12, V14, func(*row) string { return "Usage" }},
+	{"ChargeCategory", Mandatory, Text, false, V12, V14, (*row).chargeCategory},
 	{"ChargeClass", Mandatory, Text, true, V12, V14, (*row).class},
 	{"ChargeDescription", Mandatory, Text, true, V12, V14, (*row).description},
-	{"ChargeFrequency", Recommended, Text, false, V12, V14, func(*row) string { return "Usage-Based" }},
+	{"ChargeFrequency", Recommended, Text, false, V12, V14, (*row).frequency},
 	{"ChargePeriodEnd", Mandatory, Time, false, V12, V14, (*row).end},
 	{"ChargePeriodStart", Mandatory, Time, false, V12, V14, (*row).begin},
 	{"CommitmentDiscountCategory", Conditional, Text, true, V12, V14, none},
@@ -124,7 +134,7 @@ var standard = []Column{
 	{"InvoiceIssuerName", Mandatory, Text, false, V12, V14, (*row).provider},
 	{"ListCost", Mandatory, Decimal, false, V12, V14, (*row).listCost},
 	{"ListUnitPrice", Conditional, Decimal, true, V12, V14, (*row).listPrice},
-	{"PricingCategory", Conditional, Text, true, V12, V14, (*row).pricingCategory},
+	{"PricingCategory", Conditional, Text, true, V12, V14, ofUsage((*row).pricingCategory)},
 	{"PricingCurrency", Conditional, Text, true, V12, V14, func(r *row) string { return string(r.Currency) }},
 	{"PricingCurrencyContractedUnitPrice", Conditional, Decimal, true, V12, V14, (*row).price},
 	{"PricingCurrencyEffectiveCost", Conditional, Decimal, true, V12, V14, (*row).cost},
@@ -142,10 +152,10 @@ var standard = []Column{
 	{"ServiceName", Mandatory, Text, false, V12, V14, func(r *row) string { return r.service.name }},
 	{"ServiceProviderName", Mandatory, Text, false, V13, V14, (*row).provider},
 	{"ServiceSubcategory", Recommended, Text, false, V12, V14, func(r *row) string { return r.service.subcategory }},
-	{"SkuId", Conditional, Text, true, V12, V14, (*row).sku},
-	{"SkuMeter", Conditional, Text, true, V12, V14, func(r *row) string { return r.service.meter }},
-	{"SkuPriceDetails", Conditional, JSON, true, V12, V14, (*row).priceDetails},
-	{"SkuPriceId", Conditional, Text, true, V12, V14, (*row).priceID},
+	{"SkuId", Conditional, Text, true, V12, V14, ofUsage((*row).sku)},
+	{"SkuMeter", Conditional, Text, true, V12, V14, ofUsage(func(r *row) string { return r.service.meter })},
+	{"SkuPriceDetails", Conditional, JSON, true, V12, V14, ofUsage((*row).priceDetails)},
+	{"SkuPriceId", Conditional, Text, true, V12, V14, ofUsage((*row).priceID)},
 	{"SubAccountId", Conditional, Text, true, V12, V14, func(r *row) string { return ID("project", r.Owner.Project) }},
 	{"SubAccountName", Conditional, Text, true, V12, V14, func(r *row) string { return ID("project", r.Owner.Project) }},
 	{"SubAccountType", Conditional, Text, true, V12, V14, (*row).subAccountType},

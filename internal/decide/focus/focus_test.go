@@ -52,6 +52,13 @@ func drawn(t *rapid.T) charge.Charge {
 	c.Amount = c.Amount.Add(money.Picos(rapid.Int64Range(0, 1).Draw(t, "digit")))
 	if c.Corrects = rapid.Bool().Draw(t, "corrects"); c.Corrects {
 		c.Amount = c.Amount.Neg()
+		part := rapid.SampledFrom([]string{"", "price", "time", "rounding", "tax", "credit", "commitment", "other", "duplicate"}).Draw(t, "part")
+		if part != "" { // a correction to a bill, of either sign
+			c.Rule, c.Timed, c.Phase = ledger.ReconciledRule(part), false, ledger.Billed
+			if rapid.Bool().Draw(t, "more") {
+				c.Amount = c.Amount.Neg()
+			}
+		}
 	}
 	return c
 }

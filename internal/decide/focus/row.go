@@ -103,6 +103,23 @@ func (r *row) class() string {
 	return ""
 }
 
+// usage is the category of all charges but tax, credits and commitments.
+const usage = "Usage"
+
+// chargeCategory returns the category of the charge. The ledger has other categories than usage only as corrections
+// to a provider's bill.
+func (r *row) chargeCategory() string {
+	part, _ := ledger.Extra(r.Rule)
+	return cmp.Or(map[string]string{"tax": "Tax", "credit": "Credit", "commitment": "Adjustment"}[part], usage)
+}
+
+func (r *row) frequency() string {
+	if r.chargeCategory() != usage {
+		return "One-Time"
+	}
+	return "Usage-Based"
+}
+
 func (r *row) description() string {
 	text := r.sku()
 	if r.Capacity != "" {
@@ -186,6 +203,9 @@ func (r *row) subAccountType() string {
 }
 
 func (r *row) listPriceSource() string {
+	if r.chargeCategory() != usage {
+		return ""
+	}
 	if r.priced && r.ListPrice.Known {
 		return "on-demand"
 	}

@@ -1,6 +1,9 @@
 package ledger
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // reconciledRule is the prefix of the rules of postings that correct the ledger to a provider's bill.
 const reconciledRule = "bill_"
@@ -10,3 +13,13 @@ func ReconciledRule(part string) string { return reconciledRule + part }
 
 // Reconciles reports whether postings by the rule correct the ledger to a provider's bill.
 func Reconciles(rule string) bool { return strings.HasPrefix(rule, reconciledRule) }
+
+// extras are the parts of a bill that no price of a machine contains: an estimate of a job's cost leaves them out.
+var extras = []string{"commitment", "credit", "tax"}
+
+// Extra returns the part that postings by the rule correct, if it is tax, a credit or a commitment of a bill.
+// Comparisons with an estimate leave these parts out, because the estimate does.
+func Extra(rule string) (part string, ok bool) {
+	part, ok = strings.CutPrefix(rule, reconciledRule)
+	return part, ok && slices.Contains(extras, part)
+}

@@ -81,13 +81,19 @@ func WhoseOf(p Posting, user, kind string) Dimensions {
 	}
 	if p.Idles() {
 		w.Rule = IdleRule
+		if _, extra := Extra(p.Rule); extra {
+			w.Rule = IdleExtraRule
+		}
 	}
 	w.Bought = Bought{p.Provider, p.Region, p.SKU, p.Category}
 	return w
 }
 
-// IdleRule marks the cost of idle machines.
-const IdleRule = "idle_machine"
+// IdleRule marks the cost of idle machines, and IdleExtraRule the tax, credits and commitments that a bill adds to it.
+const (
+	IdleRule      = "idle_machine"
+	IdleExtraRule = "idle_machine_extra"
+)
 
 // Idles reports whether the posting is about an idle machine.
 func (p Posting) Idles() bool {

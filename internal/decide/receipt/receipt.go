@@ -28,11 +28,14 @@ type Receipt struct {
 	Cost     money.Amount   `json:"cost"`
 	// the same work on the cheapest on-demand offer that fits, start-up included; null if the job did not succeed
 	// or no such offer existed
-	OnDemandCost     *money.Amount `json:"on_demand_cost"`
-	OnDemandOffer    string        `json:"on_demand_offer"`
-	Saved            *money.Amount `json:"saved"`
-	SavedShare       *float64      `json:"saved_share"`
-	CostWithoutRules money.Amount  `json:"cost_without_rules"` // without the provider's billing rules
+	OnDemandCost  *money.Amount `json:"on_demand_cost"`
+	OnDemandOffer string        `json:"on_demand_offer"`
+	Saved         *money.Amount `json:"saved"`
+	SavedShare    *float64      `json:"saved_share"`
+	// BillExtras is the tax, the credits and the commitments that a bill added, by kind: part of the cost, but not
+	// of what is compared with OnDemandCost. Null if none.
+	BillExtras       map[string]money.Amount `json:"bill_extras"`
+	CostWithoutRules money.Amount            `json:"cost_without_rules"` // without the provider's billing rules
 	// the part of the cost on reserved machines; null if none
 	AlreadyPaid *money.Amount `json:"already_paid"`
 	// IdleAfter is the cost of its machines while they waited for the next job. The team pays it; the cost above
@@ -198,10 +201,21 @@ func (r Receipt) Check() error {
 		return fmt.Errorf("the categories cost %v, the job %v", bought, r.Cost)
 	case uses != r.Cost:
 		return fmt.Errorf("the uses cost %v, the job %v", uses, r.Cost)
+	case r.Saved != nil && r.OnDemandCost.Sub(r.Comparable()) != *r.Saved:
+		return fmt.Errorf("%v is saved, not %v", r.OnDemandCost.Sub(r.Comparable()), *r.Saved)
 	case r.Cost.Sub(rules) != r.CostWithoutRules:
 		return fmt.Errorf("the cost without rules is %v, not %v", r.Cost.Sub(rules), r.CostWithoutRules)
 	}
 	return nil
+}
+
+// Comparable returns the cost without the tax, credits and commitments of bills, which no price of a machine contains.
+func (r Receipt) Comparable() money.Amount {
+	cost := r.Cost
+	for _, a := range r.BillExtras {
+		cost = cost.Sub(a)
+	}
+	return cost
 }
 
 // money formats an amount; for a job below one cent it adds two decimals.
@@ -311,6 +325,9 @@ func (r Receipt) costs(row func(name, value, note string)) {
 		for _, c := range slices.Sorted(maps.Keys(r.Categories)) {
 			row("  for "+string(c), r.money(r.Categories[c]), "")
 		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.BillExtras)) {
+		row("  billed "+kind, r.money(r.BillExtras[kind]), "in the cost, not in the comparison")
 	}
 	if r.AlreadyPaid != nil {
 		row("already paid", r.money(*r.AlreadyPaid), "of the cost, on reserved machines: no new money")

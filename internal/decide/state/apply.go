@@ -185,6 +185,9 @@ func (s *State) postTask(k *Task, p *ledger.Posting) {
 		}
 	case ledger.Billed:
 		t.Rules = t.Rules.Add(amount)
+		if _, extra := ledger.Extra(p.Rule); extra {
+			t.Extras = t.Extras.Add(amount)
+		}
 	case ledger.Estimated:
 	}
 	if t.Machine.Prepaid {

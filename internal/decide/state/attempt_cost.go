@@ -23,6 +23,11 @@ func (a *Attempt) Posted() money.Amount { return a.sumOf((*Task).Posted) }
 // Rules returns the amount from price rules of its machines.
 func (a *Attempt) Rules() money.Amount { return a.sumOf((*Task).Rules) }
 
+// Extras returns the tax, the credits and the commitments that bills add to its machines. Rules includes them.
+func (a *Attempt) Extras() money.Amount {
+	return a.sumOf(func(k *Task) money.Amount { return k.r.Extras })
+}
+
 // Cost returns the cost of all its machines up to t.
 func (a *Attempt) Cost(t time.Time) money.Amount {
 	return a.sumOf(func(k *Task) money.Amount { return k.Cost(t) })

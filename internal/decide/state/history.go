@@ -14,9 +14,9 @@ type History struct {
 	Open int // jobs among them that have not ended and wait for another machine
 
 	// The other fields count only jobs that succeeded.
-	Foreseen          int // jobs whose first decision estimated their cost
-	Estimated, Actual money.Amount
-	Compared          int // jobs for which a suitable on-demand machine was for sale when they ended
+	Foreseen          int          // jobs whose first decision estimated their cost
+	Estimated, Actual money.Amount // without the tax, credits and commitments of bills, which no estimate contains
+	Compared          int          // jobs for which a suitable on-demand machine was for sale when they ended
 	OnDemand, Saved   money.Amount
 }
 
@@ -73,11 +73,15 @@ func HistoryOf(j *Job) (w HistoryOwner, p History, last time.Time, ok bool) {
 		p.Open = 1
 	}
 	if j.State() == Succeeded {
+		cost := j.Spent(last)
+		for _, a := range j.Attempts() {
+			cost = cost.Sub(a.Extras())
+		}
 		if j.Foreseen() != nil {
-			p.Foreseen, p.Estimated, p.Actual = 1, *j.Foreseen(), j.Spent(last)
+			p.Foreseen, p.Estimated, p.Actual = 1, *j.Foreseen(), cost
 		}
 		if j.OnDemand() != nil {
-			p.Compared, p.OnDemand, p.Saved = 1, *j.OnDemand(), j.OnDemand().Sub(j.Spent(last))
+			p.Compared, p.OnDemand, p.Saved = 1, *j.OnDemand(), j.OnDemand().Sub(cost)
 		}
 	}
 	return w, p, last, true

@@ -45,8 +45,9 @@ type taskRecord struct {
 	Before money.Amount `json:"before,omitzero"`
 	Warm   bool         `json:"warm,omitempty"`
 
-	Posted  money.Amount                `json:"posted"` // share of plain seconds
-	Rules   money.Amount                `json:"rules"`  // bill lines that are not plain seconds
+	Posted  money.Amount                `json:"posted"`          // share of plain seconds
+	Rules   money.Amount                `json:"rules"`           // bill lines that are not plain seconds
+	Extras  money.Amount                `json:"extras,omitzero"` // tax, credits and commitments, part of Rules
 	Uses    map[ledger.Use]money.Amount `json:"uses"`
 	Settled time.Time                   `json:"settled,omitzero"` // the use of its time is posted up to here
 	Accrued time.Time                   `json:"accrued,omitzero"` // its cost is posted up to here

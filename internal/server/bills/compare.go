@@ -81,7 +81,7 @@ func (d *Desk) reconcile(w http.ResponseWriter, r *http.Request, month string, b
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		reply.Problem(w, http.StatusConflict,
-			"the rows of a bill are not in the server's data folder, as after a restore from a backup",
+			"the rows of a bill are not in the server's data folder",
 			"import its file again: scrimp bill list names it", err)
 		return
 	case err != nil:

@@ -290,7 +290,7 @@ func (d *Desk) keep(w http.ResponseWriter, r *http.Request, i *arrived, names []
 		done := client.ImportedBill{Bill: *b, Result: "new", Before: []client.BillTotal{}}
 		at := v.find(b)
 		if at >= 0 && v.Bills[at].Digest == b.Digest {
-			if !d.has(v.Bills[at].File) { // lost, as after a restore from a backup
+			if !d.has(v.Bills[at].File) { // lost, as after a restore from a backup of an earlier release
 				v.Bills[at].File, changed = i.digest, true
 			}
 			done.Bill, done.Result = v.Bills[at], "same"

@@ -74,7 +74,10 @@ func (v *index) find(b *client.Bill) int {
 }
 
 // folder is where the rows of the imports are kept.
-func (d *Desk) folder() string { return filepath.Join(d.Dir, "bills") }
+func (d *Desk) folder() string { return Folder(d.Dir) }
+
+// Folder is where the rows of the imports are in a data folder.
+func Folder(dir string) string { return filepath.Join(dir, "bills") }
 
 // has reports whether the rows of an import are there.
 func (d *Desk) has(file string) bool {

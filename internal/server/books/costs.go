@@ -111,7 +111,7 @@ func (l *lines) of(w ledger.Dimensions, job string, c money.Currency) *api.CostL
 	case k.name != "":
 	case w.Rule == state.ReservedRule:
 		k.name = "(reserved, unused)" // paid for and unused
-	case w.Rule == ledger.IdleRule && l.named:
+	case (w.Rule == ledger.IdleRule || w.Rule == ledger.IdleExtraRule) && l.named:
 		k.name = "(idle machines)" // between two jobs
 	}
 	if l.all[k] == nil {
@@ -127,7 +127,7 @@ func (l *lines) add(w ledger.Dimensions, job string, c money.Currency, u ledger.
 }
 
 // use adds an amount to a line. Idle time of machines lowers the savings, because an on-demand machine would not
-// have cost it.
+// have cost it. Tax, credits and commitments of a bill change no savings: the on-demand estimate leaves them out.
 func (l *lines) use(line *api.CostLine, w ledger.Dimensions, u ledger.Use, a money.Amount) {
 	if u == ledger.Invoiced {
 		line.Billed = new(orNothing(line.Billed).Add(a))

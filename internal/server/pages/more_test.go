@@ -86,6 +86,9 @@ func full(t testing.TB, name string) (*fake, *Site) {
 		Totals: []client.WasteTotal{{Currency: "USD", Findings: 1, Cost: one, Monthly: &one, Unknown: 1}}}
 	f.answers["/v1/storage"] = client.Storage{Kinds: []client.StorageUse{{Kind: name, Bytes: 3 << 20}, {Kind: "work", Bytes: 1 << 20}},
 		Teams: []client.TeamStorage{{Team: name, StorageUse: client.StorageUse{Kind: name, Bytes: 5}}}, Needed: []string{name}}
+	f.answers["/v1/anomalies"] = client.Anomalies{Since: now.Add(-48 * time.Hour), Until: now, Anomalies: []client.Anomaly{
+		{Kind: name, Team: name, About: name, Since: now, Found: now, AtStake: one, AtFound: one, Currency: "USD", Why: name, Jobs: []string{name, "b"}},
+		{Kind: "price jump", Since: now, Found: now, Until: &now, AtStake: one, Currency: "EUR", Why: name, Jobs: []string{}}}}
 	f.answers["/v1/chargeback"] = client.Chargeback{Month: "2026-10", Rule: "even", Totals: []client.ChargebackTotal{{Currency: "USD", Own: one}},
 		Pools:      []client.SharedCost{{Name: name, Currency: "USD", Amount: one, Divided: one, Method: "even"}},
 		Statements: []client.ChargebackOfTeam{{Team: name, Currency: "USD", Own: one, PerRun: &one, Runs: 1, Shares: []client.ChargebackShare{{Name: name, Amount: one, Method: "even"}}}}}
@@ -101,7 +104,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 }
 
 // everyPage lists the addresses of all pages except that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/costs/days", "/costs/days?by=project&days=30&until=2026-11-20", "/submit", "/submit?as=file", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/bills", "/bills?month=2026-10", "/waste", "/waste?team=vision&since=7d", "/storage", "/machines", "/engines", "/market",
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/costs/days", "/costs/days?by=project&days=30&until=2026-11-20", "/submit", "/submit?as=file", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/bills", "/bills?month=2026-10", "/waste", "/waste?team=vision&since=7d", "/storage", "/anomalies", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
@@ -126,6 +129,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f.answers["/v1/measured"], f.answers["/v1/users"], f.answers["/v1/tokens"] = []client.Run{}, []client.User{}, []client.Token{}
 	f.answers["/v1/audit"], f.answers["/v1/models"] = client.Audit{}, []client.ModelVersion{}
 	f.answers["/v1/storage"], f.answers["/v1/waste"], f.answers["/v1/bills"], f.answers["/v1/bills/reconcile"] = client.Storage{}, client.Waste{}, client.Bills{}, trueup.Comparison{}
+	f.answers["/v1/anomalies"] = client.Anomalies{}
 	for _, path := range everyPage {
 		if !strings.HasPrefix(path, "/groups/") {
 			pageOf(t, s, path)

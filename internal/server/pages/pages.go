@@ -67,6 +67,8 @@ func list() []page {
 			fill: wasteOf},
 		{path: "/storage", file: "storage", title: "Storage", nav: "Storage", key: "r", twin: "/v1/storage",
 			command: "scrimp storage", still: true, fill: storageOf},
+		{path: "/anomalies", file: "anomalies", title: "Anomalies", nav: "Anomalies", key: "y", twin: "/v1/anomalies",
+			command: "scrimp anomalies", still: true, fill: anomaliesOf},
 		{path: "/machines", file: "machines", title: "Machines", nav: "Machines", twin: "/v1/machines",
 			command: "scrimp machines", fill: machines},
 		{path: "/engines", file: "engines", title: "Engines", nav: "Engines", twin: "/v1/server",

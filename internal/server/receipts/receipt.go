@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/big"
+	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,11 +57,11 @@ func (b *Desk) receipt(ctx context.Context, id string) (receipt.Receipt, error) 
 	b.addOutcome(&v, j, now)
 	running := b.addAttempts(&v, j, now)
 	addPreemptions(&v, j)
-	b.addSavings(&v, j, interval)
 	postings, err := b.sums(ctx, &v, seq, v.Cost.Sub(running))
 	if err != nil {
 		return v, err
 	}
+	b.addSavings(&v, j, interval)
 	if err := b.history(ctx, &v, of, j); err != nil {
 		return v, err
 	}
@@ -102,7 +101,7 @@ func (b *Desk) addOutcome(v *receipt.Receipt, j *core.Job, now time.Time) {
 func (b *Desk) addSavings(v *receipt.Receipt, j *core.Job, interval time.Duration) {
 	clock := b.Control.Clock()
 	if v.OnDemandCost != nil && j.State() == core.Succeeded {
-		v.Saved = new(v.OnDemandCost.Sub(v.Cost))
+		v.Saved = new(v.OnDemandCost.Sub(v.Comparable()))
 		if v.OnDemandCost.Sign() > 0 {
 			v.SavedShare = new(v.Saved.Float() / v.OnDemandCost.Float())
 		}
@@ -295,65 +294,6 @@ func addChoice(v *receipt.Receipt, at time.Time, d state.Decided, before []strin
 	return line.Rejected
 }
 
-// addSpending adds the cumulative cost over time: posted costs, and for running machines their prices.
-func addSpending(v *receipt.Receipt, j *core.Job, postings []ledger.Posting) {
-	times := []time.Time{j.Submitted()}
-	ends := map[string]time.Time{} // of attempts that have ended
-	for _, a := range j.Attempts() {
-		times = append(times, a.From())
-		if !a.Until().IsZero() {
-			times = append(times, a.Until())
-		}
-		if !a.Live() {
-			ends[a.ID()] = a.Until()
-		}
-	}
-	for _, l := range sampleEvenly(v.Loss, 100) {
-		times = append(times, l.At)
-	}
-	slices.SortFunc(times, time.Time.Compare)
-	for _, t := range times {
-		at := receipt.Spent{At: t}
-		for _, a := range j.Attempts() {
-			if a.Live() {
-				at.Amount = at.Amount.Add(a.Cost(t)).Add(a.Rules())
-			}
-		}
-		for _, a := range j.Wanted() {
-			if len(a.Granted()) > 0 && t.After(a.Since()) {
-				at.Amount = at.Amount.Add(a.Cost(t))
-			}
-		}
-		for i := range postings {
-			if end, over := ends[postings[i].Owner.Attempt]; over {
-				at.Amount = at.Amount.Add(spentBy(&postings[i], end, t))
-			}
-		}
-		v.Spend = append(v.Spend, at)
-	}
-}
-
-// spentBy returns the part of a posting's cost that was spent by t, spread evenly over its period. A posting without
-// a period, such as one for a billing rule, counts from the end of its attempt.
-func spentBy(p *ledger.Posting, end, t time.Time) money.Amount {
-	cost := core.Cost(*p)
-	switch {
-	case p.Begin.IsZero() || !p.End.After(p.Begin):
-		if t.Before(end) {
-			return money.Amount{}
-		}
-		return cost
-	case !t.After(p.Begin):
-		return money.Amount{}
-	case t.Before(p.End):
-		n := cost.Big()
-		n.Mul(n, big.NewInt(int64(t.Sub(p.Begin))))
-		part, _ := money.FromBig(n.Quo(n, big.NewInt(int64(p.End.Sub(p.Begin))))) // at most the cost, so it is in range
-		return part
-	}
-	return cost
-}
-
 // sampleEvenly keeps at most n elements of the list, evenly spaced, including the first and the last.
 func sampleEvenly[T any](list []T, n int) []T {
 	if len(list) <= n {
@@ -387,10 +327,20 @@ func (b *Desk) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 			continue
 		}
 		posted, costs = posted.Add(cost), append(costs, p)
+		if part, extra := ledger.Extra(p.Rule); extra {
+			if v.BillExtras == nil {
+				v.BillExtras = map[string]money.Amount{}
+			}
+			v.BillExtras[part] = v.BillExtras[part].Add(cost)
+		}
 		if p.Category != ledger.Compute {
 			v.Categories[p.Category] = v.Categories[p.Category].Add(cost)
 			besides = besides.Add(cost)
 		}
+	}
+	maps.DeleteFunc(v.BillExtras, func(_ string, a money.Amount) bool { return a.IsZero() }) // a bill was revised
+	if len(v.BillExtras) == 0 {
+		v.BillExtras = nil
 	}
 	v.Categories[ledger.Compute] = v.Cost.Sub(besides) // running machines are not fully posted
 	v.Ledger.Agrees = posted == want

@@ -103,7 +103,7 @@ func TestCheck_FindsForgery(t *testing.T) {
 		"no facts":           {`rm facts.json`, "no place there"},
 		"no head":            {`rm head.json`, "begins with"},
 		"a file of its own":  {`echo > events.txt`, "no place there"},
-		"of a newer program": {`sed -i s/:2,/:3,/ head.json`, "use a newer program"},
+		"of a newer program": {`sed -i s/:2,/:4,/ head.json`, "use a newer program"},
 		"of an old program":  {`sed -i s/:2,/:1,/ head.json`, "an older release of scrimp"},
 		"a sample is gone":   {`sed -i 9d events/*`, "hash"},
 		"a sample is needed": {`sed -i 21d events/*`, "events 21 to 21 are missing"},

@@ -6,13 +6,16 @@ import (
 	"strings"
 )
 
-// besides reads a member that comes after the log and the facts: output, measurements, or the sum at the end.
+// besides reads a member that comes after the log and the facts: output, measurements, bills, or the sum at the end.
 func (b *reader) besides(m *tar.Header) error {
 	if attempt, ok := strings.CutPrefix(m.Name, "output/"); ok {
 		return b.output(attempt, m.Size)
 	}
 	if series, ok := strings.CutPrefix(m.Name, "series/"); ok {
 		return b.series(series)
+	}
+	if bill, ok := strings.CutPrefix(m.Name, "bills/"); ok {
+		return b.bill(m, bill)
 	}
 	if m.Name == "sum.json" {
 		return b.readSum()

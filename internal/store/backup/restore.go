@@ -26,6 +26,7 @@ type target interface {
 	facts(map[string]string) error
 	output(attempt string, at int64, b []byte) error
 	series(attempt string, b []byte) error
+	bill(name string, rows io.Reader) error // reads all rows
 }
 
 // Check reads a backup to its end and returns its sum, or ErrDamaged.
@@ -40,11 +41,17 @@ func Check(r io.Reader) (Sum, error) {
 // Restore fills an empty store, which must lead, and compares its sum with the backup's. If an earlier restoration of
 // the same backup was cut short, Restore completes it; it refuses any other store that is not empty.
 func Restore(ctx context.Context, s store.Store, r io.Reader) (Sum, error) {
-	want, err := readBackup(r, &filler{ctx: ctx, s: s})
+	return Whole{Store: s}.Restore(ctx, r)
+}
+
+// Restore fills the store as the function Restore does, and the folder of its bills.
+func (o Whole) Restore(ctx context.Context, r io.Reader) (Sum, error) {
+	s := o.Store
+	want, err := readBackup(r, &filler{Whole: o, ctx: ctx, s: s})
 	if err != nil {
 		return Sum{}, fmt.Errorf("restore: %w", err)
 	}
-	got, err := SumOf(ctx, s)
+	got, err := o.SumOf(ctx)
 	if err != nil {
 		return Sum{}, fmt.Errorf("restore: %w", err)
 	}
@@ -203,8 +210,9 @@ func (b *reader) readHead() error {
 		return fmt.Errorf("an older release of scrimp wrote this backup (format %d), and this release cannot read it: "+
 			"restore it with that release", b.head.Format)
 	}
-	if b.head.Format != format {
-		return fmt.Errorf("the backup has format %d, this program knows only %d: use a newer program", b.head.Format, format)
+	if b.head.Format > formatOfBills {
+		return fmt.Errorf("the backup has format %d, this program knows only %d: use a newer program", b.head.Format,
+			formatOfBills)
 	}
 	return b.t.head(b.head)
 }
@@ -265,6 +273,7 @@ func (nothing) series(string, []byte) error        { return nil }
 
 // filler is a target that writes into a store.
 type filler struct {
+	Whole
 	ctx  context.Context // of the one call of Restore
 	s    store.Store
 	have uint64          // events in the store before the restoration
@@ -291,7 +300,11 @@ func (f *filler) head(h header) error {
 	if err != nil {
 		return err
 	}
-	if (!ok || begun == "") && (f.have > 0 || len(facts) > 0 || len(logs) > 0 || len(series) > 0) {
+	bills, err := f.billsThere()
+	if err != nil {
+		return err
+	}
+	if (!ok || begun == "") && (f.have > 0 || len(facts)+len(logs)+len(series)+len(bills) > 0) {
 		return fmt.Errorf("the target is not empty: it holds %d events: give an empty one", f.have)
 	}
 	return f.s.PutMeta(f.ctx, restoring, fmt.Sprint("of ", h.End, " events"))

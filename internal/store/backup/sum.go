@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash"
+	"io"
 	"maps"
 	"slices"
 
@@ -24,11 +25,16 @@ type Sum struct {
 	Outputs  int         `json:"outputs"` // attempts with output
 	Bytes    int64       `json:"bytes"`   // of output
 	Series   int         `json:"series"`  // attempts with measurements
+	Bills    int         `json:"bills"`   // imports of bills whose rows it holds
 	Hash     ledger.Hash `json:"hash"`    // SHA-256 of everything
 }
 
 // SumOf reads the whole store. It is exact if nobody writes meanwhile.
-func SumOf(ctx context.Context, s store.Store) (Sum, error) {
+func SumOf(ctx context.Context, s store.Store) (Sum, error) { return Whole{Store: s}.SumOf(ctx) }
+
+// SumOf reads the whole store and the rows of its bills.
+func (o Whole) SumOf(ctx context.Context) (Sum, error) {
+	s := o.Store
 	d := digest{h: sha256.New()}
 	snap, _, err := s.LatestSnapshot(ctx) // 0 if there is none
 	if err != nil {
@@ -65,6 +71,13 @@ func SumOf(ctx context.Context, s store.Store) (Sum, error) {
 		}
 	}
 	if err := eachSeries(ctx, s, func(name string, b []byte) error { d.series(name, b); return nil }); err != nil {
+		return Sum{}, err
+	}
+	if err := o.eachBill(ctx, facts, nil, func(name string, size int64, rows io.Reader) error {
+		d.bill(name, size)
+		_, err := io.Copy(d.h, rows)
+		return err
+	}); err != nil {
 		return Sum{}, err
 	}
 	return d.sum(), nil
@@ -206,6 +219,15 @@ func (d *digest) series(attempt string, b []byte) {
 	d.number(uint64(len(b)))
 	d.flush()
 	d.h.Write(b)
+}
+
+// bill starts the rows of a bill; the caller writes them to h.
+func (d *digest) bill(name string, size int64) {
+	d.s.Bills++
+	d.text("bill")
+	d.text(name)
+	d.number(uint64(size))
+	d.flush()
 }
 
 func (d *digest) sum() Sum {

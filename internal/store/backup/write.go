@@ -23,10 +23,16 @@ import (
 //	facts.json         the metadata, by name
 //	output/ATTEMPT     what the attempt printed
 //	series/ATTEMPT     the measurements of its machine
+//	bills/DIGEST       the rows of an import of bills, as the server keeps them
 //	sum.json           the Sum of all of it; last, so that a file without it is cut short
 //
 // The format does not depend on the database: a backup of SQLite restores into PostgreSQL.
-const format = 2
+//
+// Without a list of bills the format is 2, which earlier releases read, too.
+const (
+	format        = 2
+	formatOfBills = 3
+)
 
 // header is head.json.
 type header struct {
@@ -116,12 +122,17 @@ func (a archive) addJSON(name string, v any) error {
 // Write writes everything in the store while it is in use: the log up to its current end, and each output up to its
 // end when it is read. It delays nothing. The store need not lead.
 func Write(ctx context.Context, s store.Store, w io.Writer) (Sum, error) {
-	if err := Ready(ctx, s); err != nil {
+	return Whole{Store: s}.Write(ctx, w)
+}
+
+// Write writes the store as the function Write does, and the rows of its bills.
+func (o Whole) Write(ctx context.Context, w io.Writer) (Sum, error) {
+	if err := Ready(ctx, o.Store); err != nil {
 		return Sum{}, fmt.Errorf("back up: %w", err)
 	}
 	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
 	a := archive{tar.NewWriter(z)}
-	sum, err := write(ctx, s, a)
+	sum, err := o.write(ctx, a)
 	if err == nil {
 		err = a.w.Close()
 	}
@@ -134,15 +145,23 @@ func Write(ctx context.Context, s store.Store, w io.Writer) (Sum, error) {
 	return sum, nil
 }
 
-func write(ctx context.Context, s store.Store, a archive) (Sum, error) {
+func (o Whole) write(ctx context.Context, a archive) (Sum, error) {
+	s := o.Store
 	head := header{Format: format}
 	snap, ok, err := store.Whole(ctx, s) // before the end is read, so that the snapshot is not newer
+	if err != nil {
+		return Sum{}, err
+	}
+	there, err := o.billsThere()
 	if err != nil {
 		return Sum{}, err
 	}
 	facts, err := factsOf(ctx, s)
 	if err != nil {
 		return Sum{}, err
+	}
+	if _, listed := facts[billsFact]; listed && o.Bills != "" {
+		head.Format = formatOfBills
 	}
 	if head.End, err = s.End(ctx); err != nil {
 		return Sum{}, err
@@ -174,16 +193,32 @@ func write(ctx context.Context, s store.Store, a archive) (Sum, error) {
 	if err := a.addJSON("facts.json", facts); err != nil {
 		return Sum{}, err
 	}
-	if err := writeOutput(ctx, s, a, &d); err != nil {
-		return Sum{}, err
-	}
-	if err := eachSeries(ctx, s, func(name string, b []byte) error {
-		d.series(name, b)
-		return a.add("series/"+name, b)
-	}); err != nil {
+	if err := o.writeBesides(ctx, a, &d, facts, there); err != nil {
 		return Sum{}, err
 	}
 	return d.sum(), a.addJSON("sum.json", d.sum())
+}
+
+// writeBesides writes the members that follow the metadata, up to the sum.
+func (o Whole) writeBesides(ctx context.Context, a archive, d *digest, facts map[string]string,
+	there map[string]bool) error {
+	if err := writeOutput(ctx, o.Store, a, d); err != nil {
+		return err
+	}
+	if err := eachSeries(ctx, o.Store, func(name string, b []byte) error {
+		d.series(name, b)
+		return a.add("series/"+name, b)
+	}); err != nil {
+		return err
+	}
+	return o.eachBill(ctx, facts, there, func(name string, size int64, rows io.Reader) error {
+		d.bill(name, size)
+		if err := a.begin("bills/"+name, size); err != nil {
+			return err
+		}
+		_, err := io.Copy(io.MultiWriter(a.w, d.h), rows)
+		return err
+	})
 }
 
 // writeOutput writes the output of programs, one member per name.

@@ -126,18 +126,23 @@ func header(names []string, version string) (broken []string) {
 
 type row map[string]string
 
-// never lists the columns that are never empty, in every row and in rows that are not corrections.
+// never lists the columns that are never empty.
 var never = strings.Fields("BilledCost BillingAccountId BillingAccountName BillingCurrency BillingPeriodEnd " +
 	"BillingPeriodStart ChargeCategory ChargeDescription ChargeFrequency ChargePeriodEnd ChargePeriodStart " +
 	"ContractedCost EffectiveCost InvoiceIssuerName ListCost ServiceCategory ServiceName ServiceSubcategory " +
-	"BillingAccountType ContractedUnitPrice ListUnitPrice PricingQuantity PricingUnit PricingCategory ConsumedQuantity " +
-	"ConsumedUnit SkuId SkuPriceId PricingCurrency")
+	"BillingAccountType PricingCurrency")
+
+// priced lists the columns that are never empty in rows of usage, and are null in rows of tax. The specification lets
+// them be null in corrections that are credits or adjustments; scrimp leaves them null there.
+var priced = strings.Fields("ContractedUnitPrice ListUnitPrice PricingQuantity PricingUnit PricingCategory " +
+	"ConsumedQuantity ConsumedUnit SkuId SkuPriceId PricingCurrencyContractedUnitPrice PricingCurrencyListUnitPrice " +
+	"SkuMeter")
 
 var allowed = map[string][]string{
 	"ChargeCategory":  {"Usage", "Purchase", "Tax", "Credit", "Adjustment"},
 	"ChargeClass":     {"", "Correction"},
 	"ChargeFrequency": {"One-Time", "Recurring", "Usage-Based"},
-	"PricingCategory": {"Standard", "Dynamic", "Committed", "Other"},
+	"PricingCategory": {"", "Standard", "Dynamic", "Committed", "Other"},
 	"ServiceCategory": {"AI and Machine Learning", "Analytics", "Business Applications", "Compute", "Databases",
 		"Developer Tools", "Multicloud", "Identity", "Integration", "Internet of Things", "Management and Governance",
 		"Media", "Migration", "Mobile", "Networking", "Security", "Storage", "Web", "Other"},
@@ -160,6 +165,11 @@ func (r row) broken(version string, seen map[string]string) (list []string) {
 	for _, name := range required(version) {
 		if r[name] == "" {
 			say("%s is null", name)
+		}
+	}
+	for _, name := range priced {
+		if usage := r["ChargeCategory"] == "Usage"; usage != (r[name] != "") {
+			say("%s is %q in a row of %s", name, r[name], r["ChargeCategory"])
 		}
 	}
 	if len(list) > 0 {
@@ -215,6 +225,10 @@ func nano(v *big.Rat) string {
 }
 
 func (r row) money(say func(string, ...any)) {
+	if r["ChargeCategory"] != "Usage" {
+		r.unpriced(say)
+		return
+	}
 	for price, cost := range map[string]string{"ContractedUnitPrice": "ContractedCost", "ListUnitPrice": "ListCost"} {
 		product := new(big.Rat).Mul(r.rat(price), r.rat("PricingQuantity"))
 		if nano(product) != nano(r.rat(cost)) {
@@ -245,6 +259,22 @@ func (r row) money(say func(string, ...any)) {
 	}
 }
 
+// unpriced checks the amounts of a row of tax, a credit or an adjustment. scrimp has them only as corrections to a
+// bill that is issued. A refund of tax is negative and a cancelled credit positive, so that neither sign is wrong.
+func (r row) unpriced(say func(string, ...any)) {
+	for _, name := range []string{"EffectiveCost", "ContractedCost", "ListCost", "PricingCurrencyEffectiveCost"} {
+		if r[name] != r["BilledCost"] {
+			say("BilledCost is %s, %s is %s", r["BilledCost"], name, r[name])
+		}
+	}
+	if r["ChargeClass"] != "Correction" {
+		say("a row of %s is no correction", r["ChargeCategory"])
+	}
+	if r["SkuPriceDetails"] != "" || r["ChargeFrequency"] == "Usage-Based" {
+		say("a row of %s has price details %s and is %s", r["ChargeCategory"], r["SkuPriceDetails"], r["ChargeFrequency"])
+	}
+}
+
 func (r row) periods(say func(string, ...any)) {
 	at := func(name string) time.Time {
 		t, err := time.Parse(time.RFC3339, r[name])
@@ -272,7 +302,9 @@ func (r row) relations(version string, seen map[string]string, say func(string, 
 	}
 	one("service "+r["ServiceName"], r["ServiceCategory"])
 	one("subcategory "+r["ServiceSubcategory"], r["ServiceCategory"])
-	one("price "+r["SkuPriceId"], r["SkuId"])
+	if r["SkuPriceId"] != "" {
+		one("price "+r["SkuPriceId"], r["SkuId"])
+	}
 	provider := r["ServiceProviderName"]
 	if version == "1.2" {
 		provider = r["ProviderName"]

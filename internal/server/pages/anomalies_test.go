@@ -1,0 +1,45 @@
+package pages
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/lib/money"
+)
+
+// The page of anomalies lists each incident with its amounts and its reason, and the sum of its rows. Its command and
+// its twin have the reader's options. The overview leads to it.
+func TestAnomalies_SumIsTheSumOfTheRows(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	v := client.Anomalies{Since: now.Add(-7 * 24 * time.Hour), Until: now}
+	sum := money.Amount{}
+	for i := range int64(5) {
+		a := client.Anomaly{Kind: "idle machine", Team: "vision", About: "i-" + string(rune('a'+i)), Since: now.Add(-time.Hour), Found: now,
+			AtStake: money.Picos((i + 1) * 1_110_000_000_000), AtFound: money.Picos(5e11), Currency: "USD", Why: "it waits for a job", Jobs: []string{"lm-7"}}
+		if i > 2 {
+			a.Until = &now
+		}
+		v.Anomalies, sum = append(v.Anomalies, a), sum.Add(a.AtStake)
+	}
+	f.answers["/v1/anomalies"] = v
+	text := asks(s, "GET", "/anomalies?team=vision&since=30d", "").Body.String()
+	for _, want := range []string{"5 incidents", "3 of them not over", money.Short(sum, "USD"), "i-e", "it waits for a job", `href="/jobs/lm-7"`,
+		"goes on", "scrimp anomalies --team vision --since 30d", "/data/anomalies?since=30d&amp;team=vision"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if !strings.Contains(strings.Join(f.asked, "\n"), "GET /v1/anomalies?since=30d&team=vision") {
+		t.Errorf("asked were %v", f.asked)
+	}
+	if text := asks(s, "GET", "/", "").Body.String(); !strings.Contains(text, `<a href="/anomalies">`) {
+		t.Error("the overview does not lead to the page")
+	}
+	f.answers["/v1/anomalies"] = client.Anomalies{Since: now, Until: now}
+	if text := asks(s, "GET", "/anomalies", "").Body.String(); !strings.Contains(text, "No incidents in this span.") {
+		t.Error("a span without incidents is not named")
+	}
+}
