@@ -81,8 +81,8 @@ the pipeline was stopped.`,
 	}
 	f.add(cmd)
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "submit and return (default: show the progress)")
-	cmd.Flags().StringVar(&f.sample, "sample", "", "run the stages on this `part` of the data first, as 1% or 1%,5%; none "+
-		"runs no sample (default: as its file says)")
+	cmd.Flags().StringVar(&f.sample, "sample", "", "run the stages on this `part` of the data first, as "+
+		"1% or 1%,5%; none runs no sample (default: as its file says)")
 	_ = cmd.RegisterFlagCompletionFunc("sample", cobra.NoFileCompletions)
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -74,8 +75,8 @@ func Sampled(p *pipeline.Spec, sent []workdir.Item) (list []sample.Input, err er
 		}
 	}
 	if len(list) == 0 && !slices.ContainsFunc(p.Data, func(d string) bool { return inOuts(made, d) }) {
-		return nil, fmt.Errorf("no input has a part: name the data in sample.data; a sample takes rows of .csv, .tsv, .jsonl " +
-			"and .ndjson files, and files of folders with 20 or more")
+		return nil, errors.New("no input has a part: name the data in sample.data; a sample takes rows of .csv, .tsv, " +
+			".jsonl and .ndjson files, and files of folders with 20 or more")
 	}
 	return list, nil
 }
@@ -89,7 +90,7 @@ func noPart(p string) error {
 // part returns the work folder of a stage on a part of the data: items with the part of each input in its place. sent
 // holds the files that were sent with the pipeline.
 func (f *Files) part(ctx context.Context, p *pipeline.Spec, stage *pipeline.Stage, sent, items []workdir.Item) (
-	[]workdir.Item, error) {
+	list []workdir.Item, err error) {
 	share, err := sample.Parse(stage.Sample)
 	if err != nil {
 		return nil, err
@@ -100,7 +101,8 @@ func (f *Files) part(ctx context.Context, p *pipeline.Spec, stage *pipeline.Stag
 	}
 	made, files := madeBy(p), filesOf(items)
 	for _, at := range p.Data {
-		if !inOuts(made, at) || !slices.ContainsFunc(items, func(i workdir.Item) bool { return below([]string{at}, i.Path) }) {
+		here := func(i workdir.Item) bool { return below([]string{at}, i.Path) }
+		if !inOuts(made, at) || !slices.ContainsFunc(items, here) {
 			continue
 		}
 		for _, in := range sample.Inputs(files, []string{at}, true) {
@@ -118,7 +120,7 @@ func (f *Files) part(ctx context.Context, p *pipeline.Spec, stage *pipeline.Stag
 	return items, nil
 }
 
-// partOf puts the part of one input in its place. An input that the stage does not read is left out, so that a
+// partOf puts the part of one input in its place. It leaves out an input that the stage does not read, so that a
 // sample never has all of the data.
 func (f *Files) partOf(ctx context.Context, share sample.Part, in sample.Input, stage *pipeline.Stage,
 	items []workdir.Item) ([]workdir.Item, error) {
@@ -184,7 +186,8 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// unreported returns a metric that a gate judges and that the sample of its stage has not reported as a number; "": none.
+// unreported returns a metric that a gate judges and that the sample of its stage has not reported as a number; "":
+// none.
 func unreported(p *pipeline.Spec, stage *pipeline.Stage, metrics map[string]string) string {
 	if stage.Sample == "" {
 		return ""

@@ -13,9 +13,6 @@ type Sample struct {
 	Gates []Gate   `json:"gates,omitempty"` // on metrics of the last part; if one does not pass, the rest does not begin
 }
 
-// maxParts bounds the parts of the data on which a pipeline runs first.
-const maxParts = 2
-
 // Base is the name of the stage in the file: that of the stage itself, or that of the stage whose sample it is.
 func (s *Stage) Base() string {
 	if s.Of != "" {
@@ -34,8 +31,6 @@ func (s *Spec) Sampled(x Sample) (*Spec, error) {
 	}
 	data, err := cleanPaths(x.Data)
 	switch {
-	case len(x.Parts) == 0 || len(x.Parts) > maxParts:
-		return wrong("it has %d parts: write one or two, such as 1%%", len(x.Parts))
 	case len(x.Gates) > maxGates:
 		return wrong("there are %d gates: write at most %d", len(x.Gates), maxGates)
 	case err != nil:

@@ -18,6 +18,9 @@ func drawnDeploying(rng *rand.Rand) []Stage {
 				s.Deps = append(s.Deps, fmt.Sprint("out", before))
 			}
 		}
+		if n == 0 && rng.IntN(2) == 0 {
+			s.Deps = nil // it reads the whole folder
+		}
 		s.Metrics = s.Outs
 		list = append(list, s)
 	}
@@ -25,60 +28,101 @@ func drawnDeploying(rng *rand.Rand) []Stage {
 	return append(list, Stage{Name: "push", Deploy: true, Deps: []string{last}, Outs: []string{"live"}})
 }
 
-// A stage reads only what stages on the same part have made, no two stages on different parts have one key, the stage
-// that deploys has no sample, and nothing on all of the data begins before the last sample is done.
+// sampledFor returns a random pipeline, and the same with samples.
+func sampledFor(t *testing.T, seed uint64) (plain, s *Spec, parts []string) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	plain, err := New(drawnDeploying(rng))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts = []string{"0.01", "0.05"}[:1+rng.IntN(2)]
+	if s, err = plain.Sampled(Sample{Parts: parts}); err != nil {
+		t.Fatal(err)
+	}
+	return plain, s, parts
+}
+
+// apart returns an error unless a stage reads only what stages on the same part have made, no two stages on different
+// parts have one key, the stage that deploys has no sample, and nothing on a larger part begins before the smaller one is
+// done.
+func apart(plain, s *Spec, parts []string) error {
+	partOf := func(x *Stage) int { // by its name alone
+		for k := range parts {
+			if strings.HasPrefix(x.Name, sampleName(k)) {
+				return k
+			}
+		}
+		return len(parts)
+	}
+	keys := map[string]string{}
+	for i := range s.Stages {
+		x := &s.Stages[i]
+		if partOf(x) < len(parts) && (x.Base() == "push" || len(x.All()) > 0) {
+			return fmt.Errorf("the sample %s deploys or has gates", x.Name)
+		}
+		base := x.Name[strings.LastIndexByte(x.Name, '.')+1:]
+		key := x.Key(nil) + base
+		if other, twice := keys[key]; twice {
+			return fmt.Errorf("%s and %s have one key", x.Name, other)
+		}
+		keys[key] = x.Name
+		reads := s.Reads(i)
+		for _, n := range reads {
+			if partOf(&s.Stages[n]) != partOf(x) {
+				return fmt.Errorf("%s reads what %s has made", x.Name, s.Stages[n].Name)
+			}
+		}
+		if want := len(plain.Reads(plain.Find(base))); len(reads) != want {
+			return fmt.Errorf("%s reads %d stages, want %d", x.Name, len(reads), want)
+		}
+		before := s.before(i)
+		for n := range s.Stages {
+			if y := &s.Stages[n]; partOf(y) < partOf(x) && !before(n) || partOf(y) > partOf(x) && before(n) {
+				return fmt.Errorf("whether %s comes before %s is %v", y.Name, x.Name, before(n))
+			}
+		}
+	}
+	return nil
+}
+
 func TestSampled_KeepsPartsApart(t *testing.T) {
 	for seed := range uint64(300) {
-		rng := rand.New(rand.NewPCG(seed, 1))
-		plain, err := New(drawnDeploying(rng))
-		if err != nil {
-			t.Fatal(err)
-		}
-		parts := []string{"0.01", "0.05"}[:1+rng.IntN(2)]
-		s, err := plain.Sampled(Sample{Parts: parts})
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys, rank := map[string]string{}, map[string]int{"": len(parts)}
-		for k, p := range parts {
-			rank[p] = k
-		}
-		for i := range s.Stages {
-			x := &s.Stages[i]
-			if x.Sample != "" && (x.Base() == "push" || len(x.All()) > 0) {
-				t.Fatalf("seed %d: the sample %s deploys or has gates", seed, x.Name)
-			}
-			key := x.Key(nil)
-			if other, twice := keys[key+x.Base()]; twice {
-				t.Fatalf("seed %d: %s and %s have one key", seed, x.Name, other)
-			}
-			keys[key+x.Base()] = x.Name
-			reads := s.Reads(i)
-			for _, n := range reads {
-				if s.Stages[n].Sample != x.Sample {
-					t.Fatalf("seed %d: %s reads what %s has made", seed, x.Name, s.Stages[n].Name)
-				}
-			}
-			if want := len(plain.Reads(plain.Find(x.Base()))); len(reads) != want {
-				t.Fatalf("seed %d: %s reads %d stages, want %d", seed, x.Name, len(reads), want)
-			}
-			before := s.before(i)
-			for n := range s.Stages {
-				if below := rank[s.Stages[n].Sample] < rank[x.Sample]; below != (before(n) && s.Stages[n].Sample != x.Sample) {
-					t.Fatalf("seed %d: whether %s comes before %s is %v", seed, s.Stages[n].Name, x.Name, before(n))
-				}
-			}
+		plain, s, parts := sampledFor(t, seed)
+		if err := apart(plain, s, parts); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
 }
 
-// Without the part in its key, a sample and the whole on the same inputs are one stage: the property above would not hold.
-func TestKey_DiffersByPart(t *testing.T) {
-	x := Stage{Name: "a", Outs: []string{"o"}}
-	y := x
-	y.Sample = "0.01"
-	if x.Key(nil) == y.Key(nil) {
-		t.Error("a sample has the key of the whole")
+// The property finds a sample whose output counts as one of all of the data, and a whole that does not wait for it.
+func TestSampled_PropertyFindsPlantedFaults(t *testing.T) {
+	for fault, plant := range map[string]func(s *Spec){
+		"have one key": func(s *Spec) { s.Stages[0].Sample = "" },
+		"has made": func(s *Spec) {
+			for i := range s.Stages {
+				s.Stages[i].Sample, s.Stages[i].Program = "", s.Stages[i].Name
+			}
+		},
+		"comes before": func(s *Spec) {
+			for i := range s.Stages {
+				if s.Stages[i].Sample == "" {
+					s.Stages[i].Needs = slices.DeleteFunc(s.Stages[i].Needs, func(n int) bool { return s.Stages[n].Sample != "" })
+				}
+			}
+		},
+	} {
+		found := 0
+		for seed := range uint64(100) {
+			plain, s, parts := sampledFor(t, seed)
+			plant(s)
+			if err := apart(plain, s, parts); err != nil && strings.Contains(err.Error(), fault) {
+				found++
+			}
+		}
+		if found == 0 {
+			t.Errorf("no seed finds the fault %q", fault)
+		}
 	}
 }
 
@@ -88,7 +132,6 @@ func TestSampled_RefusesWhatItCannotHonour(t *testing.T) {
 		list []Stage
 		x    Sample
 	}{
-		"it has 0 parts":            {[]Stage{a}, Sample{}},
 		"no stage comes before":     {[]Stage{{Name: "deploy"}}, Sample{Parts: []string{"0.1"}}},
 		"has the name of the stage": {[]Stage{a, {Name: "sample-a"}}, Sample{Parts: []string{"0.1"}}},
 		"too long a name":           {[]Stage{{Name: strings.Repeat("x", 100)}}, Sample{Parts: []string{"0.1"}}},

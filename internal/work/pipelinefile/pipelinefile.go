@@ -153,7 +153,8 @@ func (r *reader) all(root *yaml.Node) {
 			r.when = r.trigger().Schedule(r.fill(v, scope{vars: r.vars}, name, false))
 			r.f.Schedule, r.f.Total = r.when.Spec, r.when.Total
 		case name == "sample":
-			r.sample(r.fill(v, scope{vars: r.vars}, name, false))
+			r.f.Sample = r.trigger().Sample(r.fill(v, scope{vars: r.vars}, name, false),
+				func(n *yaml.Node, field string) []string { return r.paths(n, ".", field) }, r.gates)
 		case name == "stages" || name == "vars" || name == "defaults" || strings.HasPrefix(name, "x-"):
 		case slices.Contains(shown, name):
 			r.note("%s of the file is left out: it only says what DVC shows", name)
@@ -167,7 +168,9 @@ func (r *reader) all(root *yaml.Node) {
 		r.f.Whole.Name = ""
 	}
 	r.allStages(in(root, "stages"))
-	r.checkSample(in(root, "sample"))
+	if len(r.problems) == 0 {
+		r.trigger().CheckSample(in(root, "sample"), r.f.Sample, r.f.Spec)
+	}
 }
 
 // unknown says that the file has a field which no pipeline has, or none yet.

@@ -15,22 +15,23 @@ type Run struct {
 
 // A Prediction is what a stage takes on all of the data. What a stage takes is fixed + share × fraction.
 type Prediction struct {
-	// Seconds and Cost are what the two runs say together. With one run they are bounds from above: what the stage takes
-	// if nothing of it is fixed.
+	// Seconds and Cost are what two runs say together. With one run they are bounds from above: what the stage takes if
+	// nothing of it is fixed.
 	Seconds float64
 	Cost    money.Amount
 	Bound   bool
 }
 
-// Predict returns what a stage takes on all of the data, by its runs on one or two parts, the smaller first. ok is false
-// without a run.
+// Predict returns what a stage takes on all of the data, by its runs on one or two parts, the smaller first. ok is
+// false without a run.
 func Predict(runs []Run) (p Prediction, ok bool) {
 	switch len(runs) {
 	case 0:
 		return p, false
 	case 1:
 		a := runs[0]
-		return Prediction{a.Seconds * float64(Whole) / float64(a.Part), a.Cost.Times(int(Whole)).Over(int(a.Part)), true}, true
+		seconds := a.Seconds * float64(Whole) / float64(a.Part)
+		return Prediction{seconds, a.Cost.Times(int(Whole)).Over(int(a.Part)), true}, true
 	}
 	a, b := runs[0], runs[len(runs)-1]
 	more, span := Whole-a.Part, b.Part-a.Part

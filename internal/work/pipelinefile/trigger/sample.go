@@ -1,4 +1,4 @@
-package pipelinefile
+package trigger
 
 import (
 	"errors"
@@ -15,26 +15,26 @@ import (
 // sampleFields are the fields of a sample.
 var sampleFields = []string{"part", "data", "gate"}
 
-// sample reads the sample of the file: a part, two parts, or a map of fields.
-func (r *reader) sample(n *yaml.Node) {
+// Sample reads the sample of a file: a part of the data, a list of two, or a map of fields. paths and gates read the
+// fields with such values.
+func (r *Reader) Sample(n *yaml.Node, paths func(*yaml.Node, string) []string,
+	gates func(*yaml.Node, string) []pipeline.Gate) *pipeline.Sample {
 	x := &pipeline.Sample{}
 	if n.Kind != yaml.MappingNode {
 		x.Parts = r.parts(n, "sample")
-		r.f.Sample = x
-		return
+		return x
 	}
+	given := false
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name, v := n.Content[i], n.Content[i+1]
-		at := join("sample", name.Value)
+		at := "sample." + name.Value
 		switch name.Value {
 		case "part":
-			x.Parts = r.parts(v, at)
+			x.Parts, given = r.parts(v, at), true
 		case "data":
-			x.Data = r.paths(v, ".", at)
+			x.Data = paths(v, at)
 		case "gate":
-			s := &stage{}
-			r.gates(s, v, at)
-			x.Gates = s.All()
+			x.Gates = gates(v, at)
 		default:
 			fix := "write " + strings.Join(sampleFields, ", ")
 			if slices.Contains([]string{"rows", "files", "bytes"}, name.Value) {
@@ -45,40 +45,40 @@ func (r *reader) sample(n *yaml.Node) {
 			r.wrong(name, at, "is no field of a sample", fix)
 		}
 	}
-	if in(n, "part") == nil {
+	if !given {
 		r.wrong(n, "sample.part", "is missing", "write how much of the data the sample has, such as part: 1%")
 	}
-	r.f.Sample = x
+	return x
 }
 
 // parts reads one part of the data or a list of two.
-func (r *reader) parts(n *yaml.Node, field string) []string {
+func (r *Reader) parts(n *yaml.Node, field string) []string {
+	list := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		list = n.Content
+	}
 	var texts []string
-	for _, v := range items(n) {
+	for _, v := range list {
 		if v.Kind != yaml.ScalarNode || isNull(v) {
 			r.wrong(v, field, "has an entry that is no percentage", "write one, such as 1%")
 			return nil
 		}
 		texts = append(texts, v.Value)
 	}
-	list, err := sample.Fractions(texts)
+	parts, err := sample.Fractions(texts)
 	if err != nil {
-		cause, fix, _ := strings.Cut(err.Error(), ": ")
-		r.wrong(n, field, cause, fix)
+		r.wrong(n, field, err.Error(), "")
 	}
-	return list
+	return parts
 }
 
-// checkSample reports what is wrong with the sample of the pipeline.
-func (r *reader) checkSample(n *yaml.Node) {
-	if r.f.Sample == nil || len(r.problems) > 0 {
+// CheckSample reports what is wrong with the sample of a pipeline, which may have none.
+func (r *Reader) CheckSample(n *yaml.Node, x *pipeline.Sample, p *pipeline.Spec) {
+	if x == nil || len(x.Parts) == 0 {
 		return
 	}
-	if _, err := r.f.Spec.Sampled(*r.f.Sample); err != nil {
-		if wrong, ok := errors.AsType[*pipeline.Problem](err); ok {
-			err = wrong.Err
-		}
-		cause, fix, _ := strings.Cut(err.Error(), ": ")
-		r.wrong(n, "sample", cause, fix)
+	_, err := p.Sampled(*x)
+	if wrong, ok := errors.AsType[*pipeline.Problem](err); ok {
+		r.wrong(n, "sample", wrong.Err.Error(), "")
 	}
 }
