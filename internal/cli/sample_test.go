@@ -133,3 +133,39 @@ func TestPipeline_RefusesABadSample(t *testing.T) {
 		t.Errorf("--sample 2: %v\n%s", err, out)
 	}
 }
+
+// A sample takes files of a folder and rows of what a stage has made, on two parts, the smaller first.
+func TestPipeline_TakesFilesAndRowsOnTwoParts(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for n := range 40 {
+		h.write(fmt.Sprintf("img/%d.png", n), fmt.Sprint(n))
+	}
+	h.write("pipeline.yaml", `name: retrain
+budget: $5
+sample: {part: [10%, 50%], data: [img, list.csv]}
+stages:
+  list: {cmd: (echo name; ls img) > list.csv, deps: [img], outs: [list.csv]}
+  count: {cmd: 'echo "{\"n\": $(wc -l < list.csv)}" > n.json', deps: [list.csv], metrics: [n.json]}
+`)
+	g, _ := h.pipeline(0)
+	for stage, want := range map[string]string{
+		"sample.count":   "2",  // the header and a tenth of 4 files
+		"sample-2.count": "11", // and half of 20
+		"count":          "41",
+	} {
+		if n := stagesOf(g)[stage].Metrics["n"]; n != want {
+			t.Errorf("%s counts %s lines, want %s", stage, n, want)
+		}
+	}
+	var v group.PipelineCost
+	if err := json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range v.Stages {
+		if s.Predicted != nil && s.Predicted.AtMost {
+			t.Errorf("two parts give only a bound for %s", s.Stage)
+		}
+	}
+	h.addsUp(g)
+}
