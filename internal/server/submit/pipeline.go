@@ -142,7 +142,7 @@ func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *rep
 	if b.Pipeline.Sample != nil {
 		if _, err := stages.Sampled(t.Pipeline, items); err != nil {
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "pipeline.sample", Err: err,
-				Title: "the sample cannot be taken", Fix: "correct sample of the pipeline file"}
+				Title: "the sample is not valid", Fix: "correct sample of the pipeline file"}
 		}
 	}
 	return nil
