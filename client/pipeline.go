@@ -13,6 +13,16 @@ type Pipeline struct {
 	AtOnce int             `json:"at_once"` // stages that run at once, at most
 	// Schedule runs the pipeline at set times. The budget of the job file is then for one run.
 	Schedule *Schedule `json:"schedule,omitempty"`
+	// Sample runs the stages on a part of the data first, within the same budget.
+	Sample *PipelineSample `json:"sample,omitempty"`
+}
+
+// PipelineSample is a run of the stages on one or two parts of the data before the run on all of it.
+type PipelineSample struct {
+	Parts []string `json:"parts"`          // decimals from 0.0001 to 0.5, the smaller first
+	Data  []string `json:"data,omitempty"` // paths of which it takes a part; none: inputs that look like data
+	// Gates have min and max. The run on all of the data begins only if the metrics of the last part pass.
+	Gates []PipelineGate `json:"gates,omitempty"`
 }
 
 // Schedule says when a pipeline runs. Times are market time.
@@ -278,6 +288,10 @@ type StageState struct {
 	Spared   *money.Amount `json:"spared,omitempty"`
 	Started  *time.Time    `json:"started"`
 	Finished *time.Time    `json:"finished"`
+	// Sample is the part of the data that the stage works on, a decimal; "": all of it. Of is then the stage whose sample
+	// it is.
+	Sample string `json:"sample,omitempty"`
+	Of     string `json:"of,omitempty"`
 }
 
 // StageContent is a path with the digest of its content; "": nothing is there.

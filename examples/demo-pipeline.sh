@@ -49,12 +49,12 @@ sh work/make-data.sh 2000 1 >work/raw.csv
 param epochs 1
 param rate 0.001
 run
-expect prepare=done sample=done train=done evaluate=done deploy=done
+expect sample.evaluate=done prepare=done train=done evaluate=done deploy=done
 
 echo
 echo "2. Nothing has changed: no stage runs, and a model that is no better than the deployed one is not deployed."
 run
-expect prepare=reused sample=reused train=reused evaluate=reused deploy=skipped
+expect sample.evaluate=reused prepare=reused train=reused evaluate=reused deploy=skipped
 
 echo
 echo "3. The training is longer: only what depends on it runs. The gate asks for a gain of 10 points, and that is too much."
@@ -82,6 +82,8 @@ expect prepare=done train=done evaluate=done deploy=skipped
 
 echo
 "$scrimp" --data "$data" pipeline graph retrain
+echo
+"$scrimp" --data "$data" pipeline cost retrain
 echo
 "$scrimp" --data "$data" models retrain
 "$scrimp" --data "$data" ledger verify

@@ -170,6 +170,11 @@ func (a *app) groupReceipt(ctx context.Context, c *command.Client, id string) er
 	if a.JSON {
 		return a.Print(r)
 	}
+	if r.Group.Kind == "pipeline" && r.Group.Pipeline == nil { // its stages say what the sample has cost
+		if r.Group, err = c.Group(ctx, id); err != nil {
+			return err
+		}
+	}
 	a.Printf("%s", group.Receipt(r, a.Place()))
 	return nil
 }

@@ -29,12 +29,13 @@ import (
 // pipelineFlags holds the flags of scrimp pipeline run.
 type pipelineFlags struct {
 	job                   jobfile.Flags
-	name, budget          string
+	name, budget, sample  string
 	cron, zone, total     string
 	runs                  int
 	scheduled             bool // the pipeline runs on a schedule
 	yes, detach, force    bool
 	nameGiven, costsGiven bool
+	sampleGiven           bool
 }
 
 func (a *app) pipelineCmd() *cobra.Command {
@@ -74,11 +75,15 @@ the pipeline was stopped.`,
 		Args: command.Takes("[pipeline.yaml]"), ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.nameGiven, f.costsGiven = cmd.Flag("name").Changed, cmd.Flag("budget").Changed
+			f.sampleGiven = cmd.Flag("sample").Changed
 			return a.pipelineRun(cmd.Context(), args, f)
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "submit and return (default: show the progress)")
+	cmd.Flags().StringVar(&f.sample, "sample", "", "run the stages on this `part` of the data first, as "+
+		"1% or 1%,5%; none runs no sample (default: as its file says)")
+	_ = cmd.RegisterFlagCompletionFunc("sample", cobra.NoFileCompletions)
 	return cmd
 }
 
@@ -237,7 +242,10 @@ func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err err
 		return p, fmt.Errorf("%s has no budget for the whole: write budget: $25 at its top, or give --budget '$25'",
 			filepath.Base(file))
 	}
-	p.wire = api.Pipeline{AtOnce: p.file.AtOnce}
+	if err := f.samples(p.file); err != nil {
+		return p, err
+	}
+	p.wire = api.Pipeline{AtOnce: p.file.AtOnce, Sample: sampleOf(p.file.Sample)}
 	for i, s := range p.file.Spec.Stages {
 		j := p.file.Jobs[i]
 		if j, err = j.WithEnv(f.job.Env); err == nil {

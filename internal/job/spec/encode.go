@@ -125,8 +125,14 @@ func nameOf(args []string) string {
 // SeedVariable holds the seed of a run of scrimp ab. Nothing else sets it, so a job file may.
 const SeedVariable = "SCRIMP_SEED"
 
+// SampleVariable holds the part of the data that a stage of a pipeline works on, such as 0.01. The server sets it for
+// the stages of a sample. A job file may, so that a program runs as on a sample.
+const SampleVariable = "SCRIMP_SAMPLE"
+
 // reserved reports whether scrimp sets a variable itself.
-func reserved(name string) bool { return strings.HasPrefix(name, "SCRIMP_") && name != SeedVariable }
+func reserved(name string) bool {
+	return strings.HasPrefix(name, "SCRIMP_") && name != SeedVariable && name != SampleVariable
+}
 
 // WithEnv returns a copy of the job with variables set or replaced, each given as NAME=VALUE.
 func (j Job) WithEnv(pairs []string) (Job, error) {

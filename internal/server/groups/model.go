@@ -86,6 +86,9 @@ func (d *Desk) model(m *core.Machine, g *state.Group) api.ModelVersion {
 		v.DeployedAt = new(clock.ToWall(j.Finished()))
 	}
 	for i := range g.Stages {
+		if t.Pipeline.Stages[i].Sample != "" { // what it reports is not of this version
+			continue
+		}
 		v.Gates = append(v.Gates, verdicts(g.Stages[i].Gates)...)
 		for name, value := range g.Stages[i].Metrics {
 			v.Metrics[t.Pipeline.Stages[i].Name+"."+name] = value
@@ -142,6 +145,9 @@ func verdict(g *state.Group) string {
 func lineage(g *state.Group) (list []api.ModelStage) {
 	for i := range g.Stages {
 		x, spec := &g.Stages[i], &g.Terms.Pipeline.Stages[i]
+		if spec.Sample != "" { // nothing of the version comes from it
+			continue
+		}
 		list = append(list, api.ModelStage{Stage: spec.Name, State: stageStates[x.Phase], Job: x.Job, Key: x.Key,
 			Inputs: contents(x.Inputs), Params: maps.Clone(spec.Params), Program: spec.Program,
 			Outs: slices.Clip(contents(x.Outs))})

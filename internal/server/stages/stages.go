@@ -4,12 +4,12 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"path"
 	"slices"
 
 	"scrimp/internal/content/checkpoint"
@@ -111,20 +111,8 @@ func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir
 	if err != nil {
 		return nil, err
 	}
-	made := map[string]bool{}
-	for i := range s.Pipeline.Stages {
-		for _, o := range s.Pipeline.Stages[i].Outs {
-			made[o] = true
-		}
-	}
-	items = slices.DeleteFunc(items, func(i workdir.Item) bool {
-		for up := i.Path; up != "."; up = path.Dir(up) {
-			if made[up] {
-				return true
-			}
-		}
-		return false
-	})
+	sent, made := items, madeBy(s.Pipeline)
+	items = slices.DeleteFunc(slices.Clone(items), func(i workdir.Item) bool { return inOuts(made, i.Path) })
 	for _, from := range s.Pipeline.Reads(n) {
 		job := s.Stages[from].Job
 		takes := s.Pipeline.Stages[n].Takes
@@ -135,9 +123,13 @@ func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir
 		items = append(items, slices.DeleteFunc(made, func(i workdir.Item) bool { return !takes(i.Path) })...)
 	}
 	slices.SortStableFunc(items, func(a, b workdir.Item) int { return compare(a.Path, b.Path) })
-	return slices.CompactFunc(items, func(a, b workdir.Item) bool {
+	items = slices.CompactFunc(items, func(a, b workdir.Item) bool {
 		return a.Path == b.Path && a.Mode.IsDir() && b.Mode.IsDir()
-	}), nil
+	})
+	if stage := &s.Pipeline.Stages[n]; stage.Sample != "" {
+		return f.part(ctx, s.Pipeline, stage, sent, items)
+	}
+	return items, nil
 }
 
 // made returns the stored files of a job's outputs, sorted by path. check, if set, validates the manifest.
@@ -241,6 +233,11 @@ func (f *Files) keep(ctx context.Context, s groups.Snapshot, v *groups.Move) err
 	}
 	v.Of.Outs = outs
 	v.Of.Metrics, v.Of.Wrong = figures(items, stage.Metrics)
+	if m := unreported(s.Pipeline, stage, v.Of.Metrics); m != "" {
+		why := cmp.Or(v.Of.Wrong[m], v.Of.Wrong[""], "its metrics have no number "+m)
+		*v = failed(*v, fmt.Sprintf("a gate judges %s, and the sample has not reported it: %s", m, why))
+		return nil
+	}
 	v.Of.Wrong = judgedOnes(s.Pipeline, v.Of.Wrong)
 	for _, i := range items {
 		v.Of.Bytes += i.Size

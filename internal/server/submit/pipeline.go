@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -48,7 +49,7 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 	now := d.Control.Now()
 	for n := range t.Pipeline.Stages {
 		stage := &t.Pipeline.Stages[n]
-		i := byName[stage.Name]
+		i := byName[stage.Base()]
 		one := api.Submission{Spec: b.Pipeline.Stages[i].Job, AcceptUnproven: b.AcceptUnproven, AcceptWait: b.AcceptWait}
 		if len(one.Spec) == 0 {
 			one.Spec = json.RawMessage("{}")
@@ -68,6 +69,13 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 		j.Name, j.Team, j.Project, j.Tags = spec.Label(whole.Name+"-"+stage.Label()), whole.Team, whole.Project, whole.Tags
 		j.Environment, j.ModelVersion = whole.Environment, whole.ModelVersion
 		j.Outputs = slices.Clone(stage.Outs)
+		if stage.Sample != "" {
+			j.Env = maps.Clone(j.Env)
+			if j.Env == nil {
+				j.Env = map[string]string{}
+			}
+			j.Env[spec.SampleVariable] = stage.Sample
+		}
 		if stage.Program, no = programOf(j, d.inherited(b, whole)); no != nil {
 			return nil, no
 		}
@@ -129,6 +137,12 @@ func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *rep
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: fmt.Sprintf("pipeline.stages[%d].deps", i),
 				Title: fmt.Sprintf("stage %s reads %s, which is not in the work folder and which no stage makes", s.Name, dep),
 				Fix:   "correct the path, or take it back in .scrimpignore where that leaves it out"}
+		}
+	}
+	if b.Pipeline.Sample != nil {
+		if _, err := stages.Sampled(t.Pipeline, items); err != nil {
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "pipeline.sample", Err: err,
+				Title: "the sample is not valid", Fix: "correct sample of the pipeline file"}
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ func (s *Spec) judged(i int, g *Gate, names map[string]int, before func(n int) b
 		return []int{n}, g.Metric[len(s.Stages[n].Name)+1:]
 	}
 	for n := range i {
-		if len(s.Stages[n].Metrics) > 0 && len(stages) < 2 && before(n) {
+		if len(s.Stages[n].Metrics) > 0 && s.Stages[n].Sample == s.Stages[i].Sample && len(stages) < 2 && before(n) {
 			stages = append(stages, n)
 		}
 	}
@@ -161,7 +161,7 @@ func (s *Spec) Reported(metric string) (stage int, name string, err error) {
 	}
 	stage = -1
 	for n := range s.Stages {
-		if len(s.Stages[n].Metrics) == 0 {
+		if len(s.Stages[n].Metrics) == 0 || s.Stages[n].Sample != "" {
 			continue
 		}
 		if stage >= 0 {

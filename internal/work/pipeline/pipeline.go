@@ -19,6 +19,8 @@ import (
 // Spec is a pipeline. Each stage follows those that it needs.
 type Spec struct {
 	Stages []Stage `json:"stages"`
+	// Data lists the paths of which the samples take a part; empty: those that look like data.
+	Data []string `json:"data,omitempty"`
 }
 
 // Stage is a job of a pipeline. Paths are relative to the work folder and use slashes.
@@ -46,6 +48,10 @@ type Stage struct {
 	// Needs lists the positions of its predecessors: those of After, those that make its inputs, and the one that its
 	// gate names.
 	Needs []int `json:"needs,omitempty"`
+	// Sample is the part of the data that the stage works on, a decimal below 1; "": all of it. Of is then the name of the
+	// stage whose sample it is. Stages read only what stages on the same part have made.
+	Sample string `json:"sample,omitempty"`
+	Of     string `json:"of,omitempty"`
 }
 
 // The bounds of pipelines.
@@ -319,7 +325,8 @@ func (s *Spec) Find(name string) int {
 // Reads returns the positions of the stages whose outputs a stage reads.
 func (s *Spec) Reads(stage int) (list []int) {
 	for _, n := range s.Stages[stage].Needs {
-		if slices.ContainsFunc(s.Stages[n].Outs, s.Stages[stage].Takes) {
+		if s.Stages[n].Sample == s.Stages[stage].Sample &&
+			slices.ContainsFunc(s.Stages[n].Outs, s.Stages[stage].Takes) {
 			list = append(list, n)
 		}
 	}
@@ -354,7 +361,8 @@ func (s *Stage) Key(inputs []Content) string {
 		Inputs  []Content         `json:"inputs"`
 		Params  map[string]string `json:"params"`
 		Outs    []string          `json:"outs"`
-	}{1, s.Program, inputs, params, outs}) // only strings
+		Sample  string            `json:"sample,omitempty"`
+	}{1, s.Program, inputs, params, outs, s.Sample}) // only strings
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }

@@ -14,20 +14,23 @@ import (
 // gateFields are the fields of a gate.
 var gateFields = []string{"metric", "min", "max", "min_gain", "against", "goal", "relative", "confidence"}
 
-// gates reads the gate of a stage, or a list of them.
-func (r *reader) gates(x *stage, n *yaml.Node, field string) {
+// gates reads a gate or a list of gates.
+func (r *reader) gates(n *yaml.Node, field string) (list []pipeline.Gate) {
 	if n.Kind != yaml.SequenceNode {
-		x.Gate = r.gate(n, field)
-		return
-	}
-	if len(n.Content) == 0 {
+		n = &yaml.Node{Content: []*yaml.Node{n}}
+	} else if len(n.Content) == 0 {
 		r.wrong(n, field, "is empty", "write gate: {metric: evaluate.accuracy, min: 0.9}, or leave it out")
 	}
 	for i, one := range n.Content {
-		if g := r.gate(one, fmt.Sprintf("%s[%d]", field, i)); g != nil {
-			x.Gates = append(x.Gates, *g)
+		at := field
+		if n.Kind == yaml.SequenceNode {
+			at = fmt.Sprintf("%s[%d]", field, i)
+		}
+		if g := r.gate(one, at); g != nil {
+			list = append(list, *g)
 		}
 	}
+	return list
 }
 
 func (r *reader) gate(n *yaml.Node, field string) *pipeline.Gate {

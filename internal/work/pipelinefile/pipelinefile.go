@@ -35,6 +35,8 @@ type File struct {
 	// given.
 	Schedule *schedule.Spec
 	Total    *money.Amount
+	// Sample is the run on a part of the data that comes first; nil: there is none. Spec and Jobs are without it.
+	Sample *pipeline.Sample
 }
 
 // parallel is the default number of stages that run at once.
@@ -119,7 +121,7 @@ var later = map[string]string{
 	"deadline": "is not supported yet: leave it out",
 	"on_data":  "is a condition of a schedule: write it below schedule",
 	"on_drift": "is a field of a stage: write it into the stage that trains",
-	"sample":   "is not supported yet: write a stage that draws the sample, and a gate on its metric",
+	"sample":   "is a field of the file: write it at the top",
 	"shards":   "is not supported yet: write foreach with a list of the shards",
 	"live":     "is of an old DVC: write metrics and plots",
 }
@@ -150,6 +152,9 @@ func (r *reader) all(root *yaml.Node) {
 		case name == "schedule":
 			r.when = r.trigger().Schedule(r.fill(v, scope{vars: r.vars}, name, false))
 			r.f.Schedule, r.f.Total = r.when.Spec, r.when.Total
+		case name == "sample":
+			r.f.Sample = r.trigger().Sample(r.fill(v, scope{vars: r.vars}, name, false),
+				func(n *yaml.Node, field string) []string { return r.paths(n, ".", field) }, r.gates)
 		case name == "stages" || name == "vars" || name == "defaults" || strings.HasPrefix(name, "x-"):
 		case slices.Contains(shown, name):
 			r.note("%s of the file is left out: it only says what DVC shows", name)
@@ -163,6 +168,9 @@ func (r *reader) all(root *yaml.Node) {
 		r.f.Whole.Name = ""
 	}
 	r.allStages(in(root, "stages"))
+	if len(r.problems) == 0 {
+		r.trigger().CheckSample(in(root, "sample"), r.f.Sample, r.f.Spec)
+	}
 }
 
 // unknown says that the file has a field which no pipeline has, or none yet.
@@ -173,8 +181,8 @@ func (r *reader) unknown(key *yaml.Node) {
 		r.wrong(key, name, cause, fix)
 		return
 	}
-	fix := "write stages, vars, defaults, parallel, schedule, " + strings.Join(whole, ", ")
-	known := append([]string{"stages", "vars", "defaults", "parallel", "schedule"}, whole...)
+	known := append([]string{"stages", "vars", "defaults", "parallel", "schedule", "sample"}, whole...)
+	fix := "write " + strings.Join(known, ", ")
 	if near := nearest.Of(name, known); near != "" {
 		fix = "did you mean `" + near + "`?"
 	}

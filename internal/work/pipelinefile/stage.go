@@ -224,7 +224,9 @@ func (r *reader) words(x *stage, folder, field string) {
 		case "after", "dependencies":
 			x.after = append(x.after, items(v)...)
 		case "gate":
-			r.gates(x, v, at)
+			if x.Gates = r.gates(v, at); v.Kind != yaml.SequenceNode && len(x.Gates) == 1 {
+				x.Gate, x.Gates = &x.Gates[0], nil
+			}
 		case "on_drift":
 			x.Drift = r.trigger().Drift(v, at, func(p string) string { return joined(folder, p) })
 		case "examples":

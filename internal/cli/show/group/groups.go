@@ -170,6 +170,11 @@ func Receipt(r api.GroupReceipt, p show.Place) string {
 		cost += " of a budget of " + money.Short(*g.Budget, g.Currency)
 	}
 	p.Fact(&b, "cost", "%s", cost)
+	if g.Pipeline != nil {
+		if of := CostOf(r).Sample; of != nil {
+			p.Fact(&b, "of it", "%s for the sample", usd(*of))
+		}
+	}
 	p.Fact(&b, "spent on",
 		"useful %s, start-up %s, lost %s, idle %s", usd(r.Useful), usd(r.StartUp), usd(r.Lost), usd(r.Idle))
 	if r.OnDemand != nil {

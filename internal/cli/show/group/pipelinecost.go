@@ -7,6 +7,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/calibration"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
@@ -20,6 +21,8 @@ type PipelineCost struct {
 	Saved    money.Amount   `json:"saved"` // by reused stages
 	Largest  string         `json:"largest,omitempty"`
 	Lower    string         `json:"lower,omitempty"` // what would lower the cost of the most expensive stage
+	// Sample is what the stages on a part of the data have cost, which is a part of Cost; null: the run has no sample.
+	Sample *money.Amount `json:"sample,omitempty"`
 }
 
 // StageCost is a line of PipelineCost.
@@ -33,6 +36,10 @@ type StageCost struct {
 	Saved         *money.Amount `json:"saved,omitempty"`
 	Interruptions int           `json:"interruptions,omitempty"`
 	CostOpen      bool          `json:"cost_open,omitempty"` // Cost is not final
+	// Part is the part of the data that the stage worked on, a decimal; "": all of it.
+	Part string `json:"part,omitempty"`
+	// Predicted is what the samples say of a stage on all of the data; null: they have not run, or their cost is open.
+	Predicted *calibration.Predicted `json:"predicted,omitempty"`
 }
 
 // CostOf splits the cost of a run by stage, from its receipt. A member without a stage gets its own line.
@@ -44,7 +51,8 @@ func CostOf(r api.GroupReceipt) PipelineCost {
 	}
 	largest, at := money.Amount{}, -1
 	for i, s := range r.Group.Pipeline.Stages {
-		line := StageCost{Stage: s.Name, State: s.State, Job: s.Job, Saved: s.Saved, CostOpen: s.CostOpen}
+		line := StageCost{Stage: s.Name, State: s.State, Job: s.Job, Saved: s.Saved, CostOpen: s.CostOpen,
+			Part: s.Sample}
 		if m, there := left[s.Job]; there && s.State != "reused" {
 			delete(left, s.Job)
 			line.Cost, line.Interruptions = m.Cost, m.Interruptions
@@ -69,12 +77,32 @@ func CostOf(r api.GroupReceipt) PipelineCost {
 			v.Stages[i].Share = new(v.Stages[i].Cost.Float() / v.Cost.Float())
 		}
 	}
+	v.calibrate(r.Group.Pipeline.Stages)
 	if at >= 0 {
 		s := r.Group.Pipeline.Stages[at]
 		m := r.Members[slices.IndexFunc(r.Members, func(m api.GroupMember) bool { return m.ID == s.Job })]
 		v.Largest, v.Lower = s.Name, lowers(s, m)
 	}
 	return v
+}
+
+// calibrate adds up what the samples cost, and adds what they predict. A sample that was reused predicts nothing.
+func (v *PipelineCost) calibrate(stages []api.StageState) {
+	runs := calibration.Samples{}
+	for i, s := range stages {
+		line := &v.Stages[i]
+		if s.Sample == "" { // the samples come first
+			line.Predicted = runs.Of(s.Name)
+			continue
+		}
+		if v.Sample == nil {
+			v.Sample = new(money.Amount)
+		}
+		*v.Sample = v.Sample.Add(line.Cost)
+		if s.State == "done" && line.Seconds != nil && !line.CostOpen {
+			runs.Add(s.Of, s.Sample, *line.Seconds, line.Cost)
+		}
+	}
 }
 
 // lowers suggests how to lower the cost of a stage.
@@ -134,9 +162,23 @@ func (v PipelineCost) Text(p show.Place) string {
 	p.Fact(&b, "stages", "%d ran, %d reused, %d skipped, %d failed", count["ran"], count["reused"], count["skipped"],
 		count["failed"])
 	p.Fact(&b, "cost", "%s, as in its receipt", money.Format(v.Cost, v.Currency, 6))
+	if v.Sample != nil {
+		p.Fact(&b, "of it", "%s for the sample", money.Format(*v.Sample, v.Currency, 6))
+	}
 	p.Fact(&b, "saved", "%s by stages that were not run again", money.Format(v.Saved, v.Currency, 6))
 	if v.Largest != "" {
 		p.Fact(&b, "largest", "%s: %s", v.Largest, v.Lower)
 	}
+	var lines []calibration.Line
+	for i := range v.Stages {
+		if s := &v.Stages[i]; s.Predicted != nil {
+			l := calibration.Line{Stage: s.Stage, Predicted: *s.Predicted}
+			if s.State == "done" && !s.CostOpen {
+				l.Seconds, l.Cost = s.Seconds, &s.Cost
+			}
+			lines = append(lines, l)
+		}
+	}
+	b.WriteString(calibration.Text(lines, v.Currency, p))
 	return b.String()
 }

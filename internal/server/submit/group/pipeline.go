@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/pipeline"
+	"scrimp/internal/work/sample"
 )
 
 // ofPipeline returns the terms of a pipeline without those of its stages.
@@ -46,7 +47,28 @@ func ofPipeline(b *api.Pipeline) (t core.GroupTerms, field string, err error) {
 		}
 		return t, field, err
 	}
+	if err == nil && b.Sample != nil {
+		var x pipeline.Sample
+		if x, err = sampleOf(b.Sample); err == nil {
+			t.Pipeline, err = t.Pipeline.Sampled(x)
+		}
+		if err != nil {
+			return t, "pipeline.sample", err
+		}
+	}
 	return t, "", err
+}
+
+// sampleOf returns the sample of a pipeline.
+func sampleOf(b *api.PipelineSample) (x pipeline.Sample, err error) {
+	x.Data = b.Data
+	for _, g := range b.Gates {
+		x.Gates = append(x.Gates, pipeline.Gate(g))
+	}
+	if x.Parts, err = sample.Fractions(b.Parts); err != nil {
+		return x, fmt.Errorf("parts: one of them %w", err)
+	}
+	return x, nil
 }
 
 // FitsStage returns why a job cannot be a stage; nil: it can.

@@ -1,0 +1,73 @@
+// Package calibration shows what the runs of the stages of a pipeline on parts of the data predict for the stages on
+// all of it, and what those took.
+package calibration
+
+import (
+	"fmt"
+
+	"scrimp/internal/cli/show"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/work/sample"
+)
+
+// Predicted is what the samples say of a stage on all of the data. With AtMost the figures are bounds from above,
+// because one sample does not tell what of the stage is fixed.
+type Predicted struct {
+	Seconds float64      `json:"seconds"`
+	Cost    money.Amount `json:"cost"`
+	AtMost  bool         `json:"at_most"`
+}
+
+// Samples are the runs of stages on parts of the data, by the name of the stage.
+type Samples map[string][]sample.Run
+
+// Add adds the run of a stage on a part of the data, a decimal. Runs on smaller parts come first.
+func (s Samples) Add(stage, part string, seconds float64, cost money.Amount) {
+	if p, err := sample.Parse(part); err == nil {
+		s[stage] = append(s[stage], sample.Run{Part: p, Seconds: seconds, Cost: cost})
+	}
+}
+
+// Of returns what the samples predict for a stage; nil: it has none.
+func (s Samples) Of(stage string) *Predicted {
+	p, ok := sample.Predict(s[stage])
+	if !ok {
+		return nil
+	}
+	return &Predicted{p.Seconds, p.Cost, p.Bound}
+}
+
+// Line is a stage on all of the data: what its samples predict and what it took; nil: that is not known.
+type Line struct {
+	Stage     string
+	Predicted Predicted
+	Seconds   *float64
+	Cost      *money.Amount
+}
+
+// Text formats the lines as a table; "" without lines.
+func Text(lines []Line, c money.Currency, p show.Place) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	var rows [][]string
+	note := ""
+	for _, s := range lines {
+		most, took, cost := "", "-", "-"
+		if s.Predicted.AtMost {
+			most, note = "≤ ", "≤: one sample does not tell what of a stage is fixed; two, as in sample: [1%, 5%], do\n"
+		}
+		if s.Seconds != nil {
+			took = show.Seconds(*s.Seconds)
+		}
+		if s.Cost != nil {
+			cost = money.Format(*s.Cost, c, 6)
+		}
+		rows = append(rows, []string{show.Clean(s.Stage), most + show.Seconds(s.Predicted.Seconds), took,
+			most + money.Format(s.Predicted.Cost, c, 6), cost})
+	}
+	return fmt.Sprintf("\n%s%s", draw.Grid([]draw.Column{{Name: "BY THE SAMPLE", Key: true}, {Name: "TIME", Right: true},
+		{Name: "ACTUAL", Right: true, Leaves: 1}, {Name: "COST", Right: true}, {Name: "ACTUAL", Right: true}}, rows,
+		p.Columns()), note)
+}
