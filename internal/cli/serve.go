@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/engines"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server"
+	"scrimp/internal/server/oidc"
 )
 
 func (a *app) serveCmd() *cobra.Command {
@@ -74,6 +76,7 @@ func (a *app) serveCmd() *cobra.Command {
 	f.StringVar(&o.Engines, "engines", "", "`file` that names the engines (default: engines.yaml in the data folder)")
 	f.StringVar(&o.AdminToken, "admin-token", "", "`file` with the token of the user admin, who may do everything; "+
 		"another token in it replaces the first (default: none)")
+	addOIDC(f, &o.OIDC)
 	f.StringVar(&o.TLSCert, "tls-cert", "", "certificate `file` in PEM (default: plain HTTP)")
 	f.StringVar(&o.TLSKey, "tls-key", "", "key `file` in PEM (default: plain HTTP)")
 	f.BoolVar(&o.Insecure, "insecure", false, "serve plain HTTP where others reach it (default: refuse)")
@@ -92,6 +95,19 @@ func (a *app) serveCmd() *cobra.Command {
 	f.BoolVar(&logJSON, "log-json", false, "write the log as JSON (default: as text)")
 	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
 	return cmd
+}
+
+// addOIDC adds the flags of the identity provider.
+func addOIDC(f *pflag.FlagSet, s *oidc.Settings) {
+	f.StringVar(&s.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect provider that signs people in to the dashboard "+
+		"(default: none)")
+	f.StringVar(&s.Client, "oidc-client", "", "`ID` of this server at the provider (default: none)")
+	f.StringVar(&s.SecretFile, "oidc-secret-file", "", "`file` with the secret of that ID; the server reads it at each "+
+		"sign-in (default: none)")
+	f.StringVar(&s.Claim, "oidc-claim", "email", "`claim` of the ID token that has the email address of a user")
+	f.StringArrayVar(&s.Groups, "oidc-group", nil, "`GROUP=TEAM:ROLE` gives the members of a group a user with that role, "+
+		"and keeps the roles of such users equal to their groups; may be repeated (default: only users that an admin made)")
+	f.StringVar(&s.GroupClaim, "oidc-groups-claim", "groups", "`claim` of the ID token that has the groups")
 }
 
 // atLeast returns an error if a flag is too small.

@@ -29,6 +29,7 @@ import (
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/server/oidc"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/people"
@@ -67,6 +68,7 @@ type Options struct {
 	Running  int  // jobs that hold a machine at once; 0: 4
 	// AdminToken is a file with the token of the user admin; empty: the server gives admin no token.
 	AdminToken string
+	OIDC       oidc.Settings // the identity provider that signs people in to the dashboard
 	// HookHosts lists hosts inside the server's network, HOST or HOST:PORT, that webhooks of a shared server may
 	// call.
 	HookHosts []string
@@ -107,6 +109,7 @@ type Server struct {
 	clock     engine.Clock // the clock of all times
 	gate      *auth.Gate
 	people    *people.Desk
+	provider  *oidc.Provider // nil: none
 	started   time.Time
 	stop      context.CancelCauseFunc
 	now       atomic.Bool // stop terminates all machines, too
@@ -156,6 +159,9 @@ type Server struct {
 // several servers on one database, one leads; the others wait and take over.
 func Serve(ctx context.Context, o Options) error {
 	if _, err := kept.NewStores(false, o.Stores, o.Dir); err != nil {
+		return err
+	}
+	if _, err := oidc.New(o.OIDC, time.Now, o.Log); err != nil {
 		return err
 	}
 	o.umask = restrictUmask()
@@ -298,6 +304,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.noteRequest, Seen: signed.Seen{Since: time.Now()},
 		Limits: auth.NewLimits(pace, o.Log, s.metrics.refusedBy)}
 	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has reported the errors
+	s.provider, _ = oidc.New(o.OIDC, time.Now, o.Log)    // here, too
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
 	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Dir: o.Dir, Log: o.Log}
 	return s

@@ -68,6 +68,7 @@ var neighbours = map[string][]string{
 		"server/turn"},
 	"server/jobs":       {"server/auth", "server/budgets", "server/reply", "server/secret", "server/turn"},
 	"server/kept":       {"server/auth", "server/reply", "server/turn"},
+	"server/oidc":       {},
 	"server/openapi":    {"server/auth"},
 	"server/outbox":     {"server/secret", "server/turn", "server/webhook"},
 	"server/pages":      {},
