@@ -99,14 +99,15 @@ func (a *app) serveCmd() *cobra.Command {
 
 // addOIDC adds the flags of the identity provider.
 func addOIDC(f *pflag.FlagSet, s *oidc.Settings) {
-	f.StringVar(&s.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect provider that signs people in to the dashboard "+
-		"(default: none)")
+	f.StringVar(&s.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect provider that signs people in to the "+
+		"dashboard (default: none)")
 	f.StringVar(&s.Client, "oidc-client", "", "`ID` of this server at the provider (default: none)")
 	f.StringVar(&s.SecretFile, "oidc-secret-file", "", "`file` with the secret of that ID; the server reads it at each "+
 		"sign-in (default: none)")
 	f.StringVar(&s.Claim, "oidc-claim", "email", "`claim` of the ID token that has the email address of a user")
-	f.StringArrayVar(&s.Groups, "oidc-group", nil, "`GROUP=TEAM:ROLE` gives the members of a group a user with that role, "+
-		"and keeps the roles of such users equal to their groups; may be repeated (default: only users that an admin made)")
+	f.StringArrayVar(&s.Groups, "oidc-group", nil, "`GROUP=TEAM:ROLE` gives the members of a group a user with that "+
+		"role, and keeps the roles of such users equal to their groups; may be repeated (default: only users that an "+
+		"admin made)")
 	f.StringVar(&s.GroupClaim, "oidc-groups-claim", "groups", "`claim` of the ID token that has the groups")
 }
 

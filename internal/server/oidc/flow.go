@@ -112,6 +112,9 @@ func (p *Provider) exchange(ctx context.Context, found *found, f flow, code stri
 		}
 		p.log.Warn("the identity provider refuses a code", "issuer", p.settings.Issuer, "status", status,
 			"error", fmt.Sprintf("%.60q", refused.ErrorCode))
+		if status >= http.StatusInternalServerError {
+			return "", p.away(fmt.Errorf("it answers a code with status %d", status))
+		}
 		return "", problem(http.StatusForbidden, p.host+" refuses the code of this sign-in",
 			"begin the sign-in again; if that does not help, the server's log has the cause")
 	}

@@ -59,10 +59,10 @@ const atOnce = 16
 // again is how long a server waits before it asks a provider that did not answer once more.
 const again = 5 * time.Second
 
-// algorithms lists the signatures that are accepted: those with a public key. It has neither none nor those in which
-// the secret is the key.
-var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384,
-	oidc.ES512, oidc.EdDSA}
+// algorithms lists the signatures that the server accepts: those with a public key. It has neither none nor those in
+// which the secret is the key.
+var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256,
+	oidc.ES384, oidc.ES512, oidc.EdDSA}
 
 // New returns the provider of the settings; nil if they name none. It asks the provider nothing yet.
 func New(s Settings, now func() time.Time, log *slog.Logger) (*Provider, error) {

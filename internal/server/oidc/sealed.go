@@ -24,7 +24,7 @@ type flow struct {
 // FlowLife is how long a sign-in may take.
 const FlowLife = 10 * time.Minute
 
-// seal encrypts flows under a key that lives as long as this process.
+// seal encrypts flows under a key of this process.
 type seal struct{ by cipher.AEAD }
 
 func newSeal() (seal, error) {

@@ -91,7 +91,8 @@ func (s Settings) secret() (string, error) {
 		return "", fmt.Errorf("--oidc-secret-file: %w", err)
 	}
 	if info.IsDir() || info.Size() > longestSecret {
-		return "", fmt.Errorf("--oidc-secret-file %s: write the secret alone, in at most %d bytes", s.SecretFile, longestSecret)
+		return "", fmt.Errorf("--oidc-secret-file %s: write the secret alone, in at most %d bytes", s.SecretFile,
+			longestSecret)
 	}
 	text, err := os.ReadFile(s.SecretFile)
 	if err != nil {

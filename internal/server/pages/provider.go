@@ -56,8 +56,8 @@ func (s *Site) beginAway(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, address, http.StatusSeeOther)
 }
 
-// backFrom ends a sign-in. It answers with a page instead of a redirect, as open does, and takes no cookie of a session:
-// the answer of the provider alone says who the reader is.
+// backFrom ends a sign-in. It answers with a page instead of a redirect, as open does, and reads no cookie of a
+// session: the answer of the provider alone says who the reader is.
 func (s *Site) backFrom(w http.ResponseWriter, r *http.Request) {
 	guard(w)
 	kept := ""
