@@ -31,8 +31,9 @@ func (a *app) serveCmd() *cobra.Command {
 			"on, and the next server adopts them. Whoever can read the data folder is its owner and needs no token: make " +
 			"users and tokens there.\n\n" +
 			"With --db the log lies in PostgreSQL. Of several servers on one database and one data folder, one leads; the " +
-			"others wait and take over within seconds. Addresses that other machines reach need TLS, or --insecure.\n\nExit " +
-			"status: 0 ended, 1 error.",
+			"others wait and take over within seconds. Addresses that other machines reach need TLS, or --insecure.\n\n" +
+			"With --oidc-issuer, --oidc-client and --oidc-secret-file people also sign in to the dashboard by an identity " +
+			"provider. Register https://HOST/oidc/callback there.\n\nExit status: 0 ended, 1 error.",
 		Example: "  scrimp serve\n  scrimp serve --listen 0.0.0.0:7077 --tls-cert cert.pem --tls-key key.pem\n" +
 			"  scrimp serve --db postgres://scrimp@db/scrimp",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -105,8 +106,9 @@ func addOIDC(f *pflag.FlagSet, s *oidc.Settings) {
 	f.StringVar(&s.SecretFile, "oidc-secret-file", "", "`file` with the secret of that ID; the server reads it at each "+
 		"sign-in (default: none)")
 	f.StringVar(&s.Claim, "oidc-claim", "email", "`claim` of the ID token that has the email address of a user")
-	f.StringArrayVar(&s.Groups, "oidc-group", nil, "`GROUP=TEAM:ROLE` gives the members of a group a user with that "+
-		"role, and keeps the roles of such users equal to their groups; may be repeated (default: only users that an "+
+	f.StringArrayVar(&s.Groups, "oidc-group", nil, "`mapping` GROUP=TEAM:ROLE, which gives the members of a group a "+
+		"user with that role, and keeps the roles of such users equal to their "+
+		"groups; may be repeated (default: only users that an "+
 		"admin made)")
 	f.StringVar(&s.GroupClaim, "oidc-groups-claim", "groups", "`claim` of the ID token that has the groups")
 }

@@ -139,7 +139,8 @@ func TestSignInByProvider_OpensASessionOfTheUserWithTheAddress(t *testing.T) {
 		t.Errorf("the session shows %d", got.StatusCode)
 	}
 	live := w.sessions("ann")
-	if len(live) != 1 || !strings.HasPrefix(live[0].Note, "dashboard, by ") || live[0].Expires.Sub(live[0].Made).Hours() != 12 {
+	if len(live) != 1 || !strings.HasPrefix(live[0].Note, "dashboard, by ") ||
+		live[0].Expires.Sub(live[0].Made).Hours() != 12 {
 		t.Fatalf("%+v", live)
 	}
 	thief := &person{reader: b.reader, jar: map[string]*http.Cookie{}}
@@ -217,7 +218,8 @@ func TestSignInByProvider_UsersFollowTheirGroupsUntilAnAdminGrants(t *testing.T)
 		want   []client.Grant
 	}{
 		{[]string{"ml"}, []client.Grant{{Team: "vision", Role: client.Submitter}}},
-		{[]string{"nlp", "ml"}, []client.Grant{{Team: "text", Role: client.Viewer}, {Team: "vision", Role: client.Submitter}}},
+		{[]string{"nlp", "ml"}, []client.Grant{{Team: "text", Role: client.Viewer},
+			{Team: "vision", Role: client.Submitter}}},
 		{[]string{"nlp"}, []client.Grant{{Team: "text", Role: client.Viewer}}},
 	} {
 		member(c.groups...)

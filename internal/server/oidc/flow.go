@@ -162,11 +162,11 @@ func (p *Provider) person(token *oidc.IDToken, f flow) (who Person, err error) {
 	email, _ := claims[claim].(string)
 	if email == "" || identity.WrongEmail(email) != "" {
 		return who, &unknownError{fmt.Sprintf("%s gives no email address for you (claim %s)", p.host, claim),
-			"ask an admin of scrimp to name the claim that has it: scrimp serve --oidc-claim"}
+			"ask an admin to name the claim that has it: scrimp serve --oidc-claim"}
 	}
 	if verified, said := verified(claims["email_verified"]); !verified && (said || claim == emailClaim) {
 		return who, &unknownError{fmt.Sprintf("%s does not say that %s is verified", p.host, email),
-			"verify the address there, and sign in again; if that provider never says so, ask an admin of scrimp to name " +
+			"verify the address there, and sign in again; if the provider never says so, ask an admin to name " +
 				"another claim with scrimp serve --oidc-claim"}
 	}
 	who.Email, who.Mapped = email, len(p.grants) > 0

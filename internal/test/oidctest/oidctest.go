@@ -1,5 +1,5 @@
-// Package oidctest is an OpenID Connect provider for tests. It checks its client as a real one does, and signs ID tokens
-// with the standard library alone, so that no library verifies what it has signed itself.
+// Package oidctest is an OpenID Connect provider for tests. It checks its client as a real one does, and signs ID
+// tokens with the standard library alone, so that no library verifies what it has signed itself.
 package oidctest
 
 import (
@@ -169,7 +169,8 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		if token == "" {
 			token = p.sign(p.claims(asked.Get("nonce")))
 		}
-		answer(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "id_token": token})
+		answer(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60,
+			"id_token": token})
 	}
 }
 
