@@ -304,7 +304,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.noteRequest, Seen: signed.Seen{Since: time.Now()},
 		Limits: auth.NewLimits(pace, o.Log, s.metrics.refusedBy)}
 	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has reported the errors
-	s.provider, _ = oidc.New(o.OIDC, time.Now, o.Log)    // here, too
+	s.provider, _ = oidc.New(o.OIDC, time.Now, o.Log)      // here, too
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
 	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Dir: o.Dir, Log: o.Log}
 	return s

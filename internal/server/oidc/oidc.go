@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -34,10 +35,12 @@ type Provider struct {
 	log      *slog.Logger
 	room     chan struct{} // has room for the sign-ins that end at once
 
-	mu     sync.Mutex // guards the fields below; held while the provider is asked for them
-	found  *found
-	failed time.Time // time of the last try without an answer
-	cause  error     // its error
+	found  atomic.Pointer[found]
+	asking chan struct{} // has room for those who wait until the provider has answered for the first time
+
+	mu     sync.Mutex // guards the fields below; the one who asks the provider holds it
+	failed time.Time  // time of the last try without an answer
+	cause  error      // its error
 }
 
 // found is what the provider says about itself.
@@ -76,7 +79,8 @@ func New(s Settings, now func() time.Time, log *slog.Logger) (*Provider, error) 
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{settings: s, host: u.Host, now: now, log: log, room: make(chan struct{}, atOnce)}
+	p := &Provider{settings: s, host: u.Host, now: now, log: log, room: make(chan struct{}, atOnce),
+		asking: make(chan struct{}, atOnce)}
 	p.settings.Claim, p.settings.GroupClaim = cmp.Or(s.Claim, emailClaim), cmp.Or(s.GroupClaim, groupsClaim)
 	if p.grants, err = s.groups(); err != nil {
 		return nil, err
@@ -106,10 +110,19 @@ func (p *Provider) away(cause error) error {
 
 // discover asks the provider for its addresses, once.
 func (p *Provider) discover(ctx context.Context) (*found, error) {
+	if f := p.found.Load(); f != nil {
+		return f, nil
+	}
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	default:
+		return nil, errors.New("too many people wait for its first answer")
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.found != nil {
-		return p.found, nil
+	if f := p.found.Load(); f != nil {
+		return f, nil
 	}
 	if since := p.now().Sub(p.failed); p.cause != nil && since >= 0 && since < again {
 		return nil, p.cause
@@ -119,7 +132,7 @@ func (p *Provider) discover(ctx context.Context) (*found, error) {
 		p.failed, p.cause = p.now(), err
 		return nil, err
 	}
-	p.found, p.cause = f, nil
+	p.found.Store(f)
 	return f, nil
 }
 

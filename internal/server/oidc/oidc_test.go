@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -275,4 +276,24 @@ func TestNew_NamesTheFlagInError(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+}
+
+func TestSignIn_ManyAtOnceAskTheProviderOnce(t *testing.T) {
+	r := newRig(t, nil)
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			if _, _, err := r.by.Begin(t.Context(), back, "/"); err != nil {
+				if p, is := errors.AsType[*client.Problem](err); !is || p.Fix == "" {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	r.at.Set(func(p *oidctest.Provider) {
+		if p.Asked != 1 {
+			t.Errorf("100 readers at once ask the provider %d times", p.Asked)
+		}
+	})
 }
