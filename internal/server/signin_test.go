@@ -190,7 +190,8 @@ func TestSignInByProvider_GoesToPagesOfThisSiteOnly(t *testing.T) {
 	t.Parallel()
 	w, _, b := newSignIns(t)
 	w.must("PUT", "/v1/users/ann", api.SetUser{Email: new("ann@example.com")}, nil)
-	for _, to := range []string{"https://evil.example/", "//evil.example", `/\evil.example`, "javascript:alert(1)", ""} {
+	for _, to := range []string{"https://evil.example/", "//evil.example", `/\evil.example`, "javascript:alert(1)", "",
+		"/jobs?name=" + strings.Repeat("x", 5000)} {
 		if got, _ := b.signsIn(to); got.Header.Get("Refresh") != "0; url=/" {
 			t.Errorf("%q: %d, %q", to, got.StatusCode, got.Header.Get("Refresh"))
 		}

@@ -260,6 +260,7 @@ func TestNew_NamesTheFlagInError(t *testing.T) {
 		"no secret":    {func(s *oidc.Settings) { s.SecretFile = "" }, "--oidc-secret-file is missing"},
 		"no file":      {func(s *oidc.Settings) { s.SecretFile += "x" }, "--oidc-secret-file"},
 		"folder":       {func(s *oidc.Settings) { s.SecretFile = filepath.Dir(s.SecretFile) }, "alone"},
+		"device":       {func(s *oidc.Settings) { s.SecretFile = "/dev/zero" }, "alone"},
 		"plain":        {func(s *oidc.Settings) { s.Issuer = "http://accounts.example" }, "does not begin with https"},
 		"plain alike":  {func(s *oidc.Settings) { s.Issuer = "http://127.0.0.1.evil.example" }, "does not begin with https"},
 		"user":         {func(s *oidc.Settings) { s.Issuer = "https://a:b@c" }, "is no issuer"},

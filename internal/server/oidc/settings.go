@@ -90,8 +90,8 @@ func (s Settings) secret() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("--oidc-secret-file: %w", err)
 	}
-	if info.IsDir() || info.Size() > longestSecret {
-		return "", fmt.Errorf("--oidc-secret-file %s: write the secret alone, in at most %d bytes", s.SecretFile,
+	if !info.Mode().IsRegular() || info.Size() > longestSecret {
+		return "", fmt.Errorf("--oidc-secret-file %s: write a file with the secret alone, in at most %d bytes", s.SecretFile,
 			longestSecret)
 	}
 	text, err := os.ReadFile(s.SecretFile)

@@ -27,6 +27,9 @@ const (
 // flowLife is how long a browser keeps a sign-in that has not ended.
 const flowLife = 10 * time.Minute
 
+// longestTo bounds the address of the page that a reader wants, in bytes: browsers drop cookies above 4 KiB.
+const longestTo = 1000
+
 // flowCookie stores a sign-in in the reader's browser; a life of 0 removes it. The cookie is lax, because a page of
 // the provider sends the reader back.
 func flowCookie(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
@@ -46,6 +49,9 @@ func (s *Site) beginAway(w http.ResponseWriter, r *http.Request) {
 		back.Scheme = "https"
 	}
 	to := local(r.URL.Query().Get("to"))
+	if len(to) > longestTo {
+		to = "/"
+	}
 	address, kept, err := s.Provider.Begin(r.Context(), back.String(), to)
 	if err != nil {
 		p := asProblem(err)
