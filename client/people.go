@@ -47,6 +47,10 @@ type User struct {
 	Grants []Grant   `json:"grants"`
 	Off    bool      `json:"off,omitempty"` // disabled; the log keeps what they did
 	Made   time.Time `json:"made"`          // wall time
+	// Email is the address by which an identity provider knows the user; empty: the user signs in by token only.
+	Email string `json:"email,omitempty"`
+	// Grouped says that the grants follow the user's groups at the identity provider.
+	Grouped bool `json:"grouped,omitempty"`
 }
 
 // Team owns jobs. If it lists projects, its jobs may use no others.
@@ -68,8 +72,9 @@ type Me struct {
 
 // SetUser creates or changes a user. Null fields change nothing.
 type SetUser struct {
-	Grants []Grant `json:"grants,omitempty"` // replaces all grants
+	Grants []Grant `json:"grants,omitempty"` // replaces all grants, which then follow no group any more
 	Off    *bool   `json:"off,omitempty"`
+	Email  *string `json:"email,omitempty"` // by which an identity provider knows the user; empty: none
 }
 
 // SetTeam creates or changes a team.

@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/engines"
+	"scrimp/internal/cli/serve"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server"
 )
@@ -29,8 +30,9 @@ func (a *app) serveCmd() *cobra.Command {
 			"on, and the next server adopts them. Whoever can read the data folder is its owner and needs no token: make " +
 			"users and tokens there.\n\n" +
 			"With --db the log lies in PostgreSQL. Of several servers on one database and one data folder, one leads; the " +
-			"others wait and take over within seconds. Addresses that other machines reach need TLS, or --insecure.\n\nExit " +
-			"status: 0 ended, 1 error.",
+			"others wait and take over within seconds. Addresses that other machines reach need TLS, or --insecure.\n\n" +
+			"With --oidc-issuer, --oidc-client and --oidc-secret-file people also sign in to the dashboard by an identity " +
+			"provider. Register https://HOST/oidc/callback there.\n\nExit status: 0 ended, 1 error.",
 		Example: "  scrimp serve\n  scrimp serve --listen 0.0.0.0:7077 --tls-cert cert.pem --tls-key key.pem\n" +
 			"  scrimp serve --db postgres://scrimp@db/scrimp",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,6 +76,7 @@ func (a *app) serveCmd() *cobra.Command {
 	f.StringVar(&o.Engines, "engines", "", "`file` that names the engines (default: engines.yaml in the data folder)")
 	f.StringVar(&o.AdminToken, "admin-token", "", "`file` with the token of the user admin, who may do everything; "+
 		"another token in it replaces the first (default: none)")
+	serve.SignInFlags(f, &o.OIDC)
 	f.StringVar(&o.TLSCert, "tls-cert", "", "certificate `file` in PEM (default: plain HTTP)")
 	f.StringVar(&o.TLSKey, "tls-key", "", "key `file` in PEM (default: plain HTTP)")
 	f.BoolVar(&o.Insecure, "insecure", false, "serve plain HTTP where others reach it (default: refuse)")
@@ -89,11 +92,7 @@ func (a *app) serveCmd() *cobra.Command {
 		"are kept, or ever")
 	f.StringSliceVar(&o.HookHosts, "hook-hosts", nil,
 		"`hosts` inside this network that webhooks may be on, as HOST or HOST:PORT (default none)")
-	f.StringVar(&o.Mail.URL, "smtp", "", "`address` of the mail server for notify.email: smtp://USER@HOST:587 (STARTTLS) "+
-		"or smtps://USER@HOST:465 (TLS) (default: no e-mail)")
-	f.StringVar(&o.Mail.PasswordFile, "smtp-password", "", "`file` with the password of its user; never sent without TLS "+
-		"(default: no login)")
-	f.StringVar(&o.Mail.From, "smtp-from", "", "`address` of the sender, such as scrimp@example.org (default: none)")
+	serve.MailFlags(f, &o.Mail)
 	f.StringArrayVar(&o.Stores, "stores", nil, "`address` of a store that job files may name in checkpoint.store, such "+
 		"as s3://BUCKET?region=NAME or gs://BUCKET; may be repeated (default none)")
 	f.BoolVar(&logJSON, "log-json", false, "write the log as JSON (default: as text)")

@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
+	"scrimp/internal/test/oidctest"
 	"scrimp/internal/test/testbin"
 )
 
@@ -153,5 +156,43 @@ func TestServe_PublicAddressNeedsTLS(t *testing.T) {
 		if err == nil || !strings.Contains(out, "--tls-cert") {
 			t.Errorf("serve %v: %v\n%s", args, err, out)
 		}
+	}
+}
+
+// People sign in to a server that scrimp serve runs, by a provider that its flags name.
+func TestServe_OffersTheProviderOfItsFlags(t *testing.T) {
+	t.Parallel()
+	h, at := newHome(t), oidctest.New(t)
+	h.write("oidc.secret", oidctest.Secret)
+	address := h.serve("--oidc-issuer", at.URL, "--oidc-client", oidctest.Client, "--oidc-secret-file",
+		filepath.Join(h.dir, "oidc.secret"))
+	h.do("teams", "set", "vision")
+	if out := h.do("users", "set", "ann", "--grant", "vision=viewer", "--email", "ann@example.com"); !strings.Contains(out,
+		"ann@example.com") {
+		t.Errorf("the user has no address:\n%s", out)
+	}
+	for email, want := range map[string]string{"ann": "write NAME@HOST", "ANN@example.com": "user ann has the address"} {
+		if out, err := h.try("users", "set", "bob", "--email", email); err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v\n%s", email, err, out)
+		}
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := (&http.Client{Jar: jar}).Get(address + "/oidc/sign-in?to=/jobs") // to the provider, and back
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = got.Body.Close()
+	if refresh := got.Header.Get("Refresh"); got.StatusCode != http.StatusOK || refresh != "0; url=/jobs" {
+		t.Errorf("signed in: %d, %q", got.StatusCode, refresh)
+	}
+	if out := h.do("tokens"); !strings.Contains(out, "dashboard, by 127.0.0.1") {
+		t.Errorf("the tokens are\n%s", out)
+	}
+	h.do("users", "set", "ann", "--email", "")
+	if out := h.do("users", "--json"); strings.Contains(out, "example.com") {
+		t.Errorf("the user keeps the address:\n%s", out)
 	}
 }

@@ -26,6 +26,9 @@ func (s *Server) newSite(api http.Handler) *pages.Site {
 	open := &auth.Streams{}
 	site := &pages.Site{API: api, Changed: s.control.Changed, Now: time.Now,
 		Stream: func(caller string) (func(), error) { return open.Open(caller, userPages, allPages) }}
+	if s.wide && s.provider != nil {
+		site.Provider = signIn{s.provider, s}
+	}
 	if !s.wide {
 		site.Owner = func(r *http.Request) *http.Request {
 			r = r.WithContext(auth.OnSocket(r.Context()))

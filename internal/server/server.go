@@ -30,6 +30,7 @@ import (
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/mailer"
+	"scrimp/internal/server/oidc"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/people"
@@ -70,6 +71,7 @@ type Options struct {
 	PreemptAfter time.Duration
 	// AdminToken is a file with the token of the user admin; empty: the server gives admin no token.
 	AdminToken string
+	OIDC       oidc.Settings // the identity provider that signs people in to the dashboard
 	// HookHosts lists hosts inside the server's network, HOST or HOST:PORT, that webhooks of a shared server may
 	// call.
 	HookHosts []string
@@ -112,6 +114,7 @@ type Server struct {
 	clock     engine.Clock // the clock of all times
 	gate      *auth.Gate
 	people    *people.Desk
+	provider  *oidc.Provider // nil: none
 	started   time.Time
 	stop      context.CancelCauseFunc
 	now       atomic.Bool // stop terminates all machines, too
@@ -164,6 +167,9 @@ func Serve(ctx context.Context, o Options) error {
 		return err
 	}
 	if _, err := mailer.New(o.Mail, o.Log); err != nil {
+		return err
+	}
+	if _, err := oidc.New(o.OIDC, time.Now, o.Log); err != nil {
 		return err
 	}
 	o.umask = restrictUmask()
@@ -306,6 +312,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.noteRequest, Seen: signed.Seen{Since: time.Now()},
 		Limits: auth.NewLimits(pace, o.Log, s.metrics.refusedBy)}
 	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has reported the errors
+	s.provider, _ = oidc.New(o.OIDC, time.Now, o.Log)      // here, too
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
 	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Odds: &s.odds, Dir: o.Dir, Log: o.Log}
 	s.outbox.Mails, _ = mailer.New(o.Mail, o.Log) // Serve has reported the errors

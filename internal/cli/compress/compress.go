@@ -92,7 +92,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	s.StringVarP(&f.output, "output", "o", "", "`file` of the copy, which must not exist")
 	s.Float64Var(&f.sparsity, "sparsity", 0.5, "`share` of the weights that prune-unstructured sets to zero")
 	s.StringVar(&f.eval, "eval", "", "`command` that prints the quality of {model} (default: no quality is measured)")
-	s.StringVar(&f.metric, "metric", "", "`pattern` with one group, the number that --eval prints (needed with --eval)")
+	s.StringVar(&f.metric, "metric", "", "`pattern` with one group, the number that --eval prints; --eval "+
+		"needs it (default: none)")
 	s.Float64Var(&f.tolerance, "tolerance", 0.005, "`amount` by which the metric may get worse, in its own unit")
 	s.BoolVar(&f.lower, "lower-is-better", false, "the metric is a loss or an error (default: higher is better)")
 	s.StringVar(&f.latency, "latency", "", "`command` that prints the latency of {model} (default: none is measured)")

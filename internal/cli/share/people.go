@@ -50,11 +50,14 @@ func (a *app) usersCmd() *cobra.Command {
 			return lined(a, list, account.Users)
 		})}
 	var grants []string
+	var email string
 	var off, on bool
-	set := &cobra.Command{Use: "set NAME", Short: "Make a user, or change one", Args: command.Takes("NAME"),
+	var set *cobra.Command
+	set = &cobra.Command{Use: "set NAME", Short: "Make a user, or change one", Args: command.Takes("NAME"),
 		Long: "Makes a user, or changes one. Grants replace those that the user had. A user that is off may do " +
-			"nothing; what they did stays on record." + command.PlainExit,
-		Example: "  scrimp users set ann --grant admin\n" +
+			"nothing; what they did stays on record. With --email the user can sign in to the dashboard by the identity " +
+			"provider of the server." + command.PlainExit,
+		Example: "  scrimp users set ann --grant admin --email ann@example.com\n" +
 			"  scrimp users set bob --grant vision=submitter --grant text=viewer\n  scrimp users set bob --off",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			var s api.SetUser
@@ -71,6 +74,9 @@ func (a *app) usersCmd() *cobra.Command {
 			if on || off {
 				s.Off = &off
 			}
+			if set.Flags().Changed("email") {
+				s.Email = &email
+			}
 			var u api.User
 			if err := c.Do(ctx, http.MethodPut, "/v1/users/"+url.PathEscape(args[0]), s, &u); err != nil {
 				return err
@@ -79,6 +85,8 @@ func (a *app) usersCmd() *cobra.Command {
 		})}
 	set.Flags().StringArrayVar(&grants, "grant", nil,
 		"`TEAM=ROLE`, or a ROLE for all teams; may be repeated (default: as they are)")
+	set.Flags().StringVar(&email, "email", "", "`address` by which the identity provider knows the user; \"\" "+
+		"removes it (default: as it is)")
 	set.Flags().BoolVar(&off, "off", false, "let the user do nothing (default: as it is)")
 	set.Flags().BoolVar(&on, "on", false, "let the user work again (default: as it is)")
 	cmd.AddCommand(set)

@@ -25,6 +25,10 @@ type User struct {
 	Grants []Grant   `json:"grants"`
 	Off    bool      `json:"off,omitempty"` // may do nothing; past actions stay on record
 	Made   time.Time `json:"made"`          // wall time
+	// Email is the address with which an identity provider names the user; "": the user signs in by token only.
+	Email string `json:"email,omitempty"`
+	// Grouped marks grants that follow the groups of the identity provider; an admin who sets grants ends that.
+	Grouped bool `json:"grouped,omitempty"`
 }
 
 // Team owns jobs. If it names projects, its jobs must belong to one of them.
@@ -128,6 +132,9 @@ func (b *Book) Check(c Change) error {
 		}
 		if c.User.Name == "owner" {
 			return Wrong{"name", `user "owner" is who holds the data folder`, "take another name"}
+		}
+		if err := b.checkEmail(*c.User); err != nil {
+			return err
 		}
 		for _, g := range c.User.Grants {
 			if _, known := b.teams[g.Team]; !known && g.Team != Everywhere {
@@ -298,6 +305,34 @@ type Act struct {
 	Object  string    `json:"object,omitempty"`
 	Outcome string    `json:"outcome"`          // done, refused, failed
 	Detail  string    `json:"detail,omitempty"` // never a secret
+}
+
+// UserOf returns the user with an email address, whatever the case of its ASCII letters.
+func (b *Book) UserOf(email string) (User, bool) {
+	if email == "" {
+		return User{}, false
+	}
+	for _, u := range b.users {
+		if u.Email != "" && PlainEmail(u.Email) == PlainEmail(email) {
+			return u, true
+		}
+	}
+	return User{}, false
+}
+
+// checkEmail returns what is wrong with the address of a user: two users never share one.
+func (b *Book) checkEmail(u User) error {
+	if u.Email == "" {
+		return nil
+	}
+	if fix := WrongEmail(u.Email); fix != "" {
+		return Wrong{"email", fmt.Sprintf("%q is no email address", u.Email), fix}
+	}
+	if other, taken := b.UserOf(u.Email); taken && other.Name != u.Name {
+		return Wrong{"email", fmt.Sprintf("user %s has the address %s", other.Name, u.Email),
+			"take it from them first: scrimp users set " + other.Name + ` --email ""`}
+	}
+	return nil
 }
 
 // Team returns a team by name.

@@ -5,6 +5,7 @@ package identity
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -134,4 +135,17 @@ func (c Caller) limit(r Role) Role {
 		return min(r, c.Most)
 	}
 	return r
+}
+
+// Highest returns the highest role of each team among grants, in the order of the teams' names.
+func Highest(grants []Grant) []Grant {
+	best := map[string]Role{}
+	for _, g := range grants {
+		best[g.Team] = max(best[g.Team], g.Role)
+	}
+	list := make([]Grant, 0, len(best))
+	for _, team := range slices.Sorted(maps.Keys(best)) {
+		list = append(list, Grant{team, best[team]})
+	}
+	return list
 }

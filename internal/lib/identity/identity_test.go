@@ -171,3 +171,47 @@ func TestParseGrant_ReadsWhatStringWrites(t *testing.T) {
 		}
 	}
 }
+
+func TestUserOf_IgnoresTheCaseOfASCIILettersAlone(t *testing.T) {
+	ann := user("ann")
+	ann.User.Email = "Ask@example.com"
+	b := book(t, ann)
+	for email, want := range map[string]bool{"ask@EXAMPLE.com": true, "Ask@example.com": true, "": false,
+		"a\u017fk@example.com": false, "as\u212a@example.com": false, "ask@example.co": false} {
+		if u, ok := b.UserOf(email); ok != want || ok && u.Name != "ann" {
+			t.Errorf("%q: %+v, %v", email, u, ok)
+		}
+	}
+	for _, email := range []string{"ask@EXAMPLE.com", "ask", "@x", "a@", "a@b@c", "a b@c", "a@b\n", "a@\u200bb",
+		strings.Repeat("a", 254) + "@b"} {
+		bob := user("bob")
+		bob.User.Email = email
+		var wrong identity.Wrong
+		if err := b.Check(bob); !errors.As(err, &wrong) || wrong.Field != "email" || wrong.Fix == "" {
+			t.Errorf("%q: %v", email, err)
+		}
+	}
+	if err := b.Check(ann); err != nil {
+		t.Errorf("a user keeps the own address: %v", err)
+	}
+}
+
+func TestHighest_KeepsTheHighestRoleOfEachTeam(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		grants := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) identity.Grant {
+			return identity.Grant{Team: rapid.SampledFrom([]string{"a", "b", "*"}).Draw(t, "team"),
+				Role: identity.Role(rapid.IntRange(1, 4).Draw(t, "role"))}
+		}), 0, 6).Draw(t, "grants")
+		all, highest := identity.Caller{Grants: grants}, identity.Highest(grants)
+		for _, team := range []string{"a", "b", "c", "*"} {
+			if got := (identity.Caller{Grants: highest}).Role(team); got != all.Role(team) {
+				t.Fatalf("%v gives %v in %q, and %v gives %v", highest, got, team, grants, all.Role(team))
+			}
+		}
+		for i, g := range highest[min(1, len(highest)):] {
+			if g.Team <= highest[i].Team {
+				t.Fatalf("%v names a team twice, or is not in order", highest)
+			}
+		}
+	})
+}

@@ -63,5 +63,31 @@ func WrongLabel(text string) (fix string) {
 	return ""
 }
 
+// LongestEmail is the longest email address, in bytes.
+const LongestEmail = 254
+
+// WrongEmail says how to write an email address instead; "" means that text is one.
+func WrongEmail(text string) (fix string) {
+	local, host, ok := strings.Cut(text, "@")
+	switch {
+	case len(text) > LongestEmail:
+		return fmt.Sprintf("write at most %d bytes", LongestEmail)
+	case !ok || local == "" || host == "" || strings.ContainsAny(text, " ,;<>\"'`\\") || strings.Contains(host, "@"):
+		return "write NAME@HOST"
+	}
+	return WrongLabel(text)
+}
+
+// PlainEmail returns an address with its ASCII letters in lower case. Other letters stay as they are: several of
+// them fold to the same one, and nobody must sign in as somebody else by that.
+func PlainEmail(text string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
+}
+
 // Same reports whether two names or labels are equal, ignoring case.
 func Same(a, b string) bool { return a == b || strings.EqualFold(a, b) }

@@ -23,6 +23,8 @@ type Site struct {
 	// Stream counts one more open stream, or returns an error if there are too many.
 	Stream func(caller string) (end func(), err error)
 	Now    func() time.Time
+	// Provider also signs readers in, on a shared server; nil: none.
+	Provider Provider
 
 	links links // links that open this site, and the sessions that they became
 	pace  renderPace
@@ -102,6 +104,9 @@ func (s *Site) Routes() map[string]http.HandlerFunc {
 		"POST /submit":        s.submit,
 		"GET /costs.csv":      s.costsCSV,
 		"GET /chargeback.csv": s.chargebackCSV,
+	}
+	if s.Provider != nil {
+		all["GET "+beginPath], all["GET "+backPath] = s.beginAway, s.backFrom
 	}
 	for _, p := range list() {
 		all["GET "+p.path] = func(w http.ResponseWriter, r *http.Request) { s.show(w, r, p) }

@@ -75,9 +75,10 @@ func (s *Site) signInPage(w http.ResponseWriter, r *http.Request) {
 func (s *Site) askToken(w http.ResponseWriter, r *http.Request, status int, to string, wrong *client.Problem) {
 	send(w, r, status, s.frame(nil, page{file: "sign-in", title: "Sign in", still: true}, struct {
 		To    string
-		Own   bool // the server is its owner's alone
+		Own   bool  // the server is its owner's alone
+		Away  *away // nil: no identity provider
 		Wrong *client.Problem
-	}{local(to), s.Owner != nil, wrong}))
+	}{local(to), s.Owner != nil, s.awayTo(to), wrong}))
 }
 
 // signIn exchanges a token for a session: another token, which expires earlier and which its user can revoke.
@@ -140,9 +141,7 @@ func (s *Site) open(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	setCookie(w, r, s.links.make("cookie", s.Now(), sessionLife), sessionLife)
-	to := local(r.URL.Query().Get("to"))
-	w.Header().Set("Refresh", "0; url="+to)
-	send(w, r, http.StatusOK, s.frame(nil, page{file: "opened", title: "Signed in", still: true}, to))
+	s.opened(w, r, local(r.URL.Query().Get("to")))
 }
 
 // local returns an address of this site to go to; "/" for any other.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"scrimp/client"
@@ -31,6 +32,7 @@ type Desk struct {
 	Used func(context.Context) map[string]int64 // bytes of disk used by each team with a limit
 
 	minting *auth.Pace // limits the tokens that one user creates
+	users   sync.Mutex // held from the read of a user to the write: a sign-in must not undo what an admin changes
 }
 
 // Rate limit for new tokens of one user: the log keeps each for ever.
@@ -46,9 +48,7 @@ func New(gate *auth.Gate, v *view.View, used func(context.Context) map[string]in
 
 // change writes a change to the log and applies it to the identity book.
 func (d *Desk) change(w http.ResponseWriter, r *http.Request, object string, c identity.Change) bool {
-	wrong, err := d.Gate.People.Change(c, func() error {
-		return d.Gate.Propose(r, object, d.Gate.Event(r, core.IdentityChanged{Change: c}))
-	})
+	wrong, err := d.write(r, object, c)
 	var is identity.Wrong
 	switch {
 	case errors.As(wrong, &is):
@@ -62,6 +62,13 @@ func (d *Desk) change(w http.ResponseWriter, r *http.Request, object string, c i
 		return true
 	}
 	return false
+}
+
+// write is change without an answer: wrong says why the book does not allow the change, err why the log has it not.
+func (d *Desk) write(r *http.Request, object string, c identity.Change) (wrong, err error) {
+	return d.Gate.People.Change(c, func() error {
+		return d.Gate.Propose(r, object, d.Gate.Event(r, core.IdentityChanged{Change: c}))
+	})
 }
 
 // Me returns the owner of the caller's token.
@@ -89,6 +96,8 @@ func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	d.users.Lock()
+	defer d.users.Unlock()
 	var u identity.User
 	known := false
 	d.Gate.People.Read(func(b *identity.Book) { u, known = b.User(r.PathValue("id")) })
@@ -96,10 +105,13 @@ func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
 		u = identity.User{Name: r.PathValue("id"), Made: time.Now().UTC()}
 	}
 	if b.Grants != nil {
-		u.Grants = convert.To[[]identity.Grant](b.Grants)
+		u.Grants, u.Grouped = convert.To[[]identity.Grant](b.Grants), false
 	}
 	if b.Off != nil {
 		u.Off = *b.Off
+	}
+	if b.Email != nil {
+		u.Email = *b.Email
 	}
 	u.Grants = reply.List(u.Grants)
 	if d.change(w, r, u.Name, identity.Change{User: &u}) {

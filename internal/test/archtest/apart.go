@@ -34,6 +34,7 @@ var neighbours = map[string][]string{
 	"cli/serving":          {"cli/command", "cli/learn", "cli/offers", "cli/show/inference"},
 	"cli/session":          {"cli/command", "cli/jobfile", "cli/show", "cli/terminal"},
 	"cli/share":            {"cli/command", "cli/show", "cli/show/account", "cli/show/spending"},
+	"cli/serve":            {"server/mailer", "server/oidc"}, // it fills their settings
 	"cli/show/account":     {"cli/show"},
 	"cli/show/bills":       {"cli/show"},
 	"cli/show/comparison":  {"cli/show"},
@@ -72,6 +73,7 @@ var neighbours = map[string][]string{
 		"server/turn"},
 	"server/jobs":       {"server/auth", "server/budgets", "server/reply", "server/secret", "server/turn"},
 	"server/kept":       {"server/auth", "server/reply", "server/turn"},
+	"server/oidc":       {},
 	"server/openapi":    {"server/auth"},
 	"server/mailer":     {},
 	"server/outbox":     {"server/forecast", "server/mailer", "server/secret", "server/turn", "server/webhook"},

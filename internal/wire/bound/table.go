@@ -106,6 +106,7 @@ var table = map[string]Bound{
 	"Limit.notify":       {Bytes: 2048},
 
 	"SetUser.grants":   {Items: 1000},
+	"SetUser.email":    {Bytes: 254},
 	"Grant.team":       {Bytes: 63},
 	"SetTeam.projects": {Bytes: 63, Items: 1000},
 	"NewToken.user":    {Bytes: 63},
