@@ -176,6 +176,30 @@ func TestStudy_KeepsBackTheGraceOfAMachineBeingTerminated(t *testing.T) {
 	}
 }
 
+// A study whose budget has too little for a trial only while a machine is being terminated does not end. The next
+// trial begins when the machine has ended.
+func TestStudy_WaitsForAMachineBeingTerminated(t *testing.T) {
+	b := newBench(t, "s")
+	b.lasts = true
+	hour := money.Rate(1e12) // a trial needs a start of a minute and a grace of 3 minutes, a few times
+	least := hour.Until(4 * time.Minute).Times(study.LeastStarts)
+	b.step("", studyOf("s", "random", 0, 1, func(t *core.GroupTerms) {
+		t.Member.Grace, t.Budget = 3*time.Minute, least.Add(hour.Until(11*time.Minute))
+	}))
+	b.tick(10 * time.Minute)
+	b.step("", core.Proposed{Group: "s", Base: b.m.Seq(), Moves: []groups.Move{{Do: groups.Stop, Member: 0}}})
+	b.step("", core.AttemptEnded{Attempt: b.runs["s.0"], Message: 1000, Reason: "drained", Saved: true})
+	b.tick(10 * time.Second)
+	if g := b.group("s"); g.Phase != state.GroupOpen || g.Began != 1 {
+		t.Fatalf("while the machine is being terminated the study is %s (%s), %d trials have begun", g.Phase, g.Why, g.Began)
+	}
+	b.step("", core.InstanceEnded{Instance: "i-" + b.runs["s.0"], Until: b.now, Cause: "terminated"})
+	b.tick(time.Minute)
+	if g := b.group("s"); g.Phase != state.GroupOpen || g.Began != 2 {
+		t.Errorf("after it has ended the study is %s (%s), %d trials have begun", g.Phase, g.Why, g.Began)
+	}
+}
+
 // A preempted trial continues as the same trial, and repeated reports count once. A trial whose metric is NaN or
 // infinite ends at once.
 func TestStudy_ResumesPreemptedAndEndsDivergingTrials(t *testing.T) {
