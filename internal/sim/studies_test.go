@@ -117,7 +117,7 @@ func (t *twin) studies(e core.Event, out core.Outcome) {
 		}
 	}
 	if used, _ := w.m.GPUTime(g, e.At); g.Terms.Study.GPUHours > 0 && g.Phase == state.GroupOpen &&
-		used.Hours() > g.Terms.Study.GPUHours {
+		used.Hours() > g.Terms.Study.GPUHours && !w.m.State().Undecided() { // scrimp ends nothing until it knows its machines
 		w.breaks("study: its trials have used %v, and it has %g GPU-hours", used, g.Terms.Study.GPUHours)
 	}
 	if len(out.Facts) == 0 {

@@ -146,6 +146,60 @@ func TestStudy_SharesItsBudgetAmongTrials(t *testing.T) {
 	}
 }
 
+// While the machine of a trial that is paused or has ended is being terminated, the next trial does not get the cost of
+// the grace. The study stays within its budget if the machine ends within the grace.
+func TestStudy_KeepsBackTheGraceOfAMachineBeingTerminated(t *testing.T) {
+	for do, searcher := range map[groups.Do]string{groups.Pause: "asha-promo", groups.Stop: "random"} {
+		b := newBench(t, "s")
+		b.lasts = true
+		b.step("", studyOf("s", searcher, 8, 1, func(t *core.GroupTerms) { t.Member.Grace = 3 * time.Minute }))
+		b.turn() // after the first unit the search asha-promo pauses the trial
+		if do == groups.Stop {
+			b.step("", core.Proposed{Group: "s", Base: b.m.Seq(), Moves: []groups.Move{{Do: do, Member: 0}}})
+		}
+		b.tick(20 * time.Second)
+		b.step("", core.AttemptEnded{Attempt: b.runs["s.0"], Message: 1000, Reason: "drained", Saved: true})
+		b.tick(time.Second)
+		first, _ := b.m.Job("s.0")
+		next, began := b.m.Job("s.1")
+		if !began || !first.Costs() {
+			t.Fatalf("%s: the next trial has begun: %v; a machine of the first one costs: %v", do, began, first.Costs())
+		}
+		b.tick(3*time.Minute - time.Second) // the price is $1 per hour
+		b.step("", core.InstanceEnded{Instance: "i-" + b.runs["s.0"], Until: b.now, Cause: "terminated"})
+		if most := first.Spent(b.now).Add(next.Terms().Budget); most.Cmp(money.Picos(8e12)) > 0 || first.Costs() {
+			t.Errorf("%s: the trials may cost %v of $8", do, most)
+		}
+		if least := money.Picos(8e12).Sub(money.Rate(1e12).Until(14 * time.Minute)); next.Terms().Budget.Cmp(least) < 0 {
+			t.Errorf("%s: the next trial gets %v of $8, at least %v are left", do, next.Terms().Budget, least)
+		}
+	}
+}
+
+// A study whose budget has too little for a trial only while a machine is being terminated does not end. The next
+// trial begins when the machine has ended.
+func TestStudy_WaitsForAMachineBeingTerminated(t *testing.T) {
+	b := newBench(t, "s")
+	b.lasts = true
+	hour := money.Rate(1e12) // a trial needs a start of a minute and a grace of 3 minutes, a few times
+	least := hour.Until(4 * time.Minute).Times(study.LeastStarts)
+	b.step("", studyOf("s", "random", 0, 1, func(t *core.GroupTerms) {
+		t.Member.Grace, t.Budget = 3*time.Minute, least.Add(hour.Until(11*time.Minute))
+	}))
+	b.tick(10 * time.Minute)
+	b.step("", core.Proposed{Group: "s", Base: b.m.Seq(), Moves: []groups.Move{{Do: groups.Stop, Member: 0}}})
+	b.step("", core.AttemptEnded{Attempt: b.runs["s.0"], Message: 1000, Reason: "drained", Saved: true})
+	b.tick(10 * time.Second)
+	if g := b.group("s"); g.Phase != state.GroupOpen || g.Began != 1 {
+		t.Fatalf("while the machine is being terminated the study is %s (%s), %d trials have begun", g.Phase, g.Why, g.Began)
+	}
+	b.step("", core.InstanceEnded{Instance: "i-" + b.runs["s.0"], Until: b.now, Cause: "terminated"})
+	b.tick(time.Minute)
+	if g := b.group("s"); g.Phase != state.GroupOpen || g.Began != 2 {
+		t.Errorf("after it has ended the study is %s (%s), %d trials have begun", g.Phase, g.Why, g.Began)
+	}
+}
+
 // A preempted trial continues as the same trial, and repeated reports count once. A trial whose metric is NaN or
 // infinite ends at once.
 func TestStudy_ResumesPreemptedAndEndsDivergingTrials(t *testing.T) {

@@ -1,9 +1,12 @@
 package members
 
 import (
+	"slices"
+
 	"scrimp/internal/decide/core/admission"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 )
 
 // TakeGroup handles an event about a group.
@@ -99,4 +102,32 @@ func (ms *Members) spawn(b state.Spawn) {
 		ms.Fact(state.JobQueued{Job: p.Job, Bound: v.Bounds[i]})
 		ms.jobs.Enqueue(ms.State.Job(p.Job))
 	}
+}
+
+// owes returns what the machines of a member that has ended or is paused may still cost: what their minimum charges
+// bill, and for those that are being terminated at least the grace that the member's budget kept back. The cost of the
+// member includes it once the machines have ended.
+func (ms *Members) owes(j *state.Job) money.Amount {
+	leaving, held := ms.admission.MinimumDue(j)
+	due, grace := leaving.Add(held), money.Amount{}
+	for _, a := range j.Open() {
+		if a.Live() {
+			grace = grace.Add(a.Rate().Until(j.Terms().Grace))
+		}
+	}
+	if due.Cmp(grace) < 0 {
+		return grace
+	}
+	return due
+}
+
+// terminating reports whether a machine of a member that has ended or is paused may still cost something.
+func (ms *Members) terminating(g *state.Group) bool {
+	for n := range g.Began {
+		j := ms.State.Job(g.MemberID(n))
+		if j != nil && (j.State().Over() || admission.BySearch(j)) && slices.ContainsFunc(j.Open(), (*state.Attempt).Live) {
+			return true
+		}
+	}
+	return false
 }

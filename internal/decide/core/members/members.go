@@ -316,10 +316,9 @@ func (ms *Members) shareOf(w *admission.Weighing, g *state.Group, index int) mon
 		w.Family = ms.admission.Family(w.T)
 	}
 	_, taken := w.Family.Sums(g.Name)
-	for n := range g.Began { // ended members may still owe minimum charges
+	for n := range g.Began {
 		if j := ms.State.Job(g.MemberID(n)); j != nil && (j.State().Over() || admission.BySearch(j)) {
-			leaving, held := ms.admission.MinimumDue(j)
-			taken = taken.Add(leaving).Add(held)
+			taken = taken.Add(ms.owes(j))
 		}
 	}
 	left := g.Terms.Budget.Sub(taken.Add(w.Taken[g.Name]))

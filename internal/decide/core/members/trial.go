@@ -107,8 +107,13 @@ func (ms *Members) Uses(j *state.Job) {
 	}
 }
 
-// outOfMoney ends a group whose budget leaves nothing for another member. Running trials may leave something.
+// outOfMoney ends a group whose budget leaves nothing for another member. Running trials may leave something, and so
+// may machines that are being terminated.
 func (ms *Members) outOfMoney(g *state.Group) *step.Refusal {
+	if ms.terminating(g) {
+		ms.Proposals.again(g.Name, ms.Now().Add(groupAgain))
+		return &step.Refusal{Why: step.GroupFull}
+	}
 	if g.Study != nil {
 		if g.Study.Active() > 0 {
 			return &step.Refusal{Why: step.GroupFull}
