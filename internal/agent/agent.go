@@ -46,6 +46,8 @@ type Config struct {
 	// Restart replaces this process by another program; nil: the agent never updates itself.
 	Restart  func(path string) error
 	TaskUser string // UserAuto or UserSame; empty means UserSame
+	// FreeDisk is the share of the disk, from 0 to 1, that kept set-ups leave free; empty means 0.1.
+	FreeDisk string
 	// Sole reports that nothing else in this process starts programs. Then all its descendants
 	// belong to tasks, and the agent ends them between tasks. Otherwise the agent recognises them
 	// by their environment alone.
@@ -78,6 +80,9 @@ func (c *Config) Validate() error {
 	}
 	if c.TaskUser != "" && c.TaskUser != UserAuto && c.TaskUser != UserSame {
 		return fmt.Errorf("agent: SCRIMP_TASK_USER is %q, want auto or same", c.TaskUser)
+	}
+	if _, err := setup.Leaving(c.FreeDisk); err != nil {
+		return fmt.Errorf("agent: %w", err)
 	}
 	if c.Quiet == 0 {
 		c.Quiet = defaultQuiet
@@ -129,7 +134,8 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	if c.setups, err = setup.Open(filepath.Join(c.MachineDir, "setups"), host.BootID(), setup.Default()); err != nil {
+	limits, _ := setup.Leaving(c.FreeDisk) // Validate has checked it
+	if c.setups, err = setup.Open(filepath.Join(c.MachineDir, "setups"), host.BootID(), limits); err != nil {
 		c.Log.Warn("set-ups are not kept on this machine", "error", err)
 	}
 	defer func() { // the machine's folder may be on a disk that outlives it

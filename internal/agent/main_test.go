@@ -177,7 +177,7 @@ func newRig(t testing.TB, a api.Assignment) *rig {
 		Environ: []string{"PATH=" + os.Getenv("PATH"), "SCRIMP_TOKEN=bootstrap-token", "GOCOVERDIR=" + os.TempDir()},
 		Quiet:   100 * time.Millisecond, pace: quickPace, Metadata: notice.Endpoints{Interval: 20 * time.Millisecond},
 		Now:  func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
-		keep: true,
+		keep: true, FreeDisk: "0", // the disk of the test may be nearly full
 		Log:  slog.New(slog.NewTextHandler(r.logs, nil)),
 		open: func(context.Context, keeper.Options) (keeper.Keeper, error) { return r.keeper, nil },
 	}

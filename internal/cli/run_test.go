@@ -29,8 +29,9 @@ func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) { // shells do that for background commands, and programs would inherit it
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
-	_ = os.Unsetenv("GOOGLE_API_KEY")    // with it, scrimp catalog would ask Google
-	if os.Getenv("TEST_JUPYTER") != "" { // the program of a notebook in a test
+	_ = os.Setenv("SCRIMP_FREE_DISK", "0") // the disk of the test may be nearly full
+	_ = os.Unsetenv("GOOGLE_API_KEY")      // with it, scrimp catalog would ask Google
+	if os.Getenv("TEST_JUPYTER") != "" {   // the program of a notebook in a test
 		os.Exit(fakeJupyter())
 	}
 	os.Exit(m.Run())

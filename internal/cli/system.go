@@ -269,6 +269,7 @@ func (a *app) agentCmd() *cobra.Command {
 				Restart: func(path string) error {
 					return syscall.Exec(path, append([]string{path}, os.Args[1:]...), os.Environ())
 				},
+				FreeDisk: os.Getenv("SCRIMP_FREE_DISK"),
 				TaskUser: cmp.Or(os.Getenv("SCRIMP_TASK_USER"), agent.UserAuto), Sole: true, Background: true, Hard: hard,
 				Notice: stays,
 				Log:    slog.New(slog.NewTextHandler(a.Err, nil)),

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,22 @@ type Limits struct {
 // Default returns the usual limits: 4 set-ups of 20 GiB in total, with a tenth of the disk free,
 // because checkpoints and outputs come first.
 func Default() Limits { return Limits{Number: 4, Bytes: 20 << 30, Reserve: 0.1} }
+
+// Leaving returns the usual limits with the share of the disk, from 0 to 1, that must stay free; an empty text stands
+// for the usual share.
+func Leaving(share string) (Limits, error) {
+	l := Default()
+	if share == "" {
+		return l, nil
+	}
+	v, err := strconv.ParseFloat(share, 64)
+	if err != nil || !(v >= 0 && v <= 1) {
+		return l, fmt.Errorf("SCRIMP_FREE_DISK is %q, want the share of the disk that kept set-ups leave free, from 0 to 1",
+			share)
+	}
+	l.Reserve = v
+	return l, nil
+}
 
 // Entry is a kept set-up.
 type Entry struct {

@@ -170,6 +170,20 @@ func TestCache_EvictsLeastRecentlyUsed(t *testing.T) {
 	}
 }
 
+// The share of the disk that stays free can be set, within its bounds.
+func TestLeaving_TakesShareFromZeroToOne(t *testing.T) {
+	for text, want := range map[string]float64{"": 0.1, "0": 0, "0.25": 0.25, "1": 1} {
+		if l, err := Leaving(text); err != nil || l.Reserve != want || l.Number != Default().Number {
+			t.Errorf("%q gives %+v, %v", text, l, err)
+		}
+	}
+	for _, text := range []string{"-0.1", "1.1", "NaN", "Inf", "10%", "x"} {
+		if _, err := Leaving(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
 // An interrupted copy leaves nothing behind.
 func TestCache_RemovesInterruptedCopy(t *testing.T) {
 	dir := t.TempDir()

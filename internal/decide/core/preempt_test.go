@@ -75,6 +75,18 @@ func TestPriced_IsWorkSinceCheckpointAndRestartAtSeatPrice(t *testing.T) {
 	}
 }
 
+// The work since the checkpoint counts in full, although the program reported its last step long ago. By hand: 10
+// minutes since the start and a restart of 4 minutes, at $3 an hour, cost $0.70.
+func TestPriced_CountsWorkSinceLastReport(t *testing.T) {
+	w := preemptRig(t, 1, func(x *Terms) { x.Steps = 1000 })
+	w.step(time.Minute, Progressed{Attempt: "low.1", Message: 1, Step: 2, Total: 1000})
+	w.step(time.Minute, Progressed{Attempt: "low.1", Message: 2, Step: 4, Total: 1000})
+	got := preempts(w.step(8*time.Minute, JobSubmitted{Job: "urgent", Terms: w.terms("urgent", 2)}))
+	if len(got) != 1 || got[0].Lost != 10*time.Minute || got[0].Cost.String() != "0.7" {
+		t.Fatalf("preempted: %+v", got)
+	}
+}
+
 // The drained job waits until the critical one has requested its machine, without a retry or a failure, and then goes
 // on.
 func TestPreempt_VictimYieldsToCriticalJob(t *testing.T) {

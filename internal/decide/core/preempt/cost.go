@@ -71,7 +71,7 @@ func startedAll(a *state.Attempt) (t time.Time) {
 func (p *Preempter) priced(k *state.Job, a *state.Attempt) *victim {
 	v := &victim{job: k, attempt: a, restart: k.Restart() + k.SaveCost()}
 	if !savesOnNotice(k) {
-		v.lost = quantity.Over(p.admission.Unsaved(k), cmp.Or(max(a.Speed(), 0), 1))
+		v.lost = max(0, p.Now().Sub(a.Kept())) // the program's last line of progress may be older than its last work
 	}
 	v.cost = a.Rate().Until(quantity.Add(v.lost, v.restart))
 	return v
