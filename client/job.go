@@ -167,6 +167,11 @@ type Job struct {
 	Preempted *Preempted `json:"preempted,omitempty"`
 	// Preempts lists the jobs that leave, or left, their seats to this critical job.
 	Preempts []string `json:"preempts,omitempty"`
+	// PreemptCost is what these preemptions are expected to cost together; null: Preempts is empty.
+	PreemptCost *money.Amount `json:"preempt_cost,omitempty"`
+	// PreemptsNobody is why a critical job that waits preempts no running job; empty: it does, or is not critical or
+	// does not wait. Only the answer for one job has it.
+	PreemptsNobody string `json:"preempts_nobody,omitempty"`
 	// Session is shell or notebook if the job is a session.
 	Session string `json:"session,omitempty"`
 	// IdleSince is the time since when nobody has used its machines, and IdleLimit how long they may be idle before

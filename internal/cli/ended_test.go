@@ -22,7 +22,7 @@ func TestLogs_NameReasonOfAttemptEnd(t *testing.T) {
 	if text := h.do("receipt", "once"); !strings.Contains(text, "agent lost") || strings.Contains(text, "stopped") {
 		t.Errorf("the receipt says\n%s", text)
 	}
-	want := "attempt 2: the agent of attempt 1 was lost: its machine ended without a message; it resumed from step 1"
+	want := "attempt 2: the agent of attempt 1 was lost: its machine ended without a message; attempt 2 resumed from step 1"
 	if text := h.do("explain", "once"); !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 		t.Errorf("explain says\n%s", text)
 	}

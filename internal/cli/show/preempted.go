@@ -25,7 +25,14 @@ func Preemptions(j api.Job, p Place) string {
 		p.Fact(&b, "preempted", "%s", text)
 	}
 	if len(j.Preempts) > 0 {
-		p.Fact(&b, "it preempted", "%s", strings.Join(j.Preempts, ", "))
+		text := strings.Join(j.Preempts, ", ") + ", for a place on a machine"
+		if j.PreemptCost != nil {
+			text += "; expected cost " + money.Short(*j.PreemptCost, j.Currency)
+		}
+		p.Fact(&b, "preempts", "%s", text)
+	}
+	if j.PreemptsNobody != "" {
+		p.Fact(&b, "preempts", "nobody now: %s", j.PreemptsNobody)
 	}
 	return b.String()
 }

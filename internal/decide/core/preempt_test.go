@@ -130,7 +130,19 @@ func TestPreempt_GangLeavesAsWhole(t *testing.T) {
 	}
 }
 
-// These jobs are not preempted.
+// spared is what a critical job says about jobs that it does not preempt.
+var spared = map[string]string{"its file forbids it": "with preemptible: false", "it is critical": "critical itself",
+	"it is a session": "that is a session", "it would miss its deadline": "that could miss its deadline or wall_clock",
+	"it would miss its wall clock": "that could miss its deadline or wall_clock",
+	"its budget has no room":       "whose budget has no room for it"}
+
+// nobody returns why a job preempts nobody.
+func (w *warmRig) nobody(job string) string {
+	j, _ := w.Job(job)
+	return w.PreemptsNobody(j, func(t time.Time) string { return t.Format("15:04") })
+}
+
+// These jobs are not preempted, and the critical job that waits says why.
 func TestPreempt_LeavesProtectedJobsAlone(t *testing.T) {
 	for name, change := range map[string]func(*Terms){
 		"its file forbids it":          func(t *Terms) { t.Unpreemptible = true },
@@ -144,8 +156,19 @@ func TestPreempt_LeavesProtectedJobsAlone(t *testing.T) {
 		if got := preempts(w.step(10*time.Minute, JobSubmitted{Job: "urgent", Terms: w.terms("urgent", 2)})); len(got) > 0 {
 			t.Errorf("%s: preempted %+v", name, got)
 		}
+		if said := w.nobody("urgent"); said != "1 job "+spared[name] {
+			t.Errorf("%s: the critical job says %q", name, said)
+		}
 	}
 	w := preemptRig(t, 1, nil)
+	w.step(time.Minute, JobSubmitted{Job: "urgent", Terms: w.terms("urgent", 2)})
+	if said := w.nobody("urgent"); said != "1 job in its minimum run until "+agentsStart.Add(14*time.Minute).Format("15:04") {
+		t.Errorf("a minute after the start of the other: %q", said)
+	}
+	if low := w.nobody("low"); low != "" {
+		t.Errorf("a running low job says %q", low)
+	}
+	w = preemptRig(t, 1, nil)
 	if got := preempts(w.step(10*time.Minute, JobSubmitted{Job: "normal", Terms: w.terms("normal", 1)})); len(got) > 0 {
 		t.Errorf("a normal job preempts: %+v", got)
 	}

@@ -162,6 +162,11 @@ func Restore(b json.RawMessage) (*Machine, error) {
 	return On(s, plan.NewPlanner()), nil
 }
 
+// PreemptsNobody is preempt.Preempter.Nobody.
+func (m *Machine) PreemptsNobody(j *state.Job, at func(time.Time) string) string {
+	return m.preempter.Nobody(j, at)
+}
+
 // YieldsTo returns the critical job that a preempted job leaves its seat to; ok is false if it leaves it to none.
 func (m *Machine) YieldsTo(j *state.Job) (by *state.Job, ok bool) {
 	if !m.decider.Yields(j) {

@@ -31,7 +31,8 @@ func (r Receipt) preemptions(width int) string {
 	var b strings.Builder
 	for n, t := range r.Tries {
 		if p := t.Preemption; p != nil {
-			text := fmt.Sprintf("%s preempted attempt %d: %s of work lost, ", p.By, n+1, r.money(p.Lost))
+			text := fmt.Sprintf("attempt %d by %s at %s UTC: %s of work lost, ", n+1, p.By,
+				p.At.UTC().Format("2006-01-02 15:04:05"), r.money(p.Lost))
 			if p.StartUp == nil {
 				text += "not started again yet"
 			} else {

@@ -270,7 +270,11 @@ func (r Receipt) Text(width int) string {
 			silent++
 		}
 	}
-	fmt.Fprintf(&b, " (%d without notice)\n%s, %s\n", silent, r.lost(), draw.Count(r.Checkpoints, "checkpoint"))
+	fmt.Fprintf(&b, " (%d without notice)", silent)
+	if r.Preempted > 0 {
+		b.WriteString(", " + draw.Count(r.Preempted, "preemption"))
+	}
+	fmt.Fprintf(&b, "\n%s, %s\n", r.lost(), draw.Count(r.Checkpoints, "checkpoint"))
 	b.WriteString(r.preemptions(width))
 	if r.SaveTrouble != "" {
 		b.WriteString(draw.Wrap("not saved: ", r.SaveTrouble, width))
@@ -302,6 +306,22 @@ func (r Receipt) Text(width int) string {
 	}, b.String())
 }
 
+// unsaved says what made the job cost more than on-demand, if it did: time without useful work, where that is enough.
+func (r Receipt) unsaved() string {
+	rest := r.Comparable().Sub(r.Uses[ledger.Useful])
+	if r.Saved.Sign() >= 0 || rest.Add(*r.Saved).Sign() < 0 {
+		return ""
+	}
+	most := ledger.Idle
+	for _, u := range uses[1:] {
+		if r.Uses[u].Cmp(r.Uses[most]) > 0 {
+			most = u
+		}
+	}
+	return ", mostly for " + map[ledger.Use]string{ledger.Idle: "idle time", ledger.StartUp: "start-up",
+		ledger.Lost: "lost work", ledger.Open: "time in use now"}[most]
+}
+
 // costs writes the rows of the cost and of its uses.
 func (r Receipt) costs(row func(name, value, note string)) {
 	note := ""
@@ -311,7 +331,7 @@ func (r Receipt) costs(row func(name, value, note string)) {
 	row("cost", r.money(r.Cost), note)
 	if r.OnDemandCost != nil {
 		row("on-demand", r.money(*r.OnDemandCost), "same work on "+cmp.Or(r.OnDemandOffer, "the cheapest on-demand machine"))
-		row("saved", r.money(*r.Saved), fmt.Sprintf("%.1f %%", *r.SavedShare*100))
+		row("saved", r.money(*r.Saved), fmt.Sprintf("%.1f %%%s", *r.SavedShare*100, r.unsaved()))
 	} else if r.State == "succeeded" {
 		row("on-demand", "unknown", "no on-demand machine on offer could have done this work")
 	}

@@ -35,6 +35,7 @@ func (d *Desk) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
 func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 	if j, ok := d.job(w, r); ok {
 		j.Undelivered = d.Undelivered(j.ID)
+		d.explainSparing(&j)
 		reply.JSON(w, j)
 	}
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"strings"
+	"time"
 
 	"scrimp/client"
 	"scrimp/internal/decide/core"
@@ -14,18 +15,20 @@ import (
 // leave their seats to a critical one. It names no job of another team.
 func (d *Desk) explainPreemption(m *core.Machine, j *core.Job, v *api.Job) {
 	var others []string
+	cost := money.Amount{}
 	for _, id := range j.LastClaim() {
 		if k, known := m.Job(id); known {
-			others = append(others, nameFor(j, id, k.Terms().Owner.Team))
+			name := nameFor(j, id, k.Terms().Owner.Team)
+			if others = append(others, name); name != otherTeam {
+				v.Preempts, cost = append(v.Preempts, name), cost.Add(expected(k, j.ID()))
+			}
 		}
 	}
-	for _, name := range others {
-		if name != otherTeam {
-			v.Preempts = append(v.Preempts, name)
-		}
+	if len(v.Preempts) > 0 {
+		v.PreemptCost = &cost
 	}
 	if j.State() == core.Queued && len(j.Claims(d.Control.Now())) > 0 {
-		v.Detail = "waits until " + strings.Join(others, ", ") + " has saved: its seat is for this job"
+		v.Detail = "waits until " + strings.Join(others, ", ") + " has saved: its place on a machine is for this job"
 	}
 	for n := len(j.Attempts()) - 1; n >= 0; n-- {
 		if a := j.Attempts()[n]; a.Preemption() != nil {
@@ -48,10 +51,38 @@ func (d *Desk) preempted(m *core.Machine, j *core.Job, a *core.Attempt, v *api.J
 	cost := "expected cost " + money.Short(p.Cost, j.Terms().Currency)
 	switch {
 	case a.Draining() && a.Task() == core.TaskRunning && j.State() == core.Running:
-		v.Why, v.Detail = state.Preempted, "it saves and then leaves its seat to "+by+", which is critical; "+cost
+		v.Why, v.Detail = beingPreempted, "it saves and then leaves its place on a machine to "+by+", which is critical; "+cost
 	case v.Preempted.Waits:
-		v.Why, v.Detail = state.Preempted, "it left its seat to "+by+", which is critical, and goes on after it; "+cost
+		v.Why, v.Detail = state.Preempted, "it left its place on a machine to "+by+", which is critical, and goes on after it; "+cost
 	}
+}
+
+// beingPreempted is why a job that still runs is about to leave its seat to a critical one.
+const beingPreempted = "being_preempted"
+
+// expected returns the expected cost of the newest preemption of j by another job.
+func expected(j *core.Job, by string) money.Amount {
+	for n := len(j.Attempts()) - 1; n >= 0; n-- {
+		if p := j.Attempts()[n].Preemption(); p != nil && p.By == by {
+			return p.Cost
+		}
+	}
+	return money.Amount{} // no preempted job is without one
+}
+
+// explainSparing says why a critical job that waits preempts nobody. It looks at every running job, so that only the
+// page of one job has it.
+func (d *Desk) explainSparing(v *api.Job) {
+	if v.State != string(core.Queued) {
+		return
+	}
+	d.Control.Read(func(m *core.Machine) {
+		if j, known := m.Job(v.ID); known {
+			v.PreemptsNobody = m.PreemptsNobody(j, func(t time.Time) string {
+				return d.Control.Clock().ToWall(t).UTC().Format("15:04 UTC")
+			})
+		}
+	})
 }
 
 // otherTeam stands for a job whose name the submitter of another team need not know.

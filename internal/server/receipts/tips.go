@@ -59,6 +59,9 @@ func lostText(v receipt.Receipt) string {
 	case len(v.Interruptions) > 0:
 		return "%.0f %% of the cost was lost to interruptions, as work after a save or as time until " +
 			"they were seen: save more often, or let the program call scrimp.should_checkpoint()"
+	case v.Preempted > 0:
+		return "%.0f %% of the cost was lost to critical jobs that preempted this one: let the program save when " +
+			"it is asked to end, or write preemptible: false"
 	case v.State == string(core.Cancelled):
 		return "%.0f %% of the cost was work after the last save: scrimp stop saves before it ends a job"
 	}

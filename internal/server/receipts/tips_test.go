@@ -26,6 +26,8 @@ func TestTips_NameWhatHappened(t *testing.T) {
 	unsaved.SaveTrouble = "the checkpoint folder cannot be copied whole: no room"
 	failed := base
 	failed.State = "failed"
+	preempted := failed
+	preempted.Preempted = 1
 	late := base
 	late.Decisions = []receipt.Decision{{Why: "cheapest"}, {Why: "slack_gone"}}
 	quota := late
@@ -36,6 +38,7 @@ func TestTips_NameWhatHappened(t *testing.T) {
 	}{
 		"cancelled":                {base, "scrimp stop saves", "interruptions"},
 		"failed":                   {failed, "after the last save: save more often", "interruptions"},
+		"preempted":                {preempted, "preemptible: false", "save more often"},
 		"interrupted":              {taken, "was lost to interruptions", "after the last save"},
 		"saves are not kept":       {unsaved, "What the job saved was not kept", "save more often"},
 		"on-demand that was asked": {base, "", "a later deadline"},

@@ -3,6 +3,7 @@ package planning
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
@@ -41,11 +42,14 @@ func Clock(speed float64) string {
 func Began(r receipt.Receipt, p show.Place) string {
 	var b strings.Builder
 	day := ""
-	for i, t := range r.Tries {
-		if on := t.From.UTC().Format("2006-01-02"); on != day {
+	row := func(at time.Time, text string) {
+		if on := at.UTC().Format("2006-01-02"); on != day {
 			day = on
 			fmt.Fprintf(&b, "%s, attempts\n", day)
 		}
+		b.WriteString(draw.Wrap("  "+at.UTC().Format("15:04:05")+"  ", show.Clean(text), p.Columns()))
+	}
+	for i, t := range r.Tries {
 		text := fmt.Sprintf("attempt %d", i+1)
 		if i > 0 {
 			before := r.Tries[i-1]
@@ -56,9 +60,12 @@ func Began(r receipt.Receipt, p show.Place) string {
 			text += ": " + why
 		}
 		if t.Restored != "" {
-			text += fmt.Sprintf("; it resumed from step %d", t.First)
+			text += fmt.Sprintf("; attempt %d resumed from step %d", i+1, t.First)
 		}
-		b.WriteString(draw.Wrap("  "+t.From.UTC().Format("15:04:05")+"  ", show.Clean(text), p.Columns()))
+		row(t.From, text)
+		if t.Preemption != nil {
+			row(t.Preemption.At, t.Preemption.Left(fmt.Sprintf("attempt %d", i+1)))
+		}
 	}
 	return b.String()
 }

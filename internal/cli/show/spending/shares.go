@@ -20,7 +20,9 @@ func Shares(v api.QueueShares, p show.Place) string {
 		return draw.Wrap("", "You see no team that has a share.", p.Columns())
 	}
 	var rows [][]string
+	whole := 0.0 // what the listed teams want together, from 0 to 1
 	for _, t := range v.Teams {
+		whole += t.Wanted
 		rows = append(rows, shareRow(t, v.Currency))
 	}
 	table := draw.Grid([]draw.Column{
@@ -31,6 +33,9 @@ func Shares(v api.QueueShares, p show.Place) string {
 	}, rows, p.Columns())
 	note := fmt.Sprintf("What a team spent counts half after %s. BURNS, GUARANTEE and BORROW are per hour.",
 		draw.Span(v.HalfLife.Round(time.Second)))
+	if whole < 0.999 {
+		note += " WANTED and HAD are parts of all teams, and you see some of them."
+	}
 	return table + draw.Wrap("", note, p.Columns())
 }
 
@@ -48,12 +53,18 @@ func shareRow(t api.QueueShare, c money.Currency) []string {
 		borrow = rate(*t.Borrow)
 	}
 	switch {
+	case t.Waits && t.Burn < t.Guarantee:
+		queue = "waits: under its guarantee"
 	case t.Waits && t.Stopped:
 		queue = "waits: borrowed all"
 	case t.Waits:
 		queue = "waits"
 	}
-	return []string{name, weight, part(t.Wanted), part(t.Had), money.Short(t.Spent, c), money.Short(t.Held, c),
+	wanted := part(t.Wanted)
+	if t.Wanted == 0 { // without a setting and a job it takes no part
+		wanted = "-"
+	}
+	return []string{name, weight, wanted, part(t.Had), money.Short(t.Spent, c), money.Short(t.Held, c),
 		rate(t.Burn), fmt.Sprint(t.Running), guarantee, borrow, queue}
 }
 
