@@ -164,6 +164,7 @@ func TestGroups_NameTheWrongField(t *testing.T) {
 		{"/v1/groups", inArray("s", "", "0-9%0", ""), "array", "0 members run at once"},
 		{"/v1/groups", inArray("s", "", "0-9999999999", ""), "array", "above"},
 		{"/v1/groups", inArray("s", "", "-1-9", ""), "array", "names no indexes"},
+		{"/v1/groups", inArray("s", "", "0-9", `,"env":{"SCRIMP_ARRAY_INDEX":"3"}`), "env.SCRIMP_ARRAY_INDEX", "for each member"},
 		{"/v1/groups", inArray("s", "", "0-9", `,"budget":{"dollars":"9"},"deadline":"in 5h","first":"deadline"`), "first", ""},
 		{"/v1/jobs", inArray("s", "", "0-9", ""), "array", "POST /v1/groups"},
 		{"/v1/jobs", strings.Replace(costing("s", "", ""), "{", `{"after":["none"],`, 1), "after", `"none"`},

@@ -59,9 +59,23 @@ type Login struct {
 	CA     string `json:"ca,omitempty"` // PEM certificates to trust besides the system's
 }
 
-// Far returns a client of the server that the user logged in to and that --server selects, or nil for the data folder's
-// own.
+// Far returns a client of the server that --server selects, else of the one in the environment, else of the one that the
+// user logged in to; nil stands for the data folder's own.
 func (a *App) Far(dir string) (*Client, error) {
+	c, err := a.LoggedIn(dir)
+	if err != nil || a.Server != "" {
+		return c, err
+	}
+	l, err := fromEnvironment(c)
+	if err != nil || l == nil {
+		return c, err
+	}
+	return l.Client(dir)
+}
+
+// LoggedIn returns a client of the server that the user logged in to and that --server selects, or nil for the data
+// folder's own.
+func (a *App) LoggedIn(dir string) (*Client, error) {
 	if a.Server == OwnServer {
 		return nil, nil
 	}

@@ -75,6 +75,24 @@ func (a *app) groupsCmd() *cobra.Command {
 		})}
 }
 
+// kindOf returns the kind of a group with its article.
+func kindOf(g api.Group) string {
+	if g.Kind == "array" {
+		return "an array"
+	}
+	return "a " + g.Kind
+}
+
+// ofMember returns err for a command that takes one job, and if a group has the name, an error that names its members.
+func ofMember(ctx context.Context, c *command.Client, id, use string, err error) error {
+	return orGroup(ctx, c, id, err, func(g api.Group) error {
+		if members, no := c.GroupReceipt(ctx, g.ID); no == nil && len(members.Members) > 0 {
+			return fmt.Errorf("%s is %s: name a member, as in scrimp %s %s", g.ID, kindOf(g), use, members.Members[0].ID)
+		}
+		return fmt.Errorf("%s is %s, and no member of it has begun: scrimp status %s says why", g.ID, kindOf(g), g.ID)
+	})
+}
+
 // failed reports whether an ended group missed its purpose.
 func failed(g api.Group) bool {
 	switch {

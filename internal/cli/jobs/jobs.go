@@ -151,7 +151,7 @@ func (a *app) explainCmd() *cobra.Command {
 			a.Waiting(ctx, c)
 			var list []api.Decision
 			if err := c.Do(ctx, http.MethodGet, command.OfJob(args[0], "/explain"), nil, &list); err != nil {
-				return err
+				return ofMember(ctx, c, args[0], "explain", err)
 			}
 			if !a.JSON {
 				j, err := c.Job(ctx, args[0])

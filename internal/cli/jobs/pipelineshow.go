@@ -106,8 +106,12 @@ func runOf(ctx context.Context, c *command.Client, name string, schedules bool) 
 	if id == "" {
 		id = name
 	}
-	if g, err = c.Group(ctx, id); err == nil && g.Pipeline == nil {
-		err = fmt.Errorf("%s is not a pipeline: scrimp groups shows what it is", id)
+	g, err = c.Group(ctx, id)
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Code == api.JobUnknown {
+		err = fmt.Errorf("pipeline %s is not known: scrimp groups lists the runs of pipelines", id)
+	}
+	if err == nil && g.Pipeline == nil {
+		err = fmt.Errorf("%s is %s and no pipeline: scrimp groups lists what there is", id, kindOf(g))
 	}
 	return g, all, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/work/groups"
 )
 
 func (a *app) rerunCmd() *cobra.Command {
@@ -73,9 +73,20 @@ func (a *app) again(ctx context.Context, c *command.Client, job string, env []st
 	if err != nil {
 		return s, err
 	}
-	if old.Index != nil { // a member of an array keeps its index
-		env = append([]string{fmt.Sprintf("SCRIMP_ARRAY_INDEX=%d", *old.Index),
-			fmt.Sprintf("SLURM_ARRAY_TASK_ID=%d", *old.Index)}, env...)
+	if old.Group != "" && old.Index != nil {
+		g, err := c.Group(ctx, old.Group)
+		if err != nil {
+			return s, err
+		}
+		of := groups.Indexes{Members: g.Members}
+		if g.Array != nil {
+			of.From, of.Step = g.Array.From, g.Array.Step
+		}
+		member, err := groups.Again(groups.Kind(g.Kind), g.ID, job, of, *old.Index)
+		if err != nil {
+			return s, err
+		}
+		env = append(member, env...)
 	}
 	if len(env) > 0 {
 		if j, err = j.WithEnv(env); err != nil {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -149,8 +150,11 @@ func (a *app) ownTrials(list []api.SearchTrial) error {
 // searched returns the study with the given ID.
 func searched(ctx context.Context, c *command.Client, id string) (api.Group, error) {
 	g, err := c.Group(ctx, id)
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Code == api.JobUnknown {
+		err = fmt.Errorf("study %s is not known: scrimp groups lists the studies", id)
+	}
 	if err == nil && g.Study == nil {
-		err = fmt.Errorf("%s is an array and no study: scrimp groups lists both", id)
+		err = fmt.Errorf("%s is %s and no study: scrimp groups lists what there is", id, kindOf(g))
 	}
 	return g, err
 }

@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,11 +31,11 @@ func (a *app) loginCmd() *cobra.Command {
 		Example: "  scrimp login https://scrimp.example.com\n  scrimp login http://127.0.0.1:7077 --token-stdin < token\n" +
 			"  scrimp login https://scrimp.example.com --as prod",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			u, err := addressOf(args[0])
+			u, err := command.ParseAddress(args[0])
 			if err != nil {
 				return err
 			}
-			if u.Scheme == "http" && !isLoopback(u) {
+			if u.Scheme == "http" && !command.IsLoopback(u) {
 				a.Notef("Warning: the token passes in the clear to %s. Take https where you can.\n", u.Hostname())
 			}
 			l := command.Login{Server: u.String(), Token: os.Getenv("SCRIMP_TOKEN")}
@@ -65,28 +63,6 @@ func (a *app) loginCmd() *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("ca", command.Files("pem", "crt"))
 	return cmd
-}
-
-// addressOf parses the address of a server. The error for one without http or https says which to write: a server on
-// this machine usually speaks http.
-func addressOf(text string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimRight(text, "/"))
-	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
-		return u, nil
-	}
-	bare, err := url.Parse("//" + strings.TrimRight(text, "/"))
-	switch {
-	case err != nil || bare.Hostname() == "" || strings.Contains(text, "://"):
-		return nil, fmt.Errorf("address %q: write https://HOST[:PORT], or http://HOST[:PORT] for a server without TLS", text)
-	case isLoopback(bare):
-		return nil, fmt.Errorf("address %q: write http://%s, or https:// if the server speaks TLS", text, bare.Host)
-	}
-	return nil, fmt.Errorf("address %q: write https://%s, or http:// if the server has no TLS", text, bare.Host)
-}
-
-// isLoopback reports whether an address is of this machine.
-func isLoopback(u *url.URL) bool {
-	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }
 
 // login stores a login under a name, or without one, after the server has accepted it.
@@ -135,7 +111,7 @@ func (a *app) logoutCmd() *cobra.Command {
 		Long: "Revokes the token at its server, if that answers, and forgets both. Commands work with the data folder's " +
 			"own server again." + command.PlainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.Far(a.Data)
+			c, err := a.LoggedIn(a.Data)
 			if c == nil && err == nil {
 				return errors.New("nobody is logged in: use scrimp login URL")
 			}

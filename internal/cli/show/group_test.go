@@ -32,3 +32,28 @@ func TestGroup_ShowsDeadlineAndClock(t *testing.T) {
 		}
 	}
 }
+
+// The counts of a group add up to its members: pruned trials are no failures, and reused stages have succeeded.
+func TestGroups_CountsAddUp(t *testing.T) {
+	study := api.Group{ID: "s", Kind: "study", State: "over", Members: 5, Began: 5, Succeeded: 2, Stopped: 3, Currency: money.USD,
+		Study: &api.StudyState{}}
+	flow := api.Group{ID: "f", Kind: "pipeline", State: "over", Members: 2, Currency: money.USD, Pipeline: &api.PipelineState{
+		Saved: money.Picos(2_500_000_000_000), Stages: []api.StageState{{Name: "a", State: "reused"}, {Name: "b", State: "reused"}}}}
+	lines := strings.Split(group.Groups([]api.Group{study, flow}, show.Place{Width: 200}), "\n")
+	for n, want := range []string{"ID KIND STATE MEMBERS SUCCEEDED FAILED STOPPED OPEN", "s study over 5 2 0 3 0", "f pipeline over 2 2 0 0 0"} {
+		if got := strings.Join(strings.Fields(lines[n]), " "); !strings.HasPrefix(got, want) {
+			t.Errorf("line %d is %q, want %q", n, got, want)
+		}
+	}
+	r := api.GroupReceipt{Group: study, Study: &api.StudyReceipt{}}
+	for range 3 {
+		r.Members = append(r.Members, api.GroupMember{ID: "s.1", State: "stopped", Why: "pruned"})
+	}
+	if text := group.Receipt(r, show.Place{Width: 200}); !strings.Contains(text, "2 succeeded, 3 pruned\n") {
+		t.Errorf("the receipt of the study does not say how its trials ended:\n%s", text)
+	}
+	text := group.Receipt(api.GroupReceipt{Group: flow, OnDemand: new(money.Amount{})}, show.Place{Width: 200})
+	if strings.Contains(text, "MEMBER") || !strings.Contains(text, "all 2 stages were reused") || !strings.Contains(text, "$2.500000 by stages") {
+		t.Errorf("the receipt of a reused pipeline is\n%s", text)
+	}
+}

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show/group"
 	"scrimp/internal/cli/show/tracking"
 )
 
@@ -105,7 +104,7 @@ func (a *app) export(ctx context.Context, c *command.Client, study string, f exp
 		return nil
 	}
 	if f.format == formatCSV {
-		return a.writes(f, []byte(group.TrialsCSV(s.Trials)), len(s.Trials))
+		return a.writes(f, []byte(tracking.TrialsCSV(s.Trials)), len(s.Trials))
 	}
 	receipt, err := c.GroupReceipt(ctx, g.ID)
 	if err != nil {

@@ -189,7 +189,7 @@ func (a *app) bestCmd() *cobra.Command {
 			case err != nil:
 				return err
 			case g.Study == nil:
-				return fmt.Errorf("%s is an array and no study: scrimp groups lists both", args[0])
+				return fmt.Errorf("%s is no study: scrimp groups lists groups with their kinds", args[0])
 			case a.JSON:
 				return a.Print(g.Study.Best)
 			}

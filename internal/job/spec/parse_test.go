@@ -357,7 +357,7 @@ func TestWithEnv_ReturnsChangedCopy(t *testing.T) {
 	if j.Env["B"] != "2" {
 		t.Error("WithEnv changed the job it was called on")
 	}
-	for _, bad := range []string{"A", "=1", "A-B=1", "SCRIMP_JOB=1", "S=1"} {
+	for _, bad := range []string{"A", "=1", "A-B=1", "SCRIMP_JOB=1", "SCRIMP_ARRAY_JOB=1", "S=1"} {
 		if _, err := j.WithEnv([]string{bad}); err == nil {
 			t.Errorf("WithEnv(%q) is no error", bad)
 		}

@@ -205,15 +205,8 @@ func (d *Desk) addIndex(env map[string]string, job *core.Job) {
 	name := job.Terms().Group
 	d.Control.Read(func(m *core.Machine) {
 		g := m.State().Group(name)
-		if g == nil || g.Terms.Kind != groups.Array {
-			return
-		}
-		a := g.Terms.Array
-		env["SCRIMP_ARRAY_ID"], env["SLURM_ARRAY_JOB_ID"] = name, name
-		for what, n := range map[string]int{"INDEX": job.Terms().Index, "COUNT": a.Members, "MIN": a.From,
-			"MAX": a.Index(a.Members - 1), "STEP": a.Step} {
-			env["SCRIMP_ARRAY_"+what] = strconv.Itoa(n)
-			env["SLURM_ARRAY_TASK_"+map[bool]string{true: "ID", false: what}[what == "INDEX"]] = strconv.Itoa(n)
+		if g != nil && g.Terms.Kind == groups.Array {
+			maps.Copy(env, g.Terms.Array.Env(name, job.Terms().Index))
 		}
 	})
 }

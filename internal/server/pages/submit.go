@@ -15,6 +15,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/job/foreign"
 	"scrimp/internal/job/spec"
+	indexes "scrimp/internal/work/groups"
 )
 
 // submitPage plans a job, from a form or a job file, and submits it.
@@ -99,9 +100,8 @@ func (p *submitPage) again(v *visit) error {
 		return err
 	}
 	j, err := spec.Decode(text)
-	if err == nil && old.Index != nil { // a member of an array keeps its index
-		j, err = j.WithEnv([]string{fmt.Sprintf("SCRIMP_ARRAY_INDEX=%d", *old.Index),
-			fmt.Sprintf("SLURM_ARRAY_TASK_ID=%d", *old.Index)})
+	if err == nil && old.Group != "" && old.Index != nil {
+		j, err = v.member(j, old)
 	}
 	if err != nil {
 		return err
@@ -113,6 +113,23 @@ func (p *submitPage) again(v *visit) error {
 	p.Text, p.Old = string(yaml), &old
 	p.checkpoints(v)
 	return nil
+}
+
+// member returns the job of an array's member with the variables of that member.
+func (v *visit) member(j spec.Job, old client.Job) (spec.Job, error) {
+	var g client.Group
+	if err := v.get("/v1/groups/"+url.PathEscape(old.Group), &g); err != nil {
+		return j, err
+	}
+	of := indexes.Indexes{Members: g.Members}
+	if g.Array != nil {
+		of.From, of.Step = g.Array.From, g.Array.Step
+	}
+	env, err := indexes.Again(indexes.Kind(g.Kind), g.ID, old.ID, of, *old.Index)
+	if err != nil {
+		return j, err
+	}
+	return j.WithEnv(env)
 }
 
 // checkpoints lists what a job that runs again can begin from.

@@ -3,6 +3,7 @@ package submit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -62,6 +63,17 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
+// noIndex refuses an array whose job sets the variables that its members get.
+func noIndex(b api.Submission, j spec.Job) *reply.Refusal {
+	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
+		if b.Array != "" && strings.HasPrefix(name, spec.ArrayPrefix) {
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "env." + name,
+				Title: name + " is set by scrimp for each member of an array", Fix: "leave it out"}
+		}
+	}
+	return nil
+}
+
 // openGroup names a group, stores its work folder, and opens it in the log.
 func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.GroupTerms) (id string,
 	no *reply.Refusal) {
@@ -70,6 +82,9 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 		return id, unread(err)
 	}
 	defer done()
+	if no := noIndex(b, j); no != nil {
+		return id, no
+	}
 	member := d.terms(j, d.Control.Now())
 	if member.HasBudget && member.DeadlineFirst {
 		return id, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "first",

@@ -22,6 +22,17 @@ const (
 // Index returns the index of the n-th member, from 0.
 func (x Indexes) Index(n int) int { return x.From + n*x.Step }
 
+// Env returns the variables of the array's member with the index, under scrimp's names and Slurm's.
+func (x Indexes) Env(array string, index int) map[string]string {
+	env := map[string]string{"SCRIMP_ARRAY_ID": array, "SLURM_ARRAY_JOB_ID": array}
+	for what, n := range map[string]int{"INDEX": index, "COUNT": x.Members, "MIN": x.From, "MAX": x.Index(x.Members - 1),
+		"STEP": x.Step} {
+		env["SCRIMP_ARRAY_"+what] = strconv.Itoa(n)
+		env["SLURM_ARRAY_TASK_"+map[bool]string{true: "ID", false: what}[what == "INDEX"]] = strconv.Itoa(n)
+	}
+	return env
+}
+
 // arrayForm matches FROM-TO, FROM-TO:STEP, or either followed by %N.
 var arrayForm = regexp.MustCompile(`^([0-9]{1,10})-([0-9]{1,10})(?::([0-9]{1,10}))?(?:%([0-9]{1,10}))?$`)
 

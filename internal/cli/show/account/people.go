@@ -48,7 +48,7 @@ func Users(list []api.User, p show.Place) string {
 		if u.Off {
 			state = "off"
 		}
-		rows = append(rows, []string{u.Name, state, p.When(u.Made), show.Clean(u.Email), grants(u.Grants)})
+		rows = append(rows, []string{u.Name, state, p.When(u.Made), show.OrDash(show.Clean(u.Email)), grants(u.Grants)})
 	}
 	return draw.Grid([]draw.Column{{Name: "USER", Key: true}, {Name: "STATE"}, {Name: "MADE", Leaves: 1},
 		{Name: "EMAIL", Leaves: 2}, {Name: "MAY BE", Least: 16}}, rows, p.Columns())

@@ -24,19 +24,52 @@ func Groups(list []api.Group, p show.Place) string {
 		if g.Budget != nil {
 			budget = money.Short(*g.Budget, g.Currency)
 		}
-		rows = append(rows, []string{show.Clean(g.ID), show.Words(g.State), draw.Short(int64(g.Members)),
-			draw.Short(int64(g.Succeeded)), draw.Short(int64(g.Failed)), draw.Short(int64(g.Open)),
+		rows = append(rows, []string{show.Clean(g.ID), show.Words(g.Kind), show.Words(g.State), draw.Short(int64(g.Members)),
+			draw.Short(int64(g.Succeeded + reused(g))), draw.Short(int64(g.Failed)),
+			draw.Short(int64(g.Stopped + g.Cancelled)), draw.Short(int64(g.Open)),
 			money.Format(g.Spent, g.Currency, 4), budget, p.When(g.Submitted), show.Words(g.Why)})
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "ID", Key: true}, {Name: "STATE"}, {Name: "MEMBERS", Right: true}, {Name: "SUCCEEDED", Right: true},
-		{Name: "FAILED", Right: true}, {Name: "OPEN", Right: true, Leaves: 3}, {Name: "SPENT", Right: true},
+		{Name: "ID", Key: true}, {Name: "KIND", Leaves: 5}, {Name: "STATE"}, {Name: "MEMBERS", Right: true},
+		{Name: "SUCCEEDED", Right: true}, {Name: "FAILED", Right: true}, {Name: "STOPPED", Right: true},
+		{Name: "OPEN", Right: true, Leaves: 3}, {Name: "SPENT", Right: true},
 		{Name: "BUDGET", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4}, {Name: "WHY", Least: 6, Leaves: 2},
 	}, rows, p.Columns())
 }
 
 // bad returns the number of members that ended without success.
 func bad(g api.Group) int { return g.Failed + g.Stopped + g.Cancelled }
+
+// reused returns the number of a pipeline's stages whose outputs an earlier run had made.
+func reused(g api.Group) (n int) {
+	for i := 0; g.Pipeline != nil && i < len(g.Pipeline.Stages); i++ {
+		if g.Pipeline.Stages[i].State == "reused" {
+			n++
+		}
+	}
+	return n
+}
+
+// outcome says in a sentence how the members of a group ended.
+func outcome(r api.GroupReceipt) string {
+	g, again := r.Group, reused(r.Group)
+	if again > 0 && again == g.Members {
+		return fmt.Sprintf("all %s were reused: nothing was run", draw.Count(again, "stage"))
+	}
+	pruned := 0
+	for _, m := range r.Members {
+		if m.Why == "pruned" {
+			pruned++
+		}
+	}
+	text := fmt.Sprintf("%d of %d members have begun, %d succeeded", g.Began, g.Members, g.Succeeded)
+	for i, n := range []int{again, pruned, bad(g) - pruned} {
+		if n > 0 {
+			text += fmt.Sprintf(", %d %s", n, [...]string{"reused", "pruned", "did not succeed"}[i])
+		}
+	}
+	return text
+}
 
 // Progress formats a group as one line.
 func Progress(g api.Group, p show.Place) string {
@@ -145,8 +178,7 @@ func clock(b *strings.Builder, g api.Group, times string, p show.Place) {
 
 // Receipt formats a group's costs, with a line for each member, and their sum.
 func Receipt(r api.GroupReceipt, p show.Place) string {
-	var b strings.Builder
-	g := r.Group
+	b, g := strings.Builder{}, r.Group
 	var rows [][]string
 	for _, m := range r.Members {
 		took := "-"
@@ -154,29 +186,34 @@ func Receipt(r api.GroupReceipt, p show.Place) string {
 			took = draw.Span(m.Finished.Sub(*m.Started).Round(time.Second))
 		}
 		rows = append(rows, []string{show.Clean(m.ID), show.Words(m.State), took, fmt.Sprint(m.Attempts),
-			fmt.Sprint(m.Interruptions),
-			money.Format(m.Cost, g.Currency, 6), amountOrDash(m.OnDemand, g.Currency), show.Words(m.Why)})
+			fmt.Sprint(m.Interruptions), money.Format(m.Cost, g.Currency, 6), amountOrDash(m.OnDemand, g.Currency),
+			show.Words(m.Why)})
 	}
-	b.WriteString(draw.Grid([]draw.Column{
-		{Name: "MEMBER", Key: true}, {Name: "STATE"}, {Name: "TOOK", Right: true, Leaves: 2},
-		{Name: "ATTEMPTS", Right: true, Leaves: 4}, {Name: "INTERRUPTIONS", Right: true, Leaves: 3},
-		{Name: "COST", Right: true}, {Name: "ON-DEMAND", Right: true, Leaves: 5}, {Name: "WHY", Least: 6, Leaves: 1},
-	}, rows, p.Columns()))
-	fmt.Fprintf(&b, "\n%s: %d of %d members have begun, %d succeeded, %d did not\n", show.Clean(g.ID), g.Began, g.Members,
-		g.Succeeded, bad(g))
+	if len(rows) > 0 {
+		b.WriteString(draw.Grid([]draw.Column{
+			{Name: "MEMBER", Key: true}, {Name: "STATE"}, {Name: "TOOK", Right: true, Leaves: 2},
+			{Name: "ATTEMPTS", Right: true, Leaves: 4}, {Name: "INTERRUPTIONS", Right: true, Leaves: 3},
+			{Name: "COST", Right: true}, {Name: "ON-DEMAND", Right: true, Leaves: 5}, {Name: "WHY", Least: 6, Leaves: 1},
+		}, rows, p.Columns()) + "\n")
+	}
+	fmt.Fprintf(&b, "%s: %s\n", show.Clean(g.ID), outcome(r))
 	usd := func(a money.Amount) string { return money.Format(a, g.Currency, 6) }
 	cost := usd(r.Cost)
 	if g.Budget != nil {
 		cost += " of a budget of " + money.Short(*g.Budget, g.Currency)
 	}
 	p.Fact(&b, "cost", "%s", cost)
-	if g.Pipeline != nil {
-		if of := CostOf(r).Sample; of != nil {
-			p.Fact(&b, "of it", "%s for the sample", usd(*of))
-		}
+	if g.Pipeline != nil && CostOf(r).Sample != nil {
+		p.Fact(&b, "of it", "%s for the sample", usd(*CostOf(r).Sample))
 	}
-	p.Fact(&b, "spent on",
-		"useful %s, start-up %s, lost %s, idle %s", usd(r.Useful), usd(r.StartUp), usd(r.Lost), usd(r.Idle))
+	if reused(g) > 0 {
+		p.Fact(&b, "saved", "%s by stages that were not run again", usd(g.Pipeline.Saved))
+	}
+	if len(r.Members) == 0 && r.Study == nil {
+		return b.String()
+	}
+	p.Fact(&b, "spent on", "useful %s, start-up %s, lost %s, idle %s", usd(r.Useful), usd(r.StartUp), usd(r.Lost),
+		usd(r.Idle))
 	if r.OnDemand != nil {
 		p.Fact(&b, "on-demand", "%s for the same work", usd(*r.OnDemand))
 	}

@@ -99,8 +99,7 @@ func Pipeline(g api.Group, p show.Place) string {
 			cost = stageCost(s, g.Currency)
 		}
 		rows = append(rows, []string{show.Clean(s.Name), show.Words(s.State), stageTook(s, p), cost,
-			show.OrDash(show.Clean(s.Job)),
-			show.OrDash(show.Clean(s.Why))})
+			show.OrDash(show.Clean(s.Job)), show.OrDash(show.Clean(s.Why))})
 	}
 	b.WriteString(draw.Grid([]draw.Column{{Name: "STAGE", Key: true}, {Name: "STATE"},
 		{Name: "TIME", Right: true, Leaves: 2}, {Name: "COST", Right: true}, {Name: "JOB", Least: 8, Leaves: 3},

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"encoding/csv"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,8 +42,7 @@ func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
 		goal = "maximize"
 	}
 	p.Fact(b, "search", "%s %s, by %s; at most %d trials train at once", goal, show.Clean(s.Metric),
-		show.Clean(s.Searcher),
-		g.AtOnce)
+		show.Clean(s.Searcher), g.AtOnce)
 	if f := s.Fidelity; f != nil {
 		p.Fact(b, "fidelity", "%s %s to %s", show.Clean(f.Name), number(f.Min), number(f.Max))
 	}
@@ -179,34 +177,6 @@ func order(a, b api.Trial, maximize bool) int {
 		return 1
 	}
 	return -1
-}
-
-// TrialsCSV returns the trials as CSV with a column for each parameter.
-func TrialsCSV(list []api.Trial) string {
-	names := map[string]bool{}
-	for _, t := range list {
-		for name := range t.Params {
-			names[name] = true
-		}
-	}
-	columns := slices.Sorted(maps.Keys(names))
-	var b strings.Builder
-	w := csv.NewWriter(&b)
-	_ = w.Write(append([]string{"trial", "state", "why", "unit", "values", "best", "best_at", "last", "cost"}, columns...))
-	for _, t := range list {
-		best, last := "", ""
-		if t.Best != nil {
-			best, last = strconv.FormatFloat(*t.Best, 'g', -1, 64), strconv.FormatFloat(*t.Last, 'g', -1, 64)
-		}
-		row := []string{t.ID, t.State, t.Why, number(t.Unit), strconv.Itoa(t.Values), best, number(t.BestAt), last,
-			t.Cost.String()}
-		for _, name := range columns {
-			row = append(row, t.Params[name])
-		}
-		_ = w.Write(row) // writing to a strings.Builder cannot fail
-	}
-	w.Flush()
-	return b.String()
 }
 
 // studyReceipt adds the results of a search to the receipt of its group.

@@ -1,4 +1,4 @@
-package share
+package command
 
 import (
 	"strings"
@@ -13,12 +13,12 @@ func TestAddress_NamesTheSchemeToWrite(t *testing.T) {
 		"[::1]:9": "write http://[::1]:9,", "scrimp.example.com": "write https://scrimp.example.com,",
 		"10.0.0.1:7077": "write https://10.0.0.1:7077,", "ftp://x": "write https://HOST", "": "write https://HOST",
 	} {
-		if _, err := addressOf(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseAddress(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 	for _, text := range []string{"http://127.0.0.1:7077", "https://scrimp.example.com/"} {
-		if u, err := addressOf(text); err != nil || u.String() != strings.TrimRight(text, "/") {
+		if u, err := ParseAddress(text); err != nil || u.String() != strings.TrimRight(text, "/") {
 			t.Errorf("%q: %v, %v", text, u, err)
 		}
 	}

@@ -1,0 +1,40 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	api "scrimp/client"
+)
+
+func TestEnvironment_NamesTheServerAndItsToken(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	address := h.serve()
+	h.do("users", "set", "ann")
+	var made api.MadeToken
+	if err := json.Unmarshal([]byte(h.do("tokens", "new", "ann", "--json")), &made); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args, says string
+		env        []string
+	}{
+		{"jobs", "and ann has none", []string{"SCRIMP_SERVER=" + address, "SCRIMP_TOKEN=" + made.Text}},
+		{"logout", "nobody is logged in", []string{"SCRIMP_SERVER=" + address, "SCRIMP_TOKEN=" + made.Text}},
+		{"server status", "SCRIMP_TOKEN is set and SCRIMP_SERVER is not", []string{"SCRIMP_SERVER=", "SCRIMP_TOKEN=x"}},
+		{"server status", "SCRIMP_SERVER: address", []string{"SCRIMP_SERVER=localhost", "SCRIMP_TOKEN=x"}},
+		{"server status", "no server", []string{"SCRIMP_SERVER=", "SCRIMP_TOKEN=x", "SCRIMP_JOB=job"}},
+		{"--server local server status", "no server", []string{"SCRIMP_SERVER=" + address, "SCRIMP_TOKEN=x"}},
+		{"server status", "no server", []string{"SCRIMP_SERVER=" + address, "SCRIMP_TOKEN="}},
+	} {
+		cmd := h.command(strings.Fields(c.args)...)
+		cmd.Env = append(append(cmd.Env, "SCRIMP_DATA="+dir), c.env...)
+		out, _ := cmd.CombinedOutput()
+		if !strings.Contains(strings.ToLower(string(out)), strings.ToLower(c.says)) {
+			t.Errorf("scrimp %s with %q says %q, want %q", c.args, c.env, out, c.says)
+		}
+	}
+}

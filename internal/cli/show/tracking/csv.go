@@ -1,0 +1,42 @@
+package tracking
+
+import (
+	"encoding/csv"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	api "scrimp/client"
+)
+
+// digits formats a number of epochs or steps.
+func digits(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
+
+// TrialsCSV returns the trials as CSV with a column for each parameter.
+func TrialsCSV(list []api.Trial) string {
+	names := map[string]bool{}
+	for _, t := range list {
+		for name := range t.Params {
+			names[name] = true
+		}
+	}
+	columns := slices.Sorted(maps.Keys(names))
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	_ = w.Write(append([]string{"trial", "state", "why", "unit", "values", "best", "best_at", "last", "cost"}, columns...))
+	for _, t := range list {
+		best, last := "", ""
+		if t.Best != nil {
+			best, last = strconv.FormatFloat(*t.Best, 'g', -1, 64), strconv.FormatFloat(*t.Last, 'g', -1, 64)
+		}
+		row := []string{t.ID, t.State, t.Why, digits(t.Unit), strconv.Itoa(t.Values), best, digits(t.BestAt), last,
+			t.Cost.String()}
+		for _, name := range columns {
+			row = append(row, t.Params[name])
+		}
+		_ = w.Write(row) // writing to a strings.Builder cannot fail
+	}
+	w.Flush()
+	return b.String()
+}
