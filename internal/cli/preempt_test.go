@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,6 +76,33 @@ offers:
 		t.Errorf("the low job started again %d times", changes)
 	}
 	h.saysPreemption()
+}
+
+// A server that a command starts after scrimp serve was killed keeps its settings, and the command says so.
+func TestServe_CommandTakesOverSettingsOfKilledServe(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	cmd, _, _ := h.start("serve", "--json", "--listen", "127.0.0.1:0", "--running", "2", "--preempt-after", "5s", "--retain", "5h")
+	h.until("it serves", func() bool {
+		_, err := os.Stat(filepath.Join(h.data, "serve.json"))
+		return err == nil
+	})
+	h.until("it answers", func() bool { _, err := h.try("server", "status", "--json"); return err == nil })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	_, errs, code := h.status("jobs")
+	if code != 0 || !strings.Contains(errs, "scrimp serve is not running") {
+		t.Errorf("exit status %d, stderr %q", code, errs)
+	}
+	var v api.Server
+	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &v); err != nil || v.RetainS != 5*3600 {
+		t.Errorf("it keeps files for %v s, %v", v.RetainS, err)
+	}
+	if _, errs, code := h.status("serve --running 0"); code != 1 || !strings.Contains(errs, "give 1 or more") {
+		t.Errorf("--running 0: exit status %d, %q", code, errs)
+	}
 }
 
 // saysPreemption checks what the commands say about the preemption of low by urgent, and adds its cost up by hand.

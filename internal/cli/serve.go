@@ -60,6 +60,7 @@ func (a *app) serveCmd() *cobra.Command {
 			}
 			o.DB = cmp.Or(o.DB, os.Getenv("SCRIMP_DB"))
 			o.Ready = func(address string) {
+				serve.Keep(&o)
 				if !a.JSON {
 					a.Printf("Serving %s on %s\nA first user:  scrimp --data %s users set NAME --grant admin && scrimp --data %s "+
 						"tokens new NAME\n", dir, address, dir, dir)
@@ -102,8 +103,8 @@ func (a *app) serveCmd() *cobra.Command {
 
 // atLeast returns an error if a flag is too small.
 func atLeast(running, rate int) error {
-	if running < 0 || rate < 1 {
-		return fmt.Errorf("--running %d, --rate %d: give --running 0 or more, and --rate 1 or more", running, rate)
+	if running < 1 || rate < 1 {
+		return fmt.Errorf("--running %d, --rate %d: give 1 or more to each", running, rate)
 	}
 	return nil
 }

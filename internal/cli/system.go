@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/engines"
+	"scrimp/internal/cli/serve"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/engine/hostd"
 	"scrimp/internal/engine/local/marketd"
@@ -44,11 +45,15 @@ func (a *app) serverCmd() *cobra.Command {
 			if err := errors.Join(err, closeMemory()); err != nil {
 				return err
 			}
-			return server.Serve(cmd.Context(), server.Options{
+			o := server.Options{
 				Dir: dir, Market: marketFile, Idle: idleAfter, Ends: ends, Version: Version,
 				Build: command.Build(), Kinds: engines.Kinds,
 				Log: slog.New(slog.NewTextHandler(a.Err, nil)),
-			})
+			}
+			if err := serve.TakeOver(&o); err != nil {
+				return err
+			}
+			return server.Serve(cmd.Context(), o)
 		}}
 	run.Flags().BoolVar(&ends, "ends", false, "it is there to give all machines back")
 	run.Flags().StringVar(&marketFile, "market", "", "market for a folder that has none yet")

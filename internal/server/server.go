@@ -99,6 +99,8 @@ const (
 	SocketName = "server.sock"
 	TokenName  = "token"
 	LogName    = "server.log"
+	// ServedName is the file with the settings of the newest scrimp serve.
+	ServedName = "serve.json"
 	// ElsewhereName marks a folder with its log in PostgreSQL. Without the mark, a server started without --db
 	// would create an empty log beside it.
 	ElsewhereName = "log-is-in-postgresql"

@@ -214,6 +214,9 @@ func (a *App) spawn(market string) (ended <-chan error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
+	if _, err := os.Stat(filepath.Join(dir, server.ServedName)); err == nil {
+		a.Notef("scrimp serve is not running: a server starts with its --running, --preempt-after and --retain.\n")
+	}
 	args := []string{"server", "run", "--data", dir}
 	if market != "" {
 		args = append(args, "--market", market)

@@ -51,9 +51,11 @@ func (d *Desk) preempted(m *core.Machine, j *core.Job, a *core.Attempt, v *api.J
 	cost := "expected cost " + money.Short(p.Cost, j.Terms().Currency)
 	switch {
 	case a.Draining() && a.Task() == core.TaskRunning && j.State() == core.Running:
-		v.Why, v.Detail = beingPreempted, "it saves and then leaves its place on a machine to "+by+", which is critical; "+cost
+		v.Why = beingPreempted
+		v.Detail = "it saves and then leaves its place on a machine to " + by + ", which is critical; " + cost
 	case v.Preempted.Waits:
-		v.Why, v.Detail = state.Preempted, "it left its place on a machine to "+by+", which is critical, and goes on after it; "+cost
+		v.Why = state.Preempted
+		v.Detail = "it left its place on a machine to " + by + ", which is critical, and goes on after it; " + cost
 	}
 }
 

@@ -34,7 +34,7 @@ var neighbours = map[string][]string{
 	"cli/serving":          {"cli/command", "cli/learn", "cli/offers", "cli/show/inference"},
 	"cli/session":          {"cli/command", "cli/jobfile", "cli/show", "cli/terminal"},
 	"cli/share":            {"cli/command", "cli/show", "cli/show/account", "cli/show/spending"},
-	"cli/serve":            {"server/mailer", "server/oidc"}, // it fills their settings
+	"cli/serve":            {"server", "server/mailer", "server/oidc"}, // it fills their settings
 	"cli/show/account":     {"cli/show"},
 	"cli/show/bills":       {"cli/show"},
 	"cli/show/comparison":  {"cli/show"},
