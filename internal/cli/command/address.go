@@ -31,17 +31,17 @@ func IsLoopback(u *url.URL) bool {
 	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }
 
-// fromEnvironment returns the server and token that SCRIMP_SERVER and SCRIMP_TOKEN name, or nil if the environment has no
-// token. Inside a job it returns nil: the program of a job works with no server but its agent. A token without a server
-// is an error unless another login is there, because scrimp would work on another server than its user means.
+// fromEnvironment returns the server and token that SCRIMP_SERVER and SCRIMP_TOKEN name, or nil if the environment has
+// no token. Inside a job it returns nil: the program of a job works with no server but its agent. A token without a
+// server is an error unless another login is there, because scrimp would work on another server than its user means.
 func fromEnvironment(login *Client) (*Login, error) {
 	at, token := os.Getenv("SCRIMP_SERVER"), os.Getenv("SCRIMP_TOKEN")
 	switch {
 	case token == "" || os.Getenv("SCRIMP_JOB") != "" || at == "" && login != nil:
 		return nil, nil
 	case at == "":
-		return nil, errors.New("SCRIMP_TOKEN is set and SCRIMP_SERVER is not: set SCRIMP_SERVER to the address of the server, " +
-			"or unset SCRIMP_TOKEN; --server local uses the data folder's own server")
+		return nil, errors.New("SCRIMP_TOKEN is set and SCRIMP_SERVER is not: set SCRIMP_SERVER to the address of the " +
+			"server, or unset SCRIMP_TOKEN; --server local uses the data folder's own server")
 	}
 	u, err := ParseAddress(at)
 	if err != nil {

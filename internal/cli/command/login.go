@@ -59,8 +59,8 @@ type Login struct {
 	CA     string `json:"ca,omitempty"` // PEM certificates to trust besides the system's
 }
 
-// Far returns a client of the server that --server selects, else of the one in the environment, else of the one that the
-// user logged in to; nil stands for the data folder's own.
+// Far returns a client of the server that --server selects, else of the one in the environment, else of the one that
+// the user logged in to; nil stands for the data folder's own.
 func (a *App) Far(dir string) (*Client, error) {
 	c, err := a.LoggedIn(dir)
 	if err != nil || a.Server != "" {

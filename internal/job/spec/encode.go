@@ -129,8 +129,8 @@ const SeedVariable = "SCRIMP_SEED"
 // the stages of a sample. A job file may, so that a program runs as on a sample.
 const SampleVariable = "SCRIMP_SAMPLE"
 
-// ArrayPrefix begins the names of the variables that the member of an array reads, such as SCRIMP_ARRAY_INDEX. The server
-// sets them for members. The job file of a single job may, so that a member runs again by itself.
+// ArrayPrefix begins the names of the variables that the member of an array reads, such as SCRIMP_ARRAY_INDEX. The
+// server sets them for members. The job file of a single job may, so that a member runs again by itself.
 const ArrayPrefix = "SCRIMP_ARRAY_"
 
 // ofArrays lists what follows ArrayPrefix.

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Again returns the variables, as NAME=VALUE, with which a member of a group runs again as a job of its own. A trial and
-// a stage do not: the parameters of the one and the inputs of the other belong to the group.
+// Again returns the variables, as NAME=VALUE, with which a member of a group runs again as a job of its own. A trial
+// and a stage do not: the parameters of the one and the inputs of the other belong to the group.
 func Again(kind Kind, group, job string, of Indexes, index int) ([]string, error) {
 	switch kind {
 	case Array:
