@@ -61,9 +61,10 @@ class Trial:
         """Tells the metric's value after an epoch, and returns whether to train on.
 
         epoch is None where the search has no epochs. NaN and infinity end the trial.
-        A value of another type than a number raises TypeError. cost is in dollars, since the report before; without it the
-        search counts the time, at usd_per_hour, or what the job itself costs. After
-        False, do says whether the trial is to be saved (pause) or not (stop).
+        A value of another type than a number raises TypeError. cost is in dollars,
+        since the report before; without it the search counts the time, at
+        usd_per_hour, or what the job itself costs. After False, do says whether the
+        trial is to be saved (pause) or not (stop).
         """
         n = number(value)
         if n is None:
