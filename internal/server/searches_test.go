@@ -73,7 +73,7 @@ func TestSearches_GoOnAfterARestart(t *testing.T) {
 	}
 	seconds, values := w.askAndTell("mine")
 	w.must("GET", "/v1/searches/mine", nil, &v)
-	if v.Over != "search_done" || v.Values != values || v.Seconds != seconds || v.Spent.Float() != seconds || v.Trials > 6 {
+	if v.Over != "search_done" || v.Values != values || *v.Seconds != seconds || v.Spent.Float() != seconds || v.Trials > 6 {
 		t.Errorf("it ends as %+v after %d epochs and %g s", v, values, seconds)
 	}
 	if v.Best == nil || v.Best.Number != 0 || *v.Best.Best != 0.25 || v.Best.BestAt != 4 || v.Best.State != "trained" {
@@ -83,6 +83,9 @@ func TestSearches_GoOnAfterARestart(t *testing.T) {
 	w.must("GET", "/v1/searches/mine/trials", nil, &trials)
 	sum := 0.0
 	for _, x := range trials {
+		if x.Cost == nil || *x.Seconds != x.Cost.Float() || fmt.Sprintf(`{"lr":%s,"opt":%s}`, x.Params["lr"], x.Params["opt"]) != x.JSON {
+			t.Fatalf("a trial of a dollar a second is %+v", x)
+		}
 		sum += x.Cost.Float()
 	}
 	if len(trials) != v.Trials || sum != seconds {
@@ -125,7 +128,7 @@ func TestSearches_RefuseInvalidDefinitions(t *testing.T) {
 		}
 	}
 	w.must("POST", "/v1/searches", aSearch("mine", `,"budget":"5"`), nil)
-	if rec, p := w.ask("POST", "/v1/searches", auth.OwnerName, aSearch("mine", `,"budget":"6"`)); rec.Code != http.StatusConflict || p.Field != "name" {
+	if rec, p := w.ask("POST", "/v1/searches", auth.OwnerName, aSearch("mine", `,"budget":"6"`)); rec.Code != http.StatusConflict || p.Field != "name" || !strings.Contains(p.Title, "its budget is 5 and not 6") {
 		t.Errorf("another search of the same name: %d %+v", rec.Code, p)
 	}
 }
@@ -165,6 +168,23 @@ func TestSearches_RefuseInvalidValues(t *testing.T) {
 	var v client.Search
 	if w.must("GET", "/v1/searches/mine", nil, &v); v.Values != 0 {
 		t.Errorf("refused values count: %+v", v)
+	}
+	w.must("POST", "/v1/searches/mine/tell", `{"trial":0,"at":1,"value":1,"cost":"1"}`, nil)
+	rec, p := w.ask("POST", "/v1/searches/mine/tell", auth.OwnerName, `{"trial":0,"at":1,"value":2,"cost":"1"}`)
+	if rec.Code != 409 || !strings.Contains(p.Title, "another one is worker 0") || !strings.Contains(p.Fix, "worker=1, workers=2") {
+		t.Errorf("another value of a second program: %d %+v", rec.Code, p)
+	}
+}
+
+func TestSearches_AnswerNullWhereNoCostAndNoTimeWasTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must("POST", "/v1/searches", aSearch("mine", ""), nil)
+	w.must("POST", "/v1/searches/mine/ask", `{}`, nil)
+	w.must("POST", "/v1/searches/mine/tell", `{"trial":0,"at":1,"value":1}`, nil)
+	var v client.Search
+	if w.must("GET", "/v1/searches/mine", nil, &v); v.Spent != nil || v.Seconds != nil || v.Best.Cost != nil || v.Best.Seconds != nil {
+		t.Errorf("the search is %+v and its trial %+v", v, v.Best)
 	}
 }
 
