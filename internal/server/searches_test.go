@@ -1,11 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,10 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/searches"
+	"scrimp/internal/store/backup"
+	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/fast"
+	"scrimp/money"
 )
 
 const loopStudy = `{"metric":"loss","params":[{"name":"lr","min":0.001,"max":0.1,"log":true},` +
@@ -291,5 +297,35 @@ func TestSearches_CountTheCostOfTheJobThatAsks(t *testing.T) {
 	if a.Do != "train" || v.Search.Spent == nil || v.Search.Spent.Sign() <= 0 || v.Search.Spent.Cmp(job.Spent) > 0 ||
 		v.Search.User != auth.OwnerName {
 		t.Errorf("it answers %+v and then %+v; the job has cost %v", a, v.Search, job.Spent)
+	}
+}
+
+func TestSearches_GoOnInARestoredBackup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must("POST", "/v1/searches", aSearch("mine", `,"budget":"40"`), nil)
+	var a, b client.SearchAnswer
+	for range 3 {
+		w.must("POST", "/v1/searches/mine/ask", `{}`, &a)
+		w.must("POST", "/v1/searches/mine/tell", client.TellTrial{Trial: a.Trial.Number, At: a.Trial.At + 1,
+			Value: new(float64(a.Trial.Number)), Cost: new(money.FromMicros(1_000_000, 0))}, nil)
+	}
+	w.must("POST", "/v1/searches/mine/ask", `{}`, &a)
+	var file bytes.Buffer
+	if _, err := backup.Write(t.Context(), w.store, &file); err != nil {
+		t.Fatal(err)
+	}
+	other, err := sqlite.Open(fast.Dir(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close() })
+	if _, err := backup.Restore(t.Context(), other, &file); err != nil {
+		t.Fatal(err)
+	}
+	w.searches = &searches.Desk{Meta: other, Gate: w.gate, Control: w.control}
+	w.must("POST", "/v1/searches/mine/ask", `{}`, &b)
+	if !reflect.DeepEqual(a, b) || b.Search.Values != 3 || b.Search.Spent.String() != "3" {
+		t.Errorf("a restored search answers %+v, and the one before %+v", b, a)
 	}
 }

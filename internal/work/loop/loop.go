@@ -135,7 +135,8 @@ type Search struct {
 // New returns a search that was asked nothing. The definition must be valid.
 func New(spec Spec) (*Search, error) {
 	st := spec.Study
-	s := &Search{Spec: spec, Priced: true, Timed: true, pool: st.Pool(), of: map[int]int{}, workers: make([]worker, spec.Workers),
+	s := &Search{Spec: spec, Priced: true, Timed: true, pool: st.Pool(), of: map[int]int{},
+		workers: make([]worker, spec.Workers),
 		version: 1}
 	budget := float64(st.Trials) * float64(st.Units()) // each unit costs 1
 	if spec.Budget != nil {
