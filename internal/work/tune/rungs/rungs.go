@@ -203,7 +203,8 @@ type promoter struct {
 
 // AshaPromo promotes the best third of each rung as soon as a worker is free.
 func AshaPromo(s *tune.Search) tune.Searcher {
-	return &promoter{pool: newPool(s), brackets: []*bracket{newBracket(1, s.Epochs)}, share: []int{1}, force: true, unpaid: s.Unpaid,
+	return &promoter{pool: newPool(s), brackets: []*bracket{newBracket(1, s.Epochs)}, share: []int{1}, force: true,
+		unpaid:  s.Unpaid,
 		current: map[int]task{}}
 }
 
