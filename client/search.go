@@ -27,30 +27,30 @@ type Search struct {
 	NewSearch
 	User    string        `json:"user"`
 	Opened  time.Time     `json:"opened"`
-	Over    string        `json:"over"`  // why it is over: budget_spent, search_done or plateau; "": it is not
-	Spent   *money.Amount `json:"spent"` // in dollars; null: the cost of a value is unknown
-	Seconds float64       `json:"seconds"`
-	Trials  int           `json:"trials"` // chosen so far
-	Values  int           `json:"values"` // told so far
-	Best    *SearchTrial  `json:"best"`   // null: no value yet
+	Over    string        `json:"over"`    // why it is over: budget_spent, search_done or plateau; "": it is not
+	Spent   *money.Amount `json:"spent"`   // in dollars; null: the cost of a value is unknown
+	Seconds *float64      `json:"seconds"` // null: the time of a value is unknown
+	Trials  int           `json:"trials"`  // chosen so far
+	Values  int           `json:"values"`  // told so far
+	Best    *SearchTrial  `json:"best"`    // null: no value yet
 }
 
 // SearchTrial is a configuration of a search.
 type SearchTrial struct {
-	Number int               `json:"number"`
-	Worker int               `json:"worker"` // the last that has had it
-	State  string            `json:"state"`  // chosen, training, paused, stopped, trained or failed
-	Params map[string]string `json:"params"`
-	JSON   string            `json:"params_json"` // the same as a JSON object with the values' types
-	At     float64           `json:"at"`          // trained so far, in the fidelity
-	Until  float64           `json:"until"`       // end of the next unit, after which the searcher decides; 0: no fidelity
-	Max    float64           `json:"max"`         // a full training; 0: no fidelity
-	Last   *float64          `json:"last"`        // latest value; null: none, or not a number
-	Best   *float64          `json:"best"`        // best value; null: none
-	BestAt float64           `json:"best_at"`     // how long it had trained by then
-	Cost   money.Amount      `json:"cost"`        // as far as told
-	// Seconds is the time of training as far as told.
-	Seconds float64 `json:"seconds"`
+	Number int            `json:"number"`
+	Worker int            `json:"worker"`      // the last that has had it
+	State  string         `json:"state"`       // chosen, training, paused, stopped, trained or failed
+	Params map[string]Raw `json:"params"`      // numbers, texts and truth values
+	JSON   string         `json:"params_json"` // the same as the text of a JSON object, in the study's order
+	At     float64        `json:"at"`          // trained so far, in the fidelity
+	Until  float64        `json:"until"`       // end of the next unit, after which the searcher decides; 0: no fidelity
+	Max    float64        `json:"max"`         // a full training; 0: no fidelity
+	Last   *float64       `json:"last"`        // latest value; null: none, or not a number
+	Best   *float64       `json:"best"`        // best value; null: none
+	BestAt float64        `json:"best_at"`     // how long it had trained by then
+	Cost   *money.Amount  `json:"cost"`        // in dollars; null: that of a value, or of all, is unknown
+	// Seconds is the time of training; null: that of a value, or of all, is unknown.
+	Seconds *float64 `json:"seconds"`
 }
 
 // AskTrial asks what a worker trains next. A worker that asks again gets its trial again until that is over.

@@ -110,10 +110,20 @@ func TestAskAndTell_RefuseWhatCannotBe(t *testing.T) {
 		{"tell mine 0 2 --at 1 --seconds -3", "--seconds"},
 		{"tell mine 0 2 --at 1 --usd -3", "--usd"},
 		{"tell mine 0 2 --at 1", "no cost"},
-		{"tell mine 0 2 --seconds 1", "epoch is 0"},
+		{"tell mine 0 2 --seconds 1", "(--at) is missing"},
+		{"tell mine 0 2 --at 1.5 --seconds 1", "decides at 1"},
+		{"tell mine 0 -3 --at 1 --seconds 1", "write --value -3"},
+		{"tell mine 0 -.5e-3 --at 1 --seconds 1", "write --value -.5e-3"},
+		{"tell mine 0 2 --value -3 --at 1 --seconds 1", "give one value"},
+		{"tell mine 0 --at 1 --seconds 1", "VALUE is missing"},
+		{"status mine", "scrimp tune best mine"},
+		{"export mine", "scrimp tune best mine"},
+		{"trials nothing", "scrimp tune searches"},
+		{"status nothing", "scrimp tune searches"},
+		{"plan mine.yaml", "scrimp tune ask mine.yaml"},
 		{"tell mine 7 2 --at 1 --seconds 1", "no such trial"},
 		{"remove nothing", "there is no search"},
-		{"best nothing", "not known"},
+		{"best nothing", "scrimp tune searches"},
 	} {
 		if out, err := h.try(append([]string{"tune"}, strings.Fields(c.args)...)...); err == nil || !strings.Contains(out, c.says) {
 			t.Errorf("%s: %v, %s", c.args, err, out)
@@ -121,5 +131,34 @@ func TestAskAndTell_RefuseWhatCannotBe(t *testing.T) {
 	}
 	if out := h.do("tune", "searches"); !strings.Contains(out, "mine  open, 1 trial, 0 values") {
 		t.Errorf("it lists %s", out)
+	}
+}
+
+func TestTuneTrials_ListsTheBestOfAnOwnLoopFirst(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("mine.yaml", strings.Replace(loopFile, "asha-stop", "random", 1))
+	for _, value := range []string{"2", "-3", "nan", "-1"} {
+		v, _ := h.asked("mine.yaml")
+		for at := range 3 {
+			out := h.do("tune", "tell", "mine", fmt.Sprint(v.Trial.Number), "--value", value, "--at", fmt.Sprint(at+1), "--usd", "0.00002")
+			if out == "stop\n" {
+				break
+			}
+		}
+	}
+	var order []int
+	for line := range strings.Lines(h.do("tune", "trials", "mine")) {
+		var n int
+		_, _ = fmt.Sscanf(line, "trial %d", &n)
+		order = append(order, n)
+	}
+	if fmt.Sprint(order) != "[1 3 0 2 4]" { // a value of the fourth brings the fifth
+		t.Errorf("trials with the values 2, -3, none, -1 and none are listed as %v", order)
+	}
+	var first client.SearchTrial
+	if err := json.NewDecoder(strings.NewReader(h.do("tune", "trials", "mine", "--json"))).Decode(&first); err != nil ||
+		*first.Best != -3 || first.Cost.String() != "0.00006" || first.Seconds != nil {
+		t.Errorf("%v: the first trial is %+v", err, first)
 	}
 }

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,10 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/searches"
+	"scrimp/internal/store/backup"
+	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/fast"
+	"scrimp/money"
 )
 
 const loopStudy = `{"metric":"loss","params":[{"name":"lr","min":0.001,"max":0.1,"log":true},` +
@@ -73,7 +79,7 @@ func TestSearches_GoOnAfterARestart(t *testing.T) {
 	}
 	seconds, values := w.askAndTell("mine")
 	w.must("GET", "/v1/searches/mine", nil, &v)
-	if v.Over != "search_done" || v.Values != values || v.Seconds != seconds || v.Spent.Float() != seconds || v.Trials > 6 {
+	if v.Over != "search_done" || v.Values != values || *v.Seconds != seconds || v.Spent.Float() != seconds || v.Trials > 6 {
 		t.Errorf("it ends as %+v after %d epochs and %g s", v, values, seconds)
 	}
 	if v.Best == nil || v.Best.Number != 0 || *v.Best.Best != 0.25 || v.Best.BestAt != 4 || v.Best.State != "trained" {
@@ -83,6 +89,9 @@ func TestSearches_GoOnAfterARestart(t *testing.T) {
 	w.must("GET", "/v1/searches/mine/trials", nil, &trials)
 	sum := 0.0
 	for _, x := range trials {
+		if x.Cost == nil || *x.Seconds != x.Cost.Float() || fmt.Sprintf(`{"lr":%s,"opt":%s}`, x.Params["lr"], x.Params["opt"]) != x.JSON {
+			t.Fatalf("a trial of a dollar a second is %+v", x)
+		}
 		sum += x.Cost.Float()
 	}
 	if len(trials) != v.Trials || sum != seconds {
@@ -125,7 +134,7 @@ func TestSearches_RefuseInvalidDefinitions(t *testing.T) {
 		}
 	}
 	w.must("POST", "/v1/searches", aSearch("mine", `,"budget":"5"`), nil)
-	if rec, p := w.ask("POST", "/v1/searches", auth.OwnerName, aSearch("mine", `,"budget":"6"`)); rec.Code != http.StatusConflict || p.Field != "name" {
+	if rec, p := w.ask("POST", "/v1/searches", auth.OwnerName, aSearch("mine", `,"budget":"6"`)); rec.Code != http.StatusConflict || p.Field != "name" || !strings.Contains(p.Title, "its budget is 5 and not 6") {
 		t.Errorf("another search of the same name: %d %+v", rec.Code, p)
 	}
 }
@@ -165,6 +174,23 @@ func TestSearches_RefuseInvalidValues(t *testing.T) {
 	var v client.Search
 	if w.must("GET", "/v1/searches/mine", nil, &v); v.Values != 0 {
 		t.Errorf("refused values count: %+v", v)
+	}
+	w.must("POST", "/v1/searches/mine/tell", `{"trial":0,"at":1,"value":1,"cost":"1"}`, nil)
+	rec, p := w.ask("POST", "/v1/searches/mine/tell", auth.OwnerName, `{"trial":0,"at":1,"value":2,"cost":"1"}`)
+	if rec.Code != 409 || !strings.Contains(p.Title, "another one is worker 0") || !strings.Contains(p.Fix, "worker=1, workers=2") {
+		t.Errorf("another value of a second program: %d %+v", rec.Code, p)
+	}
+}
+
+func TestSearches_AnswerNullWhereNoCostAndNoTimeWasTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must("POST", "/v1/searches", aSearch("mine", ""), nil)
+	w.must("POST", "/v1/searches/mine/ask", `{}`, nil)
+	w.must("POST", "/v1/searches/mine/tell", `{"trial":0,"at":1,"value":1}`, nil)
+	var v client.Search
+	if w.must("GET", "/v1/searches/mine", nil, &v); v.Spent != nil || v.Seconds != nil || v.Best.Cost != nil || v.Best.Seconds != nil {
+		t.Errorf("the search is %+v and its trial %+v", v, v.Best)
 	}
 }
 
@@ -271,5 +297,35 @@ func TestSearches_CountTheCostOfTheJobThatAsks(t *testing.T) {
 	if a.Do != "train" || v.Search.Spent == nil || v.Search.Spent.Sign() <= 0 || v.Search.Spent.Cmp(job.Spent) > 0 ||
 		v.Search.User != auth.OwnerName {
 		t.Errorf("it answers %+v and then %+v; the job has cost %v", a, v.Search, job.Spent)
+	}
+}
+
+func TestSearches_GoOnInARestoredBackup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must("POST", "/v1/searches", aSearch("mine", `,"budget":"40"`), nil)
+	var a, b client.SearchAnswer
+	for range 3 {
+		w.must("POST", "/v1/searches/mine/ask", `{}`, &a)
+		w.must("POST", "/v1/searches/mine/tell", client.TellTrial{Trial: a.Trial.Number, At: a.Trial.At + 1,
+			Value: new(float64(a.Trial.Number)), Cost: new(money.FromMicros(1_000_000, 0))}, nil)
+	}
+	w.must("POST", "/v1/searches/mine/ask", `{}`, &a)
+	var file bytes.Buffer
+	if _, err := backup.Write(t.Context(), w.store, &file); err != nil {
+		t.Fatal(err)
+	}
+	other, err := sqlite.Open(fast.Dir(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close() })
+	if _, err := backup.Restore(t.Context(), other, &file); err != nil {
+		t.Fatal(err)
+	}
+	w.searches = &searches.Desk{Meta: other, Gate: w.gate, Control: w.control}
+	w.must("POST", "/v1/searches/mine/ask", `{}`, &b)
+	if !reflect.DeepEqual(a, b) || b.Search.Values != 3 || b.Search.Spent.String() != "3" {
+		t.Errorf("a restored search answers %+v, and the one before %+v", b, a)
 	}
 }

@@ -1,11 +1,13 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -88,7 +90,7 @@ func (a *app) tuneShows(use, short string, text func(api.Group, show.Place) stri
 	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"),
 		Long: short + "." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			g, err := searched(ctx, c, args[0])
+			g, err := Study(ctx, c, args[0])
 			switch {
 			case err != nil:
 				return err
@@ -105,12 +107,14 @@ func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) str
 	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"),
 		Long: short + "." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			g, err := searched(ctx, c, args[0])
+			g, err := c.Group(ctx, args[0])
+			if err == nil {
+				err = isStudy(g, args[0])
+			} else if s, unknown := c.Search(ctx, args[0]); unknown == nil {
+				return a.ownTrials(ctx, c, s)
+			}
 			if err != nil {
-				if own, unknown := c.SearchTrials(ctx, args[0]); unknown == nil {
-					return a.ownTrials(own)
-				}
-				return err
+				return noSearch(args[0], err)
 			}
 			list, err := c.Trials(ctx, g.ID)
 			if err != nil {
@@ -129,8 +133,25 @@ func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) str
 		})}
 }
 
-// ownTrials lists the trials of a search whose trials the user's own loop trains, in the order of their start.
-func (a *app) ownTrials(list []api.SearchTrial) error {
+// ownTrials lists the trials of a search whose trials the user's own loop trains, the best first.
+func (a *app) ownTrials(ctx context.Context, c *command.Client, s api.Search) error {
+	list, err := c.SearchTrials(ctx, s.Name)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(list, func(x, y api.SearchTrial) int {
+		switch {
+		case x.Best == nil && y.Best == nil:
+			return 0
+		case x.Best == nil:
+			return 1
+		case y.Best == nil:
+			return -1
+		case s.Study.Maximize:
+			return cmp.Compare(*y.Best, *x.Best)
+		}
+		return cmp.Compare(*x.Best, *y.Best)
+	})
 	for _, t := range list {
 		if a.JSON {
 			if err := a.Print(t); err != nil {
@@ -147,16 +168,34 @@ func (a *app) ownTrials(list []api.SearchTrial) error {
 	return nil
 }
 
-// searched returns the study with the given ID.
-func searched(ctx context.Context, c *command.Client, id string) (api.Group, error) {
+// Study returns the study with the given ID. Its error names the commands for a search of the user's own loop.
+func Study(ctx context.Context, c *command.Client, id string) (api.Group, error) {
 	g, err := c.Group(ctx, id)
-	if p, ok := errors.AsType[*api.Problem](err); ok && p.Code == api.JobUnknown {
-		err = fmt.Errorf("study %s is not known: scrimp groups lists the studies", id)
+	if err == nil {
+		return g, isStudy(g, id)
 	}
-	if err == nil && g.Study == nil {
-		err = fmt.Errorf("%s is %s and no study: scrimp groups lists what there is", id, kindOf(g))
+	if _, unknown := c.Search(ctx, id); unknown == nil {
+		return g, fmt.Errorf("%s is a search of your own loop: scrimp tune best %s and scrimp tune trials %s show it", id, id,
+			id)
 	}
-	return g, err
+	return g, noSearch(id, err)
+}
+
+// isStudy refuses a group that is no study.
+func isStudy(g api.Group, id string) error {
+	if g.Study == nil {
+		return fmt.Errorf("%s is %s and no study: scrimp groups lists what there is", id, kindOf(g))
+	}
+	return nil
+}
+
+// noSearch returns the error for a name that is unknown; any other error stays.
+func noSearch(id string, err error) error {
+	if p, is := errors.AsType[*api.Problem](err); is && p.Code == api.JobUnknown {
+		return fmt.Errorf("there is no search %.80q: scrimp groups lists studies, scrimp tune searches those of your own "+
+			"loops", id)
+	}
+	return err
 }
 
 // prepared is a parsed study with its job in the API's form.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobs"
 	"scrimp/internal/cli/show/tracking"
 )
 
@@ -84,12 +85,9 @@ func (f *exportFlags) check() error {
 
 // export writes the trials of a study.
 func (a *app) export(ctx context.Context, c *command.Client, study string, f exportFlags) error {
-	g, err := c.Group(ctx, study)
-	switch {
-	case err != nil:
+	g, err := jobs.Study(ctx, c, study)
+	if err != nil {
 		return err
-	case g.Study == nil:
-		return fmt.Errorf("%s is no study: scrimp groups lists groups with their kinds", study)
 	}
 	s := &tracking.Search{Group: g}
 	if s.Trials, err = c.TrialCurves(ctx, g.ID); err != nil {

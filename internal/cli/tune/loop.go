@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -105,18 +106,22 @@ func define(ctx context.Context, c *command.Client, file string) (s client.NewSe
 // tellFlags holds the flags of scrimp tune tell.
 type tellFlags struct {
 	at, seconds float64
-	usd         string
+	usd, value  string
 }
 
 func (a *app) tellCmd() *cobra.Command {
 	var f tellFlags
-	cmd := &cobra.Command{Use: "tell SEARCH TRIAL VALUE", Short: "Tell a search how a trial of your own loop has done",
+	cmd := &cobra.Command{Use: "tell SEARCH TRIAL VALUE [--at N] [--usd USD | --seconds N]",
+		Short: "Tell a search how a trial of your own loop has done",
 		Long: `Tells the value of a trial's metric, and prints what the loop does next: continue (train the trial further),
 pause (save it and ask: the searcher may return to it) or stop (leave it, and ask). A value that is not a number,
-such as nan, ends the trial. The same value again changes nothing; another one for the same epoch is refused.` +
+such as nan, ends the trial. The same value again changes nothing; another one for the same epoch is refused.
+--at may be any amount, also a fraction, up to the one that scrimp tune ask names; the search decides there. A
+negative value follows --value, as in --value -3, or stands after --.` +
 			command.PlainExit,
-		Example: "  scrimp tune tell mine 3 0.41 --at 2 --seconds 31\n  scrimp tune tell mine 3 nan --at 3 --usd 0.02",
-		Args:    command.Takes("SEARCH", "TRIAL", "VALUE"),
+		Example: "  scrimp tune tell mine 3 0.41 --at 2 --seconds 31\n  scrimp tune tell mine 3 nan --at 3 --usd 0.02\n" +
+			"  scrimp tune tell mine 3 --value -3.1 --at 2 --seconds 31",
+		Args: command.Takes("SEARCH", "TRIAL", "[VALUE]"),
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			v, err := f.told(args)
 			if err != nil {
@@ -128,6 +133,13 @@ such as nan, ends the trial. The same value again changes nothing; another one f
 			}
 			return a.shows(answer, answer.Do+"\n")
 		})}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if m := negative.FindString(err.Error()); m != "" {
+			return fmt.Errorf("%s looks like a flag: write --value %s for a negative VALUE", m, m)
+		}
+		return cmd.Root().FlagErrorFunc()(cmd, err)
+	})
+	cmd.Flags().StringVar(&f.value, "value", "", "`VALUE`, also a negative one (default: the third argument)")
 	cmd.Flags().Float64Var(&f.at, "at", 0, "`N` epochs or steps that the trial has trained by then (default: the "+
 		"search has no fidelity)")
 	cmd.Flags().StringVar(&f.usd, "usd", "", "`USD` that the trial has cost since its value before (default: by "+
@@ -137,14 +149,26 @@ such as nan, ends the trial. The same value again changes nothing; another one f
 	return cmd
 }
 
+// negative is a negative number in the error for a flag that does not exist.
+var negative = regexp.MustCompile(`-(?:[0-9.][0-9.eE+-]*|inf)$`)
+
 // told returns the value that the arguments say.
 func (f *tellFlags) told(args []string) (v client.TellTrial, err error) {
 	if v.Trial, err = strconv.Atoi(args[1]); err != nil || v.Trial < 0 {
 		return v, fmt.Errorf("TRIAL %q: give the number that scrimp tune ask prints", args[1])
 	}
-	value, err := strconv.ParseFloat(args[2], 64)
+	text := f.value
+	switch {
+	case len(args) == 3 && text != "":
+		return v, fmt.Errorf("%q and --value %s: give one value", args[2], text)
+	case len(args) == 3:
+		text = args[2]
+	case text == "":
+		return v, errors.New("VALUE is missing: give the metric's value, or --value -3 for a negative one")
+	}
+	value, err := strconv.ParseFloat(text, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return v, fmt.Errorf("VALUE %q: give a number, or nan for a trial that has diverged", args[2])
+		return v, fmt.Errorf("VALUE %q: give a number, or nan for a trial that has diverged", text)
 	}
 	if v.Diverged = math.IsNaN(value) || math.IsInf(value, 0); !v.Diverged {
 		v.Value = &value
@@ -175,21 +199,16 @@ func (a *app) bestCmd() *cobra.Command {
 			command.PlainExit,
 		Args: command.Takes("SEARCH"),
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			g, err := c.Group(ctx, args[0])
-			var p *client.Problem
-			if errors.As(err, &p) && p.Code == client.JobUnknown {
-				if s, other := c.Search(ctx, args[0]); other == nil {
-					if a.JSON {
-						return a.Print(s.Best)
-					}
-					return a.shows(s, bestText(s))
+			if s, unknown := c.Search(ctx, args[0]); unknown == nil {
+				if a.JSON {
+					return a.Print(s.Best)
 				}
+				return a.shows(s, bestText(s))
 			}
+			g, err := jobs.Study(ctx, c, args[0])
 			switch {
 			case err != nil:
 				return err
-			case g.Study == nil:
-				return fmt.Errorf("%s is no study: scrimp groups lists groups with their kinds", args[0])
 			case a.JSON:
 				return a.Print(g.Study.Best)
 			}

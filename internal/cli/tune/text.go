@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,23 +15,31 @@ import (
 )
 
 // overFor says why a search of a user's own loop is over.
-func overFor(why string) string {
-	switch why {
+func overFor(v api.Search) string {
+	switch v.Over {
 	case "budget_spent":
-		return "its budget is spent"
+		if v.Spent == nil || v.Budget == nil || v.Spent.Cmp(*v.Budget) >= 0 {
+			return "its budget is spent"
+		}
+		unit := "trial"
+		if f := v.Study.Fidelity; f != nil {
+			unit = show.Clean(f.Name)
+		}
+		return fmt.Sprintf("the rest of its budget, %s, pays for no other %s",
+			money.Short(v.Budget.Sub(*v.Spent), money.USD), unit)
 	case "search_done":
 		return "the searcher wants nothing more"
 	case "plateau":
 		return "another dollar is expected to gain too little"
 	}
-	return show.Clean(why)
+	return show.Clean(v.Over)
 }
 
 // answerText formats what a loop trains next.
 func answerText(v api.SearchAnswer) string {
 	switch {
 	case v.Do == "end":
-		return fmt.Sprintf("%s is over: %s\n", show.Clean(v.Search.Name), overFor(v.Search.Over))
+		return fmt.Sprintf("%s is over: %s\n", show.Clean(v.Search.Name), overFor(v.Search))
 	case v.Trial == nil:
 		return "nothing to train before another worker tells a value\n"
 	}
@@ -69,7 +78,7 @@ func bestText(v api.Search) string {
 	p.Fact(&b, "trials", "%d, with %s", v.Trials, draw.Count(v.Values, "value"))
 	p.Fact(&b, "cost", "%s", spentOn(v))
 	if v.Over != "" {
-		p.Fact(&b, "over", "%s", overFor(v.Over))
+		p.Fact(&b, "over", "%s", overFor(v))
 	}
 	return b.String()
 }
@@ -91,10 +100,15 @@ func listText(list []api.Search) string {
 	return b.String()
 }
 
-func params(values map[string]string) string {
+func params(values map[string]api.Raw) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		list = append(list, show.Clean(name)+"="+show.Clean(values[name]))
+		text := string(values[name])
+		var quoted string
+		if json.Unmarshal(values[name], &quoted) == nil {
+			text = quoted
+		}
+		list = append(list, show.Clean(name)+"="+show.Clean(text))
 	}
 	return strings.Join(list, " ")
 }

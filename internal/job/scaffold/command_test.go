@@ -45,3 +45,16 @@ print(f"saved step {step}")
 		}
 	}
 }
+
+func TestCommand_GuessesNoStepsOfALoopThatTrainsTheTrialsOfASearch(t *testing.T) {
+	script := `for trial in scrimp.search("own", space, epochs=9, trials=12):
+    for epoch in trial.epochs():
+        print(f"epoch {epoch}/9 loss {loss:.3f}")
+`
+	for text, want := range map[string]int64{script: 0, strings.ReplaceAll(script, "scrimp.search", "others"): 9} {
+		j, _ := Command(dir(map[string]string{"own.py": text}), spec.FromCommand([]string{"python3", "own.py"}))
+		if j.Work.Steps != want || j.Progress.Pattern == "" {
+			t.Errorf("%s: %d steps, want %d; progress %+v", text, j.Work.Steps, want, j.Progress)
+		}
+	}
+}

@@ -67,6 +67,9 @@ func (s script) documented() (line, where string) {
 	return "", ""
 }
 
+// searches reports whether it trains the trials of a search itself.
+func (s script) searches() bool { return strings.Contains(s.text, "scrimp.search(") }
+
 var resuming = regexp.MustCompile(
 	`load_state_dict|torch\.load|resume|ckpt_path=|load_checkpoint|restore|newest\(|load_weights|orbax|from_checkpoint`)
 
@@ -131,7 +134,7 @@ var (
 
 // work returns the number of steps, in the unit that the program prints.
 func (s script) work(p progress, command string) (steps, why string) {
-	if p.pattern == "" {
+	if p.pattern == "" || s.searches() { // the lines of a search count the epochs of many trials
 		return "", ""
 	}
 	name, unit := stepOption, ""

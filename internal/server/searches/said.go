@@ -71,6 +71,7 @@ func (d *Desk) told(s *search, a asker, b client.TellTrial) (v loop.Told, x reco
 				"value before")
 		}
 	}
+	v.Timed = b.Seconds != nil
 	now, known := d.spentBy(a)
 	if known {
 		x.Job, x.Spent = a.job, &now
@@ -118,7 +119,8 @@ func refusal(err error) *reply.Refusal {
 	case errors.Is(err, loop.ErrInvalid):
 		no.Status, no.Fix = http.StatusUnprocessableEntity, "correct the value"
 	case errors.Is(err, loop.ErrTwice):
-		no.Field, no.Fix = "value", "keep the value that was told first: the search goes on with it"
+		no.Field, no.Fix = "value", "keep the value that was told first; a "+
+			"second program needs a number of its own: worker=1, workers=2 (scrimp tune ask --worker 1, with parallel: 2)"
 	case errors.Is(err, loop.ErrOrder):
 		no.Field, no.Fix = "at", "tell the values of a trial in the order of its training"
 	case errors.Is(err, loop.ErrEnded):

@@ -289,7 +289,11 @@ func (d *Desk) sameAs(ctx context.Context, a asker, b client.NewSearch) *reply.R
 		Fix:   "give this one another name, or remove that one: scrimp tune remove " + b.Name}
 	is, _ := json.Marshal(s.Def) // both were decoded from JSON
 	asked, _ := json.Marshal(b)
-	if !a.sees(s) || string(is) != string(asked) {
+	switch {
+	case !a.sees(s):
+		return other
+	case string(is) != string(asked):
+		other.Title += ": " + difference(is, asked)
 		return other
 	}
 	return nil

@@ -2,6 +2,7 @@ package searches
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,8 +14,11 @@ import (
 // show returns the search as the API shows it. The caller holds s.mu.
 func (s *search) show() client.Search {
 	p := s.plan
-	v := client.Search{NewSearch: s.Def, User: s.User, Opened: s.Opened, Over: p.Over, Seconds: p.Seconds,
-		Trials: len(p.Trials), Values: p.Values}
+	v := client.Search{NewSearch: s.Def, User: s.User, Opened: s.Opened, Over: p.Over, Trials: len(p.Trials),
+		Values: p.Values}
+	if p.Timed {
+		v.Seconds = new(p.Seconds)
+	}
 	if p.Priced {
 		v.Spent = new(p.Spent)
 	}
@@ -28,12 +32,16 @@ func (s *search) show() client.Search {
 func (s *search) trial(n int) *client.SearchTrial {
 	st, t := s.plan.Spec.Study, &s.plan.Trials[n]
 	texts := s.plan.Texts(n)
-	v := &client.SearchTrial{Number: n, Worker: t.Worker, State: t.State, Params: map[string]string{},
-		JSON: st.JSON(texts), At: t.At(), Until: s.plan.Until(n), Max: st.Fidelity.Max, Cost: t.Spent, Seconds: t.Seconds}
-	for d, text := range texts {
-		v.Params[st.Params[d].Name] = text
-	}
+	v := &client.SearchTrial{Number: n, Worker: t.Worker, State: t.State, JSON: st.JSON(texts),
+		At: t.At(), Until: s.plan.Until(n), Max: st.Fidelity.Max}
+	_ = json.Unmarshal([]byte(v.JSON), &v.Params) // an object that the study has written
 	if len(t.Points) > 0 {
+		if t.Priced {
+			v.Cost = new(t.Spent)
+		}
+		if t.Timed {
+			v.Seconds = new(t.Seconds)
+		}
 		if p := t.Points[len(t.Points)-1]; !p.Bad {
 			v.Last = &p.Value
 		}

@@ -89,7 +89,9 @@ type Trial struct {
 	Worker  int // the last that has had it
 	Points  []Point
 	Spent   money.Amount // as far as told
+	Priced  bool         // every told value had a cost, so Spent is complete
 	Seconds float64
+	Timed   bool         // every told value had its seconds
 	open    bool         // a program trains it, and was not told to leave it
 	costs   []float64    // by unit, in the unit of the budget
 	since   money.Amount // cost since the last whole unit
@@ -118,7 +120,8 @@ type Search struct {
 	Spent   money.Amount
 	Priced  bool // every told value had a cost, so Spent is complete
 	Seconds float64
-	Values  int // told
+	Timed   bool // every told value had its seconds
+	Values  int  // told
 
 	pool    [][]tune.Value
 	h       *tune.History
@@ -132,14 +135,15 @@ type Search struct {
 // New returns a search that was asked nothing. The definition must be valid.
 func New(spec Spec) (*Search, error) {
 	st := spec.Study
-	s := &Search{Spec: spec, Priced: true, pool: st.Pool(), of: map[int]int{}, workers: make([]worker, spec.Workers),
+	s := &Search{Spec: spec, Priced: true, Timed: true, pool: st.Pool(), of: map[int]int{},
+		workers: make([]worker, spec.Workers),
 		version: 1}
 	budget := float64(st.Trials) * float64(st.Units()) // each unit costs 1
 	if spec.Budget != nil {
 		budget = spec.Budget.Float()
 	}
 	search := &tune.Search{Space: st.Space(), Trials: s.pool, Epochs: st.Units(), Budget: budget, Seed: st.Seed,
-		Plateau: st.Plateau.Tuned(), Past: st.Tuned()}
+		Plateau: st.Plateau.Tuned(), Past: st.Tuned(), Unpaid: spec.Budget == nil}
 	by, err := replay.New(st.Searcher, search)
 	if err != nil {
 		return nil, err
@@ -215,7 +219,7 @@ func (s *Search) starts(w, c int) {
 	if !known {
 		n = len(s.Trials)
 		s.of[c] = n
-		s.Trials = append(s.Trials, Trial{Config: c, State: Chosen})
+		s.Trials = append(s.Trials, Trial{Config: c, State: Chosen, Priced: true, Timed: true})
 	}
 	t := &s.Trials[n]
 	if t.State != Training || t.Worker != w {

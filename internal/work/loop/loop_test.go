@@ -183,7 +183,7 @@ func TestReport_RefusesWhatCannotBe(t *testing.T) {
 		want      error
 	}{
 		{a.Trial, 1, 5, nil}, {a.Trial, 1, 5, nil}, {a.Trial, 1, 4, loop.ErrTwice}, {a.Trial, 4, 5, loop.ErrOrder},
-		{a.Trial, 2, 5, nil}, {a.Trial, 1.5, 5, loop.ErrOrder}, {9, 1, 5, loop.ErrUnknown}, {-1, 1, 5, loop.ErrUnknown},
+		{a.Trial, 2.5, 5, loop.ErrOrder}, {a.Trial, 1.5, 5, nil}, {a.Trial, 2, 5, nil}, {a.Trial, 1.7, 5, loop.ErrOrder}, {9, 1, 5, loop.ErrUnknown}, {-1, 1, 5, loop.ErrUnknown},
 		{a.Trial, 3, math.NaN(), loop.ErrInvalid}, {a.Trial, 10, 5, loop.ErrInvalid}, {a.Trial, 0, 5, loop.ErrInvalid},
 		{a.Trial, math.NaN(), 5, loop.ErrInvalid},
 	} {
@@ -233,6 +233,41 @@ func TestCheck_RefusesWhatOnlyMachinesHave(t *testing.T) {
 		change(&s)
 		if field, err := s.Check(); field != want || err == nil {
 			t.Errorf("%s: %q, %v", want, field, err)
+		}
+	}
+}
+
+func TestReport_TakesFractionsUpToTheNextDecisionAndNoneBeyond(t *testing.T) {
+	spec := space("random", 1, "", 1)
+	spec.Study.Fidelity.Min = 3
+	s := open(t, spec)
+	a, _, _ := s.Ask(0)
+	for _, c := range []struct {
+		at, until float64 // the next decision after it
+		want      error
+	}{{1, 3, nil}, {4, 3, loop.ErrOrder}, {2.9, 3, nil}, {3.1, 3, loop.ErrOrder}, {3, 6, nil}, {6.5, 6, loop.ErrOrder},
+		{6, 9, nil}, {9, 9, nil}} {
+		_, _, err := s.Report(loop.Told{Trial: a.Trial, At: c.at, Value: 1})
+		if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || s.Until(a.Trial) != c.until {
+			t.Errorf("at %g: %v, and the next decision is at %g", c.at, err, s.Until(a.Trial))
+		}
+	}
+}
+
+// Without a budget a free worker trains the best of each rung on, about a third of it, and the best trial in full.
+func TestAsk_PromotesTheBestThirdWhenOnlyTheTrialsAreLimited(t *testing.T) {
+	for _, workers := range []int{1, 3} {
+		for _, trials := range []int{1, 2, 7, 12, 40} {
+			s := open(t, space("asha-promo", trials, "", workers))
+			played(t, s, "0")
+			got := map[float64]int{}
+			for n := range s.Trials {
+				got[s.Trials[n].At()]++
+			}
+			best, _ := s.Best()
+			if got[1] < trials/2 || got[9] < 1 || got[9] > max(1, trials/3) || s.Trials[best].At() != 9 {
+				t.Errorf("%d workers train %v of %d trials, and the best is trial %d", workers, got, trials, best)
+			}
 		}
 	}
 }

@@ -19,6 +19,9 @@ var (
 	ErrFull    = fmt.Errorf("the search has %d values, and can have no more", MaxValues)
 )
 
+// rounding is the relative error of sums of the fidelity's min, such as 0.1.
+const rounding = 1e-9
+
 // Answers to a question and to a told value.
 const (
 	Train    = "train"    // train this trial
@@ -44,6 +47,7 @@ type Told struct {
 	Cost    money.Amount `json:"cost,omitzero"`    // since the trial's value before
 	Priced  bool         `json:"priced,omitempty"` // the cost is known
 	Seconds float64      `json:"seconds,omitempty"`
+	Timed   bool         `json:"timed,omitempty"` // the seconds are known
 }
 
 // Ask returns what a worker trains, and whether the question has changed the search. A worker that asks again gets the
@@ -107,7 +111,8 @@ func (s *Search) Report(v Told) (a Answer, changed bool, err error) {
 	s.Values++
 	t.Points = append(t.Points, Point{v.At, v.Value, v.Bad})
 	t.Spent, t.since, s.Spent = t.Spent.Add(v.Cost), t.since.Add(v.Cost), s.Spent.Add(v.Cost)
-	t.Seconds, s.Seconds, s.Priced = t.Seconds+v.Seconds, s.Seconds+v.Seconds, s.Priced && v.Priced
+	t.Seconds, t.Priced, t.Timed = t.Seconds+v.Seconds, t.Priced && v.Priced, t.Timed && v.Timed
+	s.Seconds, s.Priced, s.Timed = s.Seconds+v.Seconds, s.Priced && v.Priced, s.Timed && v.Timed
 	if v.Bad || unit > s.h.Epoch(t.Config) {
 		s.adds(t, v)
 	}
@@ -127,6 +132,9 @@ func (s *Search) check(t *Trial, v Told) (repeated bool, unit int, err error) {
 	case fid.Name == "" && v.At != 0:
 		return false, 0, fmt.Errorf("%w: it is at %g, and the search has no fidelity: tell one value a trial, without an "+
 			"epoch or a step", ErrInvalid, v.At)
+	case fid.Name != "" && v.At == 0:
+		return false, 0, fmt.Errorf("%w: at (--at) is missing: give the %s after which the value holds", ErrInvalid,
+			fid.Name)
 	case fid.Name != "" && !(v.At > 0 && v.At <= fid.Max):
 		return false, 0, fmt.Errorf("%w: %s is %g: give more than 0 and at most %g, the fidelity's max", ErrInvalid,
 			fid.Name, v.At, fid.Max)
@@ -140,19 +148,19 @@ func (s *Search) check(t *Trial, v Told) (repeated bool, unit int, err error) {
 			if p == (Point{v.At, v.Value, v.Bad}) {
 				return true, 0, nil
 			}
-			err = fmt.Errorf("%w: %g at %g, and now %g", ErrTwice, p.Value, p.At, v.Value)
+			err = fmt.Errorf("%w: %g at %g, and now %g: if two programs train trial %d, another one is worker %d, too",
+				ErrTwice, p.Value, p.At, v.Value, v.Trial, t.Worker)
 		}
 		return false, 0, err
 	}
 	if !t.open { // the value of a trial that trained while the search ended counts
 		return false, 0, fmt.Errorf("%w: it is %s: ask for the next trial", ErrEnded, t.State)
 	}
-	have := s.h.Epoch(t.Config)
-	if unit = s.Spec.Study.Unit(int64(v.At), v.At); unit > have+1 {
-		return false, 0, fmt.Errorf("%w: it is at %s %g, and the searcher needs the value at %g before: tell one at least "+
-			"each %g, or raise the fidelity's min", ErrOrder, fid.Name, v.At, s.Until(s.of[t.Config]), fid.Min)
+	if until := s.Until(s.of[t.Config]); v.At > until*(1+rounding) {
+		return false, 0, fmt.Errorf("%w: it is at %s %g, and the searcher decides at %g: tell the value there first, or "+
+			"raise the fidelity's min", ErrOrder, fid.Name, v.At, until)
 	}
-	return false, unit, nil
+	return false, s.Spec.Study.Unit(int64(v.At), v.At), nil
 }
 
 // adds gives the searcher a unit of training, and lets it choose for the worker.

@@ -45,7 +45,8 @@ func (r *reader) missing(root *yaml.Node) {
 		r.wrong(root, "final", "is not possible: your own program trains the trials", "train the best one there at the end")
 	}
 	if r.f.JobFile == "" && r.f.Job == nil && !r.loop {
-		r.wrong(root, "job", "is missing", "write job: job.yaml, the file of the job that trains one configuration")
+		r.wrong(root, "job", "is missing", "write job: job.yaml, the file of the job that trains one configuration; "+
+			"for a loop of your own: scrimp tune ask "+r.file)
 	}
 	if r.loop && r.f.Budget.IsZero() && r.f.Study.Trials == 0 && len(r.problems) == 0 {
 		r.wrong(root, "budget", "is missing", "write budget: {usd: 25} or budget: {trials: 20}")

@@ -18,6 +18,7 @@ type Search struct {
 	Epochs int       // of a full training
 	// Budget is in the unit of costs: the simulator counts seconds of a worker.
 	Budget float64
+	Unpaid bool    // nothing but the number of trials ends the search: an epoch more is no use of a rest
 	Switch float64 // extra cost of an epoch if its worker trained another trial, or none, before
 	Seed   uint64
 	// PointValue is what one point of r is worth, in the unit of costs. With 0 the search spends its whole budget. A

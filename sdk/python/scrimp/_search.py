@@ -3,10 +3,12 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import time
+from decimal import Decimal, InvalidOperation
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
 from urllib.parse import urlsplit
 
@@ -16,11 +18,18 @@ TIMEOUT = 30.0  # seconds a request may take
 PATIENCE = 120.0  # seconds for which an unreachable server is asked again
 PAUSE = 1.0  # seconds between two questions where nothing is to be trained yet
 MOST = 1e150  # a value beyond it is none that scrimp compares
+DECIMALS = 12  # of an amount of dollars
 SPAN = 0.1  # the first pause after a failed request, in seconds
 
 
 class SearchError(Exception):
     """What scrimp refuses, with its fix."""
+
+
+# The arguments of search by the fields of a study file and of the API.
+ARGUMENTS = {"budget.usd": "budget", "budget.trials": "trials", "fidelity": "epochs", "fidelity.max": "epochs",
+             "parallel": "workers", "at_once": "workers", "metric.name": "metric", "metric.goal": "goal",
+             "params": "parameters", "per_hour": "usd_per_hour"}
 
 
 class _Unreachable(Exception):
@@ -51,23 +60,27 @@ class Trial:
     def report(self, epoch: Optional[float], value: Any, cost: Any = None) -> bool:
         """Tells the metric's value after an epoch, and returns whether to train on.
 
-        epoch is None where the search has no epochs. A value that is not a number
-        ends the trial. cost is in dollars, since the report before; without it the
-        search counts the time, at usd_per_hour, or what the job itself costs. After
-        False, do says whether the trial is to be saved (pause) or not (stop).
+        epoch is None where the search has no epochs. NaN and infinity end the trial.
+        A value of another type than a number raises TypeError. cost is in dollars,
+        since the report before; without it the search counts the time, at
+        usd_per_hour, or what the job itself costs. After False, do says whether the
+        trial is to be saved (pause) or not (stop).
         """
+        n = number(value)
+        if n is None:
+            raise TypeError("value is %.80r, of the type %s: give a number; float(\"nan\") ends the trial"
+                            % (value, type(value).__name__))
         if epoch is not None and float(epoch) <= self.at:
             return self.do == "continue"  # it was told before the program was interrupted
-        n = number(value)
         told: Dict[str, Any] = {"trial": self.number, "value": n}
-        if n is None or not abs(n) <= MOST:
+        if not abs(n) <= MOST:
             told.update(value=None, diverged=True)
         if epoch is not None:
             told["at"] = float(epoch)
         now = self._search._clock()
         told["seconds"] = max(0.0, now - self._since)
         if cost is not None:
-            told["cost"] = str(cost)
+            told["cost"] = _plain("cost", cost)
         answer = self._search._transport.told(self._search.name, told)
         self._since = self._search._clock()
         self.do = answer["do"]
@@ -139,12 +152,48 @@ def search(name: str, parameters: Mapping[str, Any], metric: str = "loss", goal:
     """
     if goal not in ("minimize", "maximize"):
         raise SearchError("goal is %r: write minimize or maximize" % (goal,))
-    asked = {"name": name, "metric": metric, "goal": goal, "epochs": epochs, "budget": budget, "trials": trials,
-             "searcher": searcher or ("random" if epochs is None else "default"), "usd_per_hour": usd_per_hour,
+    asked = {"name": name, "metric": metric, "goal": goal, "epochs": epochs, "trials": trials,
+             "budget": None if budget is None else _plain("budget", budget),
+             "searcher": searcher or ("random" if epochs is None else "default"),
+             "usd_per_hour": None if usd_per_hour is None else _plain("usd_per_hour", usd_per_hour),
              "workers": workers, "seed": seed}
     transport: Any = _InJob(os.environ) if os.environ.get("SCRIMP_AGENT_URL") else _Command()
     transport.open(asked, {n: _parameter(n, p) for n, p in parameters.items()})
     return Search(name, worker, transport)
+
+
+def _plain(argument: str, value: Any) -> str:
+    """An amount of dollars as a plain decimal, without an exponent."""
+    try:
+        text = value if isinstance(value, str) else value if isinstance(value, Decimal) else number(value)
+        amount = Decimal(str(text).strip().lstrip("$"))
+    except InvalidOperation:
+        amount = Decimal("nan")
+    if not amount.is_finite() or amount < 0 or amount > Decimal("1e12"):
+        raise SearchError("%s is %.80r: give an amount of dollars, such as 0.25" % (argument, value))
+    if int(amount.as_tuple().exponent) < -DECIMALS:
+        amount = amount.quantize(Decimal(1).scaleb(-DECIMALS))
+    return format(amount, "f")
+
+
+def _fault(text: str) -> str:
+    """An error of the command in the words of this module: without its file, its request, and the fields' names."""
+    try:
+        text = str(json.loads(text)["error"])
+    except (ValueError, KeyError, TypeError):
+        pass
+    lines = []
+    for line in text.splitlines():
+        line = re.sub(r"^study\.yaml(:\d+)*: |^(GET|POST|DELETE) /\S*: ", "", line)
+        line = re.sub(r"^`([\w.]+)`", lambda m: _argument(m.group(1)), line)
+        lines.append(re.sub(r"^study\.[\w.\[\]]+(?=: )", lambda m: _argument(m.group(0)), line))
+    return "\n".join(lines)
+
+
+def _argument(field: str) -> str:
+    """The argument of search that a field of a study file or of the API stands for."""
+    field = re.sub(r"\[.*", "", re.sub(r"^study\.", "", field))
+    return ARGUMENTS.get(field, field)
 
 
 def _parameter(name: str, p: Any) -> Dict[str, Any]:
@@ -227,6 +276,8 @@ class _InJob:
         if status < 300:
             return dict(value)
         says = ": ".join(value[k] for k in ("title", "detail", "fix") if value.get(k)) or "status %d" % status
+        if value.get("field"):
+            says = "%s: %s" % (_argument(value["field"]), says)
         if status >= 500 or status == 429:
             raise _Unreachable(says)
         raise SearchError(says)
@@ -281,7 +332,7 @@ class _Command:
                          [command, *args[:args.index("--")], "--json", *args[args.index("--"):]],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if done.returncode not in good:
-            raise SearchError(done.stderr.decode(errors="replace").strip() or "scrimp ends with %d" % done.returncode)
+            raise SearchError(_fault(done.stderr.decode(errors="replace").strip()) or "scrimp ends with %d" % done.returncode)
         return json.loads(done.stdout)
 
 

@@ -2,9 +2,11 @@ import http.server
 import json
 import threading
 import unittest
+from decimal import Decimal
 
 from scrimp import _search
-from scrimp._search import Search, SearchError, _Command, _InJob, _parameter
+from scrimp._search import Search, SearchError, _Command, _fault, _InJob, _parameter
+from scrimp._search import search as search_for
 
 
 class FakeServer:
@@ -83,11 +85,36 @@ class Searches(unittest.TestCase):
         self.assertEqual(len(fake.calls), 2)
 
     def test_a_value_that_is_no_number_ends_the_trial(self):
-        for value in (float("nan"), float("inf"), -float("inf"), 1e300, "x", None):
+        for value in (float("nan"), float("inf"), -float("inf"), 1e300):
             fake, search = self.searching(answer("train"), answer("stop"))
             self.assertFalse(next(iter(search)).report(1, value, cost="0.5"))
             self.assertEqual(fake.calls[1]["tell"],
                              {"trial": 0, "value": None, "diverged": True, "at": 1.0, "seconds": 0.0, "cost": "0.5"})
+
+    def test_a_value_of_another_type_is_an_error(self):
+        for value in ("0.5", "abc", None, [1, 2]):
+            fake, search = self.searching(answer("train"))
+            with self.assertRaisesRegex(TypeError, "give a number"):
+                next(iter(search)).report(1, value)
+            self.assertEqual(len(fake.calls), 1)
+
+    def test_small_amounts_are_plain_decimals(self):
+        for cost, text in ((0.00002, "0.00002"), ("$3", "3"), (Decimal("1E-7"), "0.0000001"), (1, "1"), (0.25, "0.25"),
+                           (1 / 3, "0.333333333333"), (0, "0")):
+            fake, search = self.searching(answer("train"), answer("stop"))
+            next(iter(search)).report(1, 0.5, cost=cost)
+            self.assertEqual(fake.calls[1]["tell"]["cost"], text)
+        for wrong in ("much", -1, float("nan"), [], "1e99"):
+            with self.assertRaisesRegex(SearchError, "budget is .*: give an amount of dollars"):
+                search_for("mine", {"x": [1]}, budget=wrong)
+
+    def test_an_error_of_the_command_names_the_argument(self):
+        for text, says in (
+                ('{"error":"study.yaml:1: `budget.usd` is 2: no\\nstudy.yaml:1:3: `parameters.x.min` 3 is above"}',
+                 "budget is 2: no\nparameters.x.min 3 is above"),
+                ('{"error":"POST /v1/searches: study.at_once: no"}', "workers: no"),
+                ("plain", "plain")):
+            self.assertEqual(_fault(text), says)
 
     def test_a_loop_that_reports_nothing_is_told_so(self):
         _, search = self.searching(answer("train"), answer("train"))
@@ -97,9 +124,9 @@ class Searches(unittest.TestCase):
 
     def test_a_refusal_is_raised_and_a_failure_is_tried_again(self):
         fake, search = self.searching((503, {"title": "not now"}), answer("train"),
-                                      (409, {"title": "twice", "fix": "keep the first"}))
+                                      (409, {"field": "study.at_once", "title": "twice", "fix": "keep the first"}))
         trial = next(iter(search))
-        with self.assertRaisesRegex(SearchError, "twice: keep the first"):
+        with self.assertRaisesRegex(SearchError, "workers: twice: keep the first"):
             trial.report(1, 2.0)
         self.assertEqual((len(fake.calls), self.pauses), (3, [_search.SPAN]))
 

@@ -196,6 +196,7 @@ type promoter struct {
 	brackets []*bracket
 	share    []int // of new trials for each bracket, in turn
 	force    bool  // promote beyond the best third when no trial is left to start
+	unpaid   bool  // nothing is to be spent: force promotes only the best of a rung of less than three
 	started  int
 	current  map[int]task
 }
@@ -203,6 +204,7 @@ type promoter struct {
 // AshaPromo promotes the best third of each rung as soon as a worker is free.
 func AshaPromo(s *tune.Search) tune.Searcher {
 	return &promoter{pool: newPool(s), brackets: []*bracket{newBracket(1, s.Epochs)}, share: []int{1}, force: true,
+		unpaid:  s.Unpaid,
 		current: map[int]task{}}
 }
 
@@ -224,8 +226,12 @@ func (p *promoter) Next(h *tune.History, worker int) tune.Choice {
 	if !ok {
 		k, ok = p.start(h)
 	}
-	if !ok && p.force {
+	switch {
+	case ok || !p.force:
+	case !p.unpaid:
 		k, ok = p.promote(h, true)
+	case len(p.current) == 0: // nobody is about to reach a rung
+		k, ok = p.lead(h)
 	}
 	if !ok {
 		return tune.Wait
@@ -253,6 +259,24 @@ func (p *promoter) promote(h *tune.History, all bool) (task, bool) {
 	}
 	of.promoted[at][top.trial] = true
 	return task{top.trial, of.above(at, h.Epochs), of}, true
+}
+
+// lead promotes the best trial of the highest rung of which none was promoted, so that one trains in full.
+func (p *promoter) lead(h *tune.History) (task, bool) {
+	for _, b := range p.brackets {
+		for i := len(b.ladder) - 1; i >= 0; i-- {
+			if len(b.arrived[i]) == 0 {
+				continue
+			}
+			q, ok := b.best(h, i, true)
+			if !ok || len(b.promoted[i]) > 0 {
+				break
+			}
+			b.promoted[i][q.trial] = true
+			return task{q.trial, b.above(i, h.Epochs), b}, true
+		}
+	}
+	return task{}, false
 }
 
 // start gives a new trial to the next bracket in turn.
