@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// readOnly opens a file without changing the time of its last use. Only its owner and root may do that.
-const readOnly = syscall.O_RDONLY | syscall.O_NOATIME
-
 // identity is what the file system says about a file besides its size.
 type identity struct {
 	dev, ino, links uint64

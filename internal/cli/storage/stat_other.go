@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// readOnly opens a file. Reading changes nothing that identify returns.
-const readOnly = syscall.O_RDONLY
-
 // identity is what the file system says about a file besides its size.
 type identity struct {
 	dev, ino, links uint64
