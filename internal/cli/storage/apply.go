@@ -88,7 +88,7 @@ func (t *folderTarget) check(_ context.Context, d storage.Deletion) error {
 		return errGone
 	}
 	if err != nil {
-		return inWords(err)
+		return t.inWords(d.Path, err)
 	}
 	id := identify(info)
 	if !info.Mode().IsRegular() || info.Size() != d.Bytes || !info.ModTime().Equal(d.Changed) || id.String() != d.ID ||
@@ -105,7 +105,7 @@ func (t *folderTarget) check(_ context.Context, d storage.Deletion) error {
 	return nil
 }
 
-func (t *folderTarget) remove(_ context.Context, name string) error { return inWords(t.Remove(name)) }
+func (t *folderTarget) remove(_ context.Context, name string) error { return t.Remove(name) }
 
 type bucketTarget struct {
 	*gocloud.Bucket

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"strings"
 
 	gocloud "gocloud.dev/blob"
 
@@ -17,7 +16,10 @@ import (
 // errGrown says that a checkpoint has other files than the plan knows.
 var errGrown = errors.New("files were added to this checkpoint or removed from it since the plan was made")
 
-// grown returns an error for each checkpoint folder of a plan that has other files than the scan found, up to maxFaults.
+// errLink says that a folder of a path has become a link.
+var errLink = errors.New("a folder of its path is a link now")
+
+// grown returns errors for up to maxFaults checkpoint folders that have other files than the scan found.
 func grown(ctx context.Context, targets []target, folders []storage.Folder) (faults []error) {
 	for _, f := range folders {
 		t := targets[f.Place]
@@ -29,7 +31,7 @@ func grown(ctx context.Context, targets []target, folders []storage.Folder) (fau
 			err = errGrown
 		}
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", f.Path, inWords(err)))
+			faults = append(faults, fmt.Errorf("%s: %w", f.Path, err))
 		}
 		if len(faults) == maxFaults || ctx.Err() != nil {
 			break
@@ -38,10 +40,12 @@ func grown(ctx context.Context, targets []target, folders []storage.Folder) (fau
 	return faults
 }
 
-// inWords replaces the error of a folder that has become a link by a sentence.
-func inWords(err error) error {
-	if err != nil && strings.Contains(err.Error(), "path escapes from parent") {
-		return errors.New("a folder of its path is now a link that leads out of the scanned folder")
+// inWords returns errLink for an error at a path one of whose folders is a link by now.
+func (t *folderTarget) inWords(name string, err error) error {
+	for dir := name; err != nil && dir != "."; dir = path.Dir(dir) {
+		if info, wrong := t.Lstat(dir); wrong == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return errLink
+		}
 	}
 	return err
 }
@@ -77,7 +81,7 @@ func (t *folderTarget) census(ctx context.Context, f storage.Folder) (c storage.
 			c = c.With(name)
 		}
 	})
-	return c, err
+	return c, t.inWords(f.Path, err)
 }
 
 // tidy removes the empty folders of a checkpoint and leaves all others: the system removes no folder with files.

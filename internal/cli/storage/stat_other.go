@@ -27,6 +27,6 @@ func identify(info fs.FileInfo) identity {
 	if !ok {
 		return identity{links: 1, disk: info.Size(), used: info.ModTime(), changed: info.ModTime()}
 	}
-	return identity{uint64(st.Dev), uint64(st.Ino), uint64(st.Nlink), st.Blocks * blockSize, time.Unix(st.Ctimespec.Unix()),
-		info.ModTime()}
+	return identity{uint64(st.Dev), uint64(st.Ino), uint64(st.Nlink), st.Blocks * blockSize,
+		time.Unix(st.Ctimespec.Unix()), info.ModTime()}
 }

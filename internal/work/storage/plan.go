@@ -108,15 +108,18 @@ func ReadPlan(file string, text []byte) (p Plan, err error) {
 		}
 		sum += x.Disk()
 	}
-	for i, x := range p.Folders {
-		if x.Place < 0 || x.Place >= len(p.Places) || !isBelow(x.Path) || len(p.Folders) > len(p.Delete) {
-			return wrong(fmt.Sprintf("folders[%d]", i), "is no folder of the plan's places")
-		}
+	if len(p.Folders) > len(p.Delete) || slices.ContainsFunc(p.Folders, p.strange) {
+		return wrong("folders", "has one that is in none of the plan's places")
 	}
 	if sum != p.Bytes {
 		return wrong("bytes", "is not the sum of the files")
 	}
 	return p, nil
+}
+
+// strange reports whether a folder is in none of the places.
+func (p Plan) strange(f Folder) bool {
+	return f.Place < 0 || f.Place >= len(p.Places) || !isBelow(f.Path)
 }
 
 // isBelow reports whether a path leads to something below its place.
