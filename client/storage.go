@@ -1,6 +1,7 @@
 package client
 
-// Storage is what a server keeps on its disk, and what live jobs and groups need elsewhere.
+// Storage is what a server keeps on its disk, and what live jobs and groups need elsewhere. The sizes are at most a
+// minute old, as long as nothing was removed.
 type Storage struct {
 	// Kinds lists the use of the whole data folder by kind; null for callers who do not see all teams.
 	Kinds []StorageUse `json:"kinds"`

@@ -33,6 +33,10 @@ func (a *app) gcCmd() *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("--older-than: %w", err)
 				}
+				if span <= 0 {
+					return fmt.Errorf("--older-than %s: write a time of more than 0, such as 1s, or leave it out for the server's "+
+						"own rule", older)
+				}
 				b.OlderThan = span
 			}
 			var done api.GCDone

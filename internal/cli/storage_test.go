@@ -65,6 +65,8 @@ func TestStorage_ErrorNamesProblem(t *testing.T) {
 	for args, says := range map[string]string{
 		"storage . --rules bad.yaml":           "bad.yaml:1: `rules[0].action` is \"burn\": write one of keep, tier, delete",
 		"storage . --price bad.yaml":           "bad.yaml:1: `rules` is not known here",
+		"storage . --keep none":                "--keep \"none\" matches nothing",
+		"gc --older-than 0s":                   "write a time of more than 0",
 		"storage none":                         "read none",
 		"storage . --duplicates x":             "--duplicates \"x\" is no size",
 		"storage . -o x":                       "give --lifecycle too",

@@ -3,6 +3,8 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +41,14 @@ func TestStorage_NamesWhatLiveJobsNeed(t *testing.T) {
 	}
 	if want := []string{"/live/one", "s3://bucket/corpus"}; !slices.Equal(some.Needed, want) || some.Hidden != 1 || some.Kinds != nil {
 		t.Errorf("a user of team a sees %+v, want %q and one hidden job", some, want)
+	}
+	if err := os.WriteFile(filepath.Join(w.opts.Dir, "unknown"), make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var later client.Storage
+	w.must("GET", "/v1/storage", nil, &later)
+	if !slices.Equal(later.Kinds, all.Kinds) {
+		t.Errorf("a second request within a minute walks the disk: %v after %v", later.Kinds, all.Kinds)
 	}
 	w.must("POST", "/v1/groups", fmt.Sprintf(`{"folder":%q,"spec":{"name":"p","budget":{"dollars":"9"}},"pipeline":{"at_once":1,"stages":[
 		{"name":"first","job":{"command":"make /first"},"deps":["data"],"outs":["out"]},

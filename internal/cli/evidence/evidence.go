@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quiet"
 	"scrimp/internal/wire/telemetry"
 )
 
@@ -52,7 +53,7 @@ func Programs(j spec.Job, folder string) []check.Text {
 		if err != nil || !info.Mode().IsRegular() || info.Size() > mostProgram {
 			continue
 		}
-		if b, err := root.ReadFile(name); err == nil {
+		if b, err := quiet.ReadFileIn(root, name); err == nil {
 			list = append(list, check.Text{Name: name, Body: string(b)})
 		}
 	}

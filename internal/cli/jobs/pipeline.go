@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quiet"
 	"scrimp/internal/work/pipelinefile"
 	"scrimp/internal/work/pipelinefile/document"
 )
@@ -130,7 +131,7 @@ func readPipeline(file string, now time.Time) (p *pipelinefile.File, folder stri
 	}
 	defer func() { _ = root.Close() }()
 	p, err = pipelinefile.Parse(file, text, now, func(name string) ([]byte, error) {
-		f, err := root.Open(filepath.FromSlash(name))
+		f, err := quiet.OpenIn(root, filepath.FromSlash(name))
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil, fs.ErrNotExist

@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/quiet"
 	"scrimp/internal/server"
 	"scrimp/internal/server/workdir/pack"
 	"scrimp/internal/view/convert"
@@ -113,7 +114,7 @@ func Divided(j spec.Job, folder string) (spec.Job, error) {
 			if err != nil || !info.Mode().IsRegular() || info.Size() > mostFile {
 				continue // it is part of the machine, or the setup writes it
 			}
-			text, err := root.ReadFile(name)
+			text, err := quiet.ReadFileIn(root, name)
 			if err != nil {
 				return j, fmt.Errorf("read what the command names: %w", err)
 			}

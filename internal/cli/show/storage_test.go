@@ -2,6 +2,7 @@ package show_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,39 @@ import (
 	"scrimp/internal/test/golden"
 	"scrimp/internal/work/storage"
 )
+
+// A tier rule that can do nothing is named, small sums keep their digits, and rules that the user has not given have no numbers.
+func TestStorage_SaysWhatARuleCannotDo(t *testing.T) {
+	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	rules, err := storage.ParseRules("rules.yaml", []byte("rules:\n  - {kind: logs, older_than: 90d, action: delete}\n"+
+		"  - {kind: datasets, older_than: 30d, action: tier, class: STANDRD_IA}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	prices, err := storage.ParsePrices("prices.yaml", []byte("prices:\n  - {store: local, month: 0.1, source: ours}\n  - {store: aws, month: 0.1, source: list}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ store, says string }{{storage.Local, "Rule 2 moves nothing in a folder"}, {"aws", "no price of the class STANDRD_IA is known"}} {
+		places := []storage.Place{{Name: "/d", Store: c.store}}
+		p := storage.NewPlanner(now, places, rules, prices)
+		for i, name := range []string{"a.log", "b.csv", "c", "d"} {
+			used := now.Add(-100 * 24 * time.Hour)
+			p.Add(storage.File{Path: name, Bytes: 1000 + int64(i), Used: used, Changed: used})
+		}
+		same := storage.Duplicates{Files: []storage.File{{Path: "c", Bytes: 1}, {Path: "d", Bytes: 1}}}
+		v := holdings.Of(places, rules, prices, p.Finish(), []storage.Duplicates{same, same})
+		text := v.Text(show.Place{Now: now})
+		for _, want := range []string{c.says, "2 files match no rule", "$0.0000001", "2 groups of files with the same contents", "RULE"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is missing in\n%s", want, text)
+			}
+		}
+		if v.Standard = true; strings.Contains(v.Text(show.Place{Now: now}), "RULE") {
+			t.Errorf("rules that nobody gave have numbers:\n%s", text)
+		}
+	}
+}
 
 // What a scan found fits the terminal, and names of files cannot steer it.
 func TestStorage_MatchesGolden(t *testing.T) {

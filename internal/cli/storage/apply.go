@@ -28,6 +28,9 @@ type target interface {
 	// check returns an error unless the file is as the plan has it.
 	check(ctx context.Context, d storage.Deletion) error
 	remove(ctx context.Context, path string) error
+	// census returns which files lie in a checkpoint folder now, and tidy removes the folder if none does.
+	census(ctx context.Context, f storage.Folder) (storage.Census, error)
+	tidy(f storage.Folder)
 	Close() error
 }
 
@@ -85,7 +88,7 @@ func (t *folderTarget) check(_ context.Context, d storage.Deletion) error {
 		return errGone
 	}
 	if err != nil {
-		return err
+		return t.inWords(d.Path, err)
 	}
 	id := identify(info)
 	if !info.Mode().IsRegular() || info.Size() != d.Bytes || !info.ModTime().Equal(d.Changed) || id.String() != d.ID ||
@@ -173,6 +176,9 @@ func apply(ctx context.Context, g *guard, p storage.Plan,
 		}
 		tick(int64(i), 0)
 	}
+	if len(faults) == 0 {
+		faults = grown(ctx, targets, p.Folders)
+	}
 	if len(faults) > 0 {
 		return 0, 0, fmt.Errorf("nothing is deleted, because the plan is out of date: make it anew: %w",
 			errors.Join(faults...))
@@ -189,8 +195,13 @@ func apply(ctx context.Context, g *guard, p storage.Plan,
 		if err != nil {
 			return files, bytes, fmt.Errorf("delete %s: %w", d.Path, err)
 		}
-		files, bytes = files+1, bytes+d.Bytes
+		files, bytes = files+1, bytes+d.Disk()
 		tick(files, bytes)
+	}
+	for _, f := range p.Folders {
+		if t := targets[f.Place]; t != nil {
+			t.tidy(f)
+		}
 	}
 	return files, bytes, nil
 }

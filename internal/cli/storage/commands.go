@@ -76,8 +76,8 @@ unknown, not zero. See docs/storage.md.` + command.PlainExit,
 	s.StringVar(&f.price, "price", "", "YAML `file` of prices by storage class (default: the catalogue)")
 	s.StringVar(&f.plan, "plan", "", "write the files to delete as a plan to this `file` (default: write none)")
 	s.StringVar(&f.apply, "apply", "", "delete the files of the plan in this `file` (default: delete nothing)")
-	s.StringArrayVar(&f.keep, "keep", nil, "`path` or address that stays with all below it; may be repeated "+
-		"(default: none)")
+	s.StringArrayVar(&f.keep, "keep", nil, "`path`, from here or from a scanned folder, or address that stays with all "+
+		"below it; may be repeated (default: none)")
 	s.StringVar(&f.lifecycle, "lifecycle", "", "write the lifecycle configuration of the bucket for the tier rules that "+
 		"save money: `format` "+strings.Join(lifecycle.Formats, ", ")+" (default: write none)")
 	s.StringVarP(&f.to, "output", "o", "", "`file` for --lifecycle; - is standard output (default: -)")
@@ -180,6 +180,9 @@ func placesOf(args []string) (list []storage.Place, err error) {
 		return nil, fmt.Errorf("%d places are too many: give at most %d", len(args), storage.MaxPlaces)
 	}
 	for _, arg := range args {
+		if arg == "" {
+			return nil, errors.New("a PATH is empty: write . for the current folder")
+		}
 		if strings.Contains(arg, "://") {
 			p, err := bucketPlace(arg)
 			if err != nil {
@@ -229,20 +232,6 @@ func (f flags) check(places []storage.Place) (least size.Bytes, err error) {
 	return least, nil
 }
 
-// keepAll adds the paths of --keep to a guard, and returns them as absolute paths and addresses.
-func keepAll(g *guard, keep []string) (list []string, err error) {
-	for _, k := range keep {
-		if !strings.Contains(k, "://") {
-			if k, err = filepath.Abs(k); err != nil {
-				return nil, fmt.Errorf("--keep: %w", err)
-			}
-		}
-		g.name(k)
-		list = append(list, k)
-	}
-	return list, nil
-}
-
 func (a *app) apply(cmd *cobra.Command, file string, keep, args []string) error {
 	if len(args) > 0 {
 		return errors.New("--apply takes no PATH: the plan names the places")
@@ -261,7 +250,10 @@ func (a *app) apply(cmd *cobra.Command, file string, keep, args []string) error 
 		return err
 	}
 	g := newGuard(a.Data)
-	if _, err := keepAll(g, slices.Concat(p.Keep, keep)); err != nil {
+	for _, k := range p.Keep {
+		g.name(k)
+	}
+	if _, err := keepAll(g, keep, p.Places); err != nil {
 		return err
 	}
 	if err := g.ask(cmd.Context(), a.App); err != nil {

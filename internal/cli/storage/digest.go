@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"scrimp/internal/lib/quiet"
 	"scrimp/internal/work/storage"
 )
 
@@ -90,7 +91,7 @@ func split(files []storage.File, key func(storage.File) string, left *int64) (gr
 // hash returns the SHA-256 of the first bytes of a file, or "" if it cannot be read or has changed. It reads only files
 // whose time of last use stays as it was: otherwise the next scan would find them in use.
 func hash(ctx context.Context, root *os.Root, f storage.File, most int64) (digest string, read int64) {
-	in, err := root.OpenFile(f.Path, readOnly, 0)
+	in, err := root.OpenFile(f.Path, quiet.Flag, 0)
 	if err != nil {
 		return "", 0
 	}

@@ -31,7 +31,7 @@ func (a *app) scan(ctx context.Context, f flags, args []string) error {
 		return err
 	}
 	g := newGuard(a.Data)
-	keep, err := keepAll(g, f.keep)
+	keep, err := keepAll(g, f.keep, places)
 	if err != nil {
 		return err
 	}
@@ -59,8 +59,9 @@ func (a *app) scan(ctx context.Context, f flags, args []string) error {
 		return err
 	}
 	result := planner.Finish()
-	plan := storage.PlanOf(now, places, rules, keep, result.Victims)
+	plan := storage.PlanOf(now, places, rules, keep, result)
 	v := holdings.Of(places, rules, prices, result, copies)
+	v.Standard = f.rules == ""
 	v.Uncompared, v.Digest, v.Plan, v.Hidden = left+candidates.Left, plan.Digest, f.plan, g.hidden
 	for _, why := range sorted(s.skipped.count) {
 		v.Skipped = append(v.Skipped, holdings.Skipped{Why: why, Count: s.skipped.count[why], Names: s.skipped.names[why]})

@@ -56,7 +56,7 @@ func newScanner(g *guard, add func(storage.File), tick func(files, bytes int64))
 func (s *scanner) found(f storage.File) {
 	s.files++
 	if !f.Again {
-		s.bytes += f.Bytes
+		s.bytes += f.Disk()
 	}
 	s.add(f)
 	s.tick(s.files, s.bytes)
@@ -151,7 +151,8 @@ func (s *scanner) entry(place int, top, name string, at folder, e fs.DirEntry) {
 		return
 	}
 	id := identify(info)
-	f := storage.File{Place: place, Path: name, Bytes: info.Size(), Used: id.used, Changed: info.ModTime(),
+	f := storage.File{Place: place, Path: name, Bytes: info.Size(), Holes: max(0, info.Size()-id.disk),
+		Used: id.used, Changed: info.ModTime(),
 		ID: id.String(), Held: at.held, HeldOnly: at.only, Linked: id.links > 1}
 	if f.Linked {
 		k := [2]uint64{id.dev, id.ino}

@@ -9,21 +9,24 @@ import (
 	"time"
 )
 
-// readOnly opens a file. Reading changes nothing that identify returns.
-const readOnly = syscall.O_RDONLY
+// blockSize is the unit of Stat_t.Blocks, whatever the file system, in bytes.
+const blockSize = 512
 
 // identity is what the file system says about a file besides its size.
 type identity struct {
 	dev, ino, links uint64
+	disk            int64     // bytes that it takes
+	changed         time.Time // last change of its contents, times, names or permissions; no program can set it
 	used            time.Time // last written
 }
 
-func (i identity) String() string { return fmt.Sprintf("%d/%d", i.dev, i.ino) }
+func (i identity) String() string { return fmt.Sprintf("%d/%d/%d", i.dev, i.ino, i.changed.UnixNano()) }
 
 func identify(info fs.FileInfo) identity {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return identity{links: 1, used: info.ModTime()}
+		return identity{links: 1, disk: info.Size(), used: info.ModTime(), changed: info.ModTime()}
 	}
-	return identity{uint64(st.Dev), uint64(st.Ino), uint64(st.Nlink), info.ModTime()}
+	return identity{uint64(st.Dev), uint64(st.Ino), uint64(st.Nlink), st.Blocks * blockSize,
+		time.Unix(st.Ctimespec.Unix()), info.ModTime()}
 }

@@ -39,7 +39,7 @@ func scanned(t *testing.T, g *guard, top string) (storage.Plan, *scanner, storag
 		t.Fatal(err)
 	}
 	r := p.Finish()
-	return storage.PlanOf(time.Now(), places, rules, nil, r.Victims), s, r
+	return storage.PlanOf(time.Now(), places, rules, nil, r), s, r
 }
 
 func names(p storage.Plan) (list []string) {
@@ -78,7 +78,7 @@ func TestScan_CountsWhatItCannotRead(t *testing.T) {
 	if got := names(p); !slices.Equal(got, []string{"b\x1b[31m\n.log"}) {
 		t.Errorf("deletes %q", got)
 	}
-	if u := r.Usage[0]; u.Files != 4 || u.Bytes != 3 {
+	if u := r.Usage[0]; u.Files != 3 || u.Bytes != 3 {
 		t.Errorf("%+v: a file with two names counts once", u)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -134,6 +134,20 @@ func TestApply_RefusesWhenAnythingHasChanged(t *testing.T) {
 		"a file was touched": func(top string, _ *guard) error {
 			return os.Chtimes(filepath.Join(top, "b.log"), old, old.Add(time.Hour))
 		},
+		"a file has other contents of its length and its old time": func(top string, _ *guard) error {
+			name := filepath.Join(top, "b.log")
+			before, err := os.Stat(name)
+			for after := before; err == nil && identify(after) == identify(before); after, err = os.Stat(name) { // the clock of the file system has ticks
+				err = errors.Join(os.WriteFile(name, []byte(top[:5]), 0o600), os.Chtimes(name, old, old))
+			}
+			return err
+		},
+		"a checkpoint has grown": func(top string, _ *guard) error {
+			return os.WriteFile(filepath.Join(top, "run", "checkpoint-1", "more"), nil, 0o600)
+		},
+		"a folder leads elsewhere": func(top string, _ *guard) error {
+			return errors.Join(os.Rename(filepath.Join(top, "run"), filepath.Join(top, "run2")), os.Symlink("/usr", filepath.Join(top, "run")))
+		},
 		"a file is gone": func(top string, _ *guard) error { return os.Remove(filepath.Join(top, "b.log")) },
 		"a link replaces a file": func(top string, _ *guard) error {
 			return errors.Join(os.Remove(filepath.Join(top, "b.log")), os.Symlink("a.log", filepath.Join(top, "b.log")))
@@ -164,12 +178,85 @@ func TestApply_RefusesWhenAnythingHasChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		files, _, err := apply(t.Context(), g, p, func(int64, int64) {})
-		if err == nil || files != 0 || !strings.Contains(err.Error(), "nothing is deleted") {
+		if err == nil || files != 0 || !strings.Contains(err.Error(), "nothing is deleted") || strings.Contains(err.Error(), "escapes") {
 			t.Errorf("%s: %d files deleted, %v", what, files, err)
 		}
 		if _, err := os.Stat(filepath.Join(top, "a.log")); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// A deleted checkpoint leaves no empty folder, and what the plan does not delete stays.
+func TestApply_RemovesEmptiedCheckpointFolders(t *testing.T) {
+	top := folderOf(t)
+	for _, name := range []string{"run/checkpoint-1/w", "run/checkpoint-1/rank/0/w", "run/checkpoint-2/w", "run/checkpoint-2/link.d/w"} {
+		write(t, filepath.Join(top, name), name)
+	}
+	if err := os.Symlink("w", filepath.Join(top, "run/checkpoint-2/link.d/alias")); err != nil {
+		t.Fatal(err)
+	}
+	newer := filepath.Join(top, "run/checkpoint-3/w")
+	write(t, newer, "w")
+	if err := os.Chtimes(newer, old, old.Add(48*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	g := newGuard(filepath.Join(top, "none"))
+	p, _, _ := scanned(t, g, top)
+	files, _, err := apply(t.Context(), g, p, func(int64, int64) {})
+	if err != nil || files != 4 || len(p.Folders) != 2 {
+		t.Errorf("%d files of %+v: %v", files, p.Folders, err)
+	}
+	for name, stays := range map[string]bool{"run/checkpoint-1": false, "run/checkpoint-2": true, "run/checkpoint-2/link.d/alias": true, "run/checkpoint-3/w": true} {
+		if exists(filepath.Join(top, name)) != stays {
+			t.Errorf("%s stays: %v", name, !stays)
+		}
+	}
+}
+
+// A path of --keep counts from here and from the scanned folder. One that keeps nothing is refused.
+func TestKeep_RefusesWhatMatchesNothing(t *testing.T) {
+	top := folderOf(t)
+	for _, name := range []string{"runs/a.log", "runs/b.log", "other/c.log"} {
+		write(t, filepath.Join(top, name), "x")
+	}
+	t.Chdir(top)
+	places := []storage.Place{{Name: filepath.Join(top, "runs"), Store: storage.Local}, {Name: "s3://models?prefix=p", Store: "aws", Prefix: "p/"}}
+	for _, k := range []string{"a.log", "runs/a.log", "./runs/../runs/a.log", filepath.Join(top, "runs/a.log"), "file://" + top + "/runs/a.log"} {
+		g := newGuard(filepath.Join(top, "none"))
+		if _, err := keepAll(g, []string{k}, places); err != nil {
+			t.Errorf("%s: %v", k, err)
+		}
+		if p, _, _ := scanned(t, g, places[0].Name); !slices.Equal(names(p), []string{"b.log"}) {
+			t.Errorf("--keep %s deletes %q", k, names(p))
+		}
+	}
+	for _, k := range []string{top, ".", "runs", "runs/*.log", "*.log", "s3://models/p/x", "s3://models"} {
+		if _, err := keepAll(newGuard(top), []string{k}, places); err != nil {
+			t.Errorf("%s: %v", k, err)
+		}
+	}
+	for _, k := range []string{"", "none", "runs/none", "other/c.log", "/none", "none/*.log", "s3://else/p/x", "s3://models/q", "gs://models/p", "file:///none"} {
+		if got, err := keepAll(newGuard(top), []string{k}, places); err == nil || !strings.Contains(err.Error(), "matches nothing") {
+			t.Errorf("--keep %q: %q, %v", k, got, err)
+		}
+	}
+}
+
+// A sparse file counts with what it holds on disk, in the table as in the plan.
+func TestScan_CountsWhatASparseFileHolds(t *testing.T) {
+	top := folderOf(t)
+	name := filepath.Join(top, "a.log")
+	write(t, name, "text")
+	if err := errors.Join(os.Truncate(name, 1<<40), os.Chtimes(name, old, old)); err != nil {
+		t.Skip(err) // the file system has a lower limit
+	}
+	p, s, r := scanned(t, &guard{}, top)
+	if p.Bytes > 1<<20 || s.bytes != p.Bytes || r.Usage[0].Bytes != p.Bytes || p.Delete[0].Bytes != 1<<40 {
+		t.Errorf("the plan frees %d bytes; the table shows %d", p.Bytes, r.Usage[0].Bytes)
+	}
+	if files, bytes, err := apply(t.Context(), newGuard(top+"/none"), p, func(int64, int64) {}); err != nil || files != 1 || bytes != p.Bytes {
+		t.Errorf("%d files, %d bytes, %v", files, bytes, err)
 	}
 }
 
@@ -241,7 +328,7 @@ func TestBucket_KeepsWhatIsNeeded(t *testing.T) {
 	if err := s.bucket(t.Context(), 0, place, b); err != nil {
 		t.Fatal(err)
 	}
-	plan := storage.PlanOf(time.Now(), []storage.Place{place}, rules, nil, p.Finish().Victims)
+	plan := storage.PlanOf(time.Now(), []storage.Place{place}, rules, nil, p.Finish())
 	if got := names(plan); !slices.Equal(got, []string{"logs/a.log", "logs/b.log", "objects/plain"}) {
 		t.Errorf("deletes %q", got)
 	}
@@ -272,7 +359,7 @@ func TestPlaces_RefusesWhatItCannotScan(t *testing.T) {
 		says string
 	}{
 		{[]string{filepath.Join(top, "f")}, "is no folder"}, {[]string{filepath.Join(top, "none")}, "no such file"},
-		{[]string{top, filepath.Join(top, "d")}, "lies in"}, {[]string{"ftp://x"}, "is no folder and no bucket"}, {[]string{"s3://"}, "is no folder and no bucket"},
+		{[]string{top, filepath.Join(top, "d")}, "lies in"}, {[]string{""}, "write . for"}, {[]string{"ftp://x"}, "is no folder and no bucket"}, {[]string{"s3://"}, "is no folder and no bucket"},
 		{[]string{"s3://a/b", "s3://a"}, "lies in"}, {slices.Repeat([]string{"s3://a"}, 65), "too many"},
 	} {
 		if _, err := placesOf(c.args); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/lib/money"
 )
 
 // teamsPage shows teams with their spending and limits.
@@ -16,6 +17,7 @@ type teamsPage struct {
 	Budgets client.Budgets
 	Shares  client.QueueShares
 	Since   time.Time
+	None    money.Amount // of a team that has no line in the costs: it has spent nothing
 }
 
 type teamLine struct {

@@ -66,6 +66,7 @@ type Desk struct {
 	Removed          func() // called after a removal
 
 	round sync.Mutex // held during a round
+	sizes sizes
 }
 
 // rules decide what to remove.
@@ -138,6 +139,7 @@ func (d *Desk) remove(ctx context.Context, r rules) (done client.GCDone, err err
 		err = errors.Join(err, t.sweep())
 	}
 	if !r.dry && len(t.done.Items) > 0 {
+		d.sizes.forget()
 		d.Removed()
 	}
 	slices.SortFunc(t.done.Items, func(a, b client.GCItem) int {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +16,6 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/disk"
 	"scrimp/internal/server/reply"
 )
 
@@ -33,9 +30,13 @@ func (d *Desk) Storage(w http.ResponseWriter, r *http.Request) {
 	c := auth.CallerOf(r)
 	sees := func(team string) bool { return c.Role(team) >= identity.Viewer }
 	v := client.Storage{Teams: []client.TeamStorage{}, Needed: []string{}}
-	teams, err := d.byTeam(r.Context(), sees)
+	kept, err := d.measured(r.Context())
 	if err == nil {
-		v.Teams = teams
+		for _, t := range kept.teams {
+			if sees(t.Team) {
+				v.Teams = append(v.Teams, t)
+			}
+		}
 		v.Needed, v.Hidden, err = d.needed(r.Context(), sees)
 	}
 	if errors.Is(err, errTooMany) {
@@ -48,62 +49,9 @@ func (d *Desk) Storage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if c.Role(identity.Everywhere) >= identity.Viewer {
-		for _, u := range disk.Measure(d.Dir) {
-			v.Kinds = append(v.Kinds, client.StorageUse{Kind: u.Kind, Bytes: u.Bytes})
-		}
+		v.Kinds = kept.kinds
 	}
 	reply.JSON(w, v)
-}
-
-// byTeam returns what the server keeps for each team, by name and kind.
-func (d *Desk) byTeam(ctx context.Context, sees func(team string) bool) ([]client.TeamStorage, error) {
-	q := &Quota{Control: d.Control, Logs: d.Logs, Folders: d.Folders, Dir: d.Dir}
-	type part struct{ team, kind string }
-	bytes := map[part]int64{}
-	add := func(job, kind string, n int64) {
-		if team := q.teamOf(job); sees(team) && n > 0 {
-			bytes[part{team, kind}] += n
-		}
-	}
-	jobs, err := d.Folders.Jobs()
-	if err != nil {
-		return nil, err
-	}
-	had := map[part]bool{} // contents of a team
-	for job, ref := range jobs {
-		team := q.teamOf(job)
-		err := d.Folders.Contents(ref.Tree, func(sum string, n int64) {
-			if k := (part{team, sum}); !had[k] {
-				had[k] = true
-				add(job, client.GCWork, disk.OnDisk(n))
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	top := filepath.Join(d.Dir, "blobs", "jobs")
-	dirs, err := os.ReadDir(top)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	for _, e := range dirs {
-		dir := filepath.Join(top, e.Name())
-		outputs := disk.Used(filepath.Join(dir, "outputs")) + disk.Used(filepath.Join(dir, "objects", "kept"))
-		add(e.Name(), client.GCOutputs, outputs)
-		add(e.Name(), client.GCCheckpoints, disk.Used(dir)-outputs)
-	}
-	if err := d.logsByJob(ctx, func(job string, n int64) { add(job, client.GCLogs, n) }); err != nil {
-		return nil, err
-	}
-	list := []client.TeamStorage{}
-	for p, n := range bytes {
-		list = append(list, client.TeamStorage{Team: p.team, StorageUse: client.StorageUse{Kind: p.kind, Bytes: n}})
-	}
-	slices.SortFunc(list, func(a, b client.TeamStorage) int {
-		return strings.Compare(a.Team+"\x00"+a.Kind, b.Team+"\x00"+b.Kind)
-	})
-	return list, nil
 }
 
 // logsByJob reports the size of the output and the telemetry of each job.

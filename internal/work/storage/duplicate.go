@@ -34,7 +34,7 @@ func (l *largest) Pop() any {
 
 // Add adds a file if it counts.
 func (c *Candidates) Add(f File) {
-	if c.Least <= 0 || f.Bytes < c.Least || f.Again {
+	if c.Least <= 0 || f.Disk() < c.Least || f.Again {
 		return
 	}
 	if len(c.files) == maxCandidates {
@@ -72,8 +72,14 @@ type Duplicates struct {
 	Files  []File
 }
 
-// Extra returns the bytes of all copies but one.
-func (d Duplicates) Extra() int64 { return int64(len(d.Files)-1) * d.Files[0].Bytes }
+// Extra returns the bytes on disk of all copies but the one that takes most.
+func (d Duplicates) Extra() (sum int64) {
+	most := int64(0)
+	for _, f := range d.Files {
+		sum, most = sum+f.Disk(), max(most, f.Disk())
+	}
+	return sum - most
+}
 
 // Month returns the cost a month of all copies but the one that costs most, or false if the price of a copy is unknown.
 func (d Duplicates) Month(places []Place, prices Prices) (*big.Rat, bool) {
@@ -83,7 +89,7 @@ func (d Duplicates) Month(places []Place, prices Prices) (*big.Rat, bool) {
 		if !ok || x.Month == nil {
 			return nil, false
 		}
-		one := cost(f.Bytes, x.Month)
+		one := cost(f.Disk(), x.Month)
 		sum.Add(sum, one)
 		if one.Cmp(most) > 0 {
 			most = one

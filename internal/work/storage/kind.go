@@ -68,6 +68,10 @@ func KindOf(file string) Kind {
 			break
 		}
 	}
+	if bySuffix == "" && strings.HasSuffix(base, ".bin") && (strings.Contains(base, "pytorch_model") ||
+		strings.Contains(base, "adapter_model") || base == "model.bin") {
+		bySuffix = Models
+	}
 	if bySuffix == "" || bySuffix == Models || bySuffix == Datasets || bySuffix == Archives {
 		if saved(base) || slices.ContainsFunc(names, saved) {
 			return Checkpoints

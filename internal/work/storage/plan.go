@@ -21,8 +21,9 @@ type Plan struct {
 	Places  []Place    `json:"places"`
 	Keep    []string   `json:"keep"` // paths that the user keeps
 	Delete  []Deletion `json:"delete"`
-	Bytes   int64      `json:"bytes"`
-	Digest  string     `json:"digest"` // SHA-256 of the plan with an empty digest
+	Folders []Folder   `json:"folders"` // the checkpoint folders that they are part of
+	Bytes   int64      `json:"bytes"`   // on disk
+	Digest  string     `json:"digest"`  // SHA-256 of the plan with an empty digest
 }
 
 // A Deletion is a file of a plan, as the scan found it.
@@ -30,26 +31,30 @@ type Deletion struct {
 	Place   int       `json:"place"`
 	Path    string    `json:"path"`
 	Kind    Kind      `json:"kind"`
-	Bytes   int64     `json:"bytes"`
+	Bytes   int64     `json:"bytes"` // its length
+	Holes   int64     `json:"holes,omitempty"`
 	Changed time.Time `json:"changed"`
 	ID      string    `json:"id,omitempty"`
 	Rule    string    `json:"rule"`
 	Newer   string    `json:"newer,omitempty"` // a newer checkpoint of the run, which must still be there
 }
 
-const planVersion = 1
+// Disk returns the bytes that the file takes.
+func (d Deletion) Disk() int64 { return d.Bytes - d.Holes }
+
+const planVersion = 2
 
 // MaxPlan bounds a plan file, in bytes.
 const MaxPlan = 128 << 20
 
-// PlanOf returns the plan to delete the victims.
-func PlanOf(now time.Time, places []Place, rules []Rule, keep []string, victims []Victim) Plan {
+// PlanOf returns the plan to delete the victims of a result.
+func PlanOf(now time.Time, places []Place, rules []Rule, keep []string, r Result) Plan {
 	p := Plan{Version: planVersion, Made: now.UTC(), Places: places, Keep: append([]string{}, keep...),
-		Delete: []Deletion{}}
-	for _, v := range victims {
-		p.Delete = append(p.Delete, Deletion{v.Place, v.Path, v.Kind, v.Bytes, v.Changed.UTC(), v.ID,
+		Delete: []Deletion{}, Folders: append([]Folder{}, r.Folders...)}
+	for _, v := range r.Victims {
+		p.Delete = append(p.Delete, Deletion{v.Place, v.Path, v.Kind, v.Bytes, v.Holes, v.Changed.UTC(), v.ID,
 			rules[v.Rule].String(), v.Newer})
-		p.Bytes += v.Bytes
+		p.Bytes += v.Disk()
 	}
 	p.Digest = p.digest()
 	return p
@@ -98,15 +103,23 @@ func ReadPlan(file string, text []byte) (p Plan, err error) {
 			return wrong(field, "is in none of the plan's places")
 		case !isBelow(x.Path) || x.Newer != "" && !isBelow(x.Newer):
 			return wrong(field, "leads out of its place")
-		case x.Bytes < 0 || x.Bytes > math.MaxInt64-sum:
+		case x.Holes < 0 || x.Bytes < x.Holes || x.Bytes > math.MaxInt64-sum:
 			return wrong(field, "has an impossible size")
 		}
-		sum += x.Bytes
+		sum += x.Disk()
+	}
+	if len(p.Folders) > len(p.Delete) || slices.ContainsFunc(p.Folders, p.strange) {
+		return wrong("folders", "has one that is in none of the plan's places")
 	}
 	if sum != p.Bytes {
 		return wrong("bytes", "is not the sum of the files")
 	}
 	return p, nil
+}
+
+// strange reports whether a folder is in none of the places.
+func (p Plan) strange(f Folder) bool {
+	return f.Place < 0 || f.Place >= len(p.Places) || !isBelow(f.Path)
 }
 
 // isBelow reports whether a path leads to something below its place.

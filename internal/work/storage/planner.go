@@ -26,6 +26,7 @@ type Planner struct {
 	newest  map[string]newest    // by place and run
 	units   map[string]time.Time // by place and checkpoint folder: the last use of any part
 	changed map[string]time.Time // by place and checkpoint folder: the last change of any part
+	census  map[string]Census    // by place and checkpoint folder: what lies in it
 	whole   map[string]Reason    // by place and checkpoint folder: why it stays as a whole
 	covers  []map[string]uint64  // by place: folders, and the tier rules that apply to all files below them
 }
@@ -57,7 +58,8 @@ type tierSum struct {
 func NewPlanner(now time.Time, places []Place, rules []Rule, prices Prices) *Planner {
 	p := &Planner{now: now, places: places, rules: rules, prices: prices, usage: map[usageKey]*Usage{},
 		tiers: map[moveKey]*tierSum{}, stays: map[Reason]*Stay{}, newest: map[string]newest{},
-		units: map[string]time.Time{}, changed: map[string]time.Time{}, whole: map[string]Reason{}}
+		units: map[string]time.Time{}, changed: map[string]time.Time{}, whole: map[string]Reason{},
+		census: map[string]Census{}}
 	for range places {
 		p.covers = append(p.covers, map[string]uint64{})
 	}
@@ -68,17 +70,20 @@ func NewPlanner(now time.Time, places []Place, rules []Rule, prices Prices) *Pla
 func (p *Planner) Add(f File) {
 	kind := KindOf(f.Path)
 	class := cmp.Or(f.Class, DefaultClass(p.places[f.Place].Store))
-	p.count(f, kind, class)
 	p.cover(f, kind)
+	if unit, _ := unitOf(f.Path); unit != f.Path {
+		p.census[key(f.Place, unit)] = p.census[key(f.Place, unit)].With(f.Path)
+	}
 	if kind == Checkpoints {
 		p.mark(f)
 	}
 	if f.Again {
 		return
 	}
+	p.count(f, kind, class)
 	rule, reason := p.match(f, kind)
 	if reason != "" {
-		p.stay(reason, f.Bytes)
+		p.stay(reason, f.Disk())
 		return
 	}
 	if p.rules[rule].Action == Delete {
@@ -87,7 +92,7 @@ func (p *Planner) Add(f File) {
 		reason = p.tier(f, class, rule)
 	}
 	if reason != "" {
-		p.stay(reason, f.Bytes)
+		p.stay(reason, f.Disk())
 	}
 }
 
@@ -102,12 +107,9 @@ func (p *Planner) count(f File, kind Kind, class string) {
 	if f.Used.After(u.Used) {
 		u.Used = f.Used
 	}
-	if f.Again {
-		return
-	}
-	u.Bytes += f.Bytes
+	u.Bytes += f.Disk()
 	if p.now.Sub(f.Used) >= unusedSpan {
-		u.Unused += f.Bytes
+		u.Unused += f.Disk()
 	}
 }
 
@@ -269,7 +271,7 @@ func (p *Planner) Finish() Result {
 	slices.SortFunc(p.victims, func(a, b Victim) int {
 		return cmp.Or(a.Place-b.Place, strings.Compare(a.Path, b.Path))
 	})
-	out.Victims = p.victims
+	out.Victims, out.Folders = p.victims, p.folders()
 	return out
 }
 
@@ -291,11 +293,11 @@ func (p *Planner) settle() {
 		}
 		switch {
 		case whole != "":
-			p.stay(whole, v.Bytes)
+			p.stay(whole, v.Disk())
 		case !changed.Before(p.newest[key(v.Place, run)].changed.Add(-together)):
-			p.stay(Newest, v.Bytes)
+			p.stay(Newest, v.Disk())
 		case p.now.Sub(used) < p.rules[v.Rule].OlderThan:
-			p.stay(TooYoung, v.Bytes)
+			p.stay(TooYoung, v.Disk())
 		default:
 			return false
 		}
@@ -314,7 +316,7 @@ func (p *Planner) deletions() (list []Move) {
 			list = append(list, Move{Rule: k.rule, Place: k.place, Class: k.class})
 		}
 		list[i].Files++
-		list[i].Bytes += v.Bytes
+		list[i].Bytes += v.Disk()
 	}
 	for i := range list {
 		if x, ok := p.prices.Of(p.places[list[i].Place].Store, list[i].Class); ok && x.Month != nil {

@@ -17,9 +17,10 @@ type Place struct {
 
 // A File is a file or an object.
 type File struct {
-	Place    int    // its index
-	Path     string // below the place, with slashes
-	Bytes    int64
+	Place    int       // its index
+	Path     string    // below the place, with slashes
+	Bytes    int64     // its length
+	Holes    int64     // bytes of its length that take no disk, as in a sparse file
 	Used     time.Time // last read or written; of an object: last written
 	Changed  time.Time // last written
 	ID       string    // changes if another file takes its place
@@ -29,6 +30,9 @@ type File struct {
 	Held     Reason    // why it must stay, if the scan knows; "": no reason
 	HeldOnly bool      // Held forbids deletion only
 }
+
+// Disk returns the bytes that the file takes: its length without its holes.
+func (f File) Disk() int64 { return f.Bytes - f.Holes }
 
 // A Reason says why a rule does nothing to a file.
 type Reason string
@@ -63,8 +67,8 @@ type Usage struct {
 	Place  int
 	Kind   Kind
 	Class  string
-	Files  int64
-	Bytes  int64 // of files with several names once
+	Files  int64 // files with several names count once
+	Bytes  int64
 	Unused int64 // bytes that nobody used for 90 days
 	Used   time.Time
 	Month  *big.Rat // cost of a month; nil: unknown
@@ -107,6 +111,7 @@ type Result struct {
 	Moves   []Move
 	Stays   []Stay
 	Victims []Victim // in the order of place and path
+	Folders []Folder // the checkpoint folders that victims are part of, in the same order
 	Unknown int64    // files whose cost is unknown
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
@@ -84,6 +83,8 @@ type Scan struct {
 	Freed      int64          `json:"deletes_bytes"`
 	Digest     string         `json:"digest"`         // of the plan
 	Plan       string         `json:"plan,omitempty"` // file of the plan
+	Remarks    []string       `json:"remarks"`        // on rules that can do nothing
+	Standard   bool           `json:"standard_rules"` // the user has given no rules
 	places     []string
 }
 
@@ -107,7 +108,7 @@ func Of(places []storage.Place, rules []storage.Rule, prices storage.Prices, r s
 	copies []storage.Duplicates) Scan {
 	v := Scan{Currency: prices.Currency, Month: amount(r.Total()), Saved: amount(r.Saved()), Unknown: r.Unknown,
 		Uses: []Use{}, Moves: []Move{}, Stays: []Stay{}, Copies: []Copies{}, Skipped: []Skipped{}, Groups: len(copies),
-		Deletes: len(r.Victims)}
+		Deletes: len(r.Victims), Remarks: remarks(places, rules, prices)}
 	for _, p := range places {
 		v.places = append(v.places, p.Name)
 	}
@@ -125,7 +126,7 @@ func Of(places []storage.Place, rules []storage.Rule, prices storage.Prices, r s
 		v.Stays = append(v.Stays, Stay{string(s.Reason), s.Files, s.Bytes})
 	}
 	for _, x := range r.Victims {
-		v.Freed += x.Bytes
+		v.Freed += x.Disk()
 	}
 	for i, d := range copies {
 		v.Extra += d.Extra()
@@ -144,10 +145,13 @@ func Of(places []storage.Place, rules []storage.Rule, prices storage.Prices, r s
 	return v
 }
 
-// cents formats an amount, or "unknown".
+// cents formats an amount, with three digits if it is less than a cent, or "unknown".
 func cents(a *money.Amount, c money.Currency) string {
 	if a == nil {
 		return "unknown"
+	}
+	if f := a.Float(); f != 0 && f > -0.01 && f < 0.01 {
+		return money.Short(*a, c)
 	}
 	return money.Format(*a, c, 2)
 }
@@ -213,8 +217,9 @@ func (v Scan) moves(b *strings.Builder, p show.Place) {
 		what := m.Text
 		if m.Why == string(storage.CostsMore) {
 			what = "NOT: " + what
+			dearer := m.Saved.Neg()
 			more = append(more, fmt.Sprintf("scrimp does not propose rule %d: the new class costs %s a month more, with reads "+
-				"and the minimum duration.", m.Rule, money.Format(m.Saved.Neg(), v.Currency, 2)))
+				"and the minimum duration.", m.Rule, cents(&dearer, v.Currency)))
 		}
 		once := "-"
 		if m.Once != nil {
@@ -223,9 +228,17 @@ func (v Scan) moves(b *strings.Builder, p show.Place) {
 		rows = append(rows, []string{fmt.Sprint(m.Rule), cents(m.Saved, v.Currency), once, fmt.Sprint(m.Files),
 			show.Bytes(m.Bytes), show.Clean(what)})
 	}
-	b.WriteString("\n" + draw.Grid([]draw.Column{{Name: "RULE", Right: true, Key: true},
-		{Name: "SAVES A MONTH", Right: true}, {Name: "ONCE", Right: true, Leaves: 1}, {Name: "FILES", Right: true},
-		{Name: "SIZE", Right: true}, {Name: "WHAT", Least: 16}}, rows, p.Columns()))
+	columns := []draw.Column{{Name: "RULE", Right: true, Key: true}, {Name: "SAVES A MONTH", Right: true},
+		{Name: "ONCE", Right: true, Leaves: 1}, {Name: "FILES", Right: true}, {Name: "SIZE", Right: true},
+		{Name: "WHAT", Least: 16}}
+	if v.Standard { // the user knows no numbers of these rules
+		columns = columns[1:]
+		columns[len(columns)-1].Key = true
+		for i := range rows {
+			rows[i] = rows[i][1:]
+		}
+	}
+	b.WriteString("\n" + draw.Grid(columns, rows, p.Columns()))
 	text := "The rules save " + cents(v.Saved, v.Currency) + " a month"
 	if v.Saved == nil {
 		text = "What the rules save is unknown"
@@ -242,16 +255,6 @@ func (v Scan) moves(b *strings.Builder, p show.Place) {
 	}
 }
 
-func (v Scan) stays(b *strings.Builder, p show.Place) {
-	var parts []string
-	for _, s := range v.Stays {
-		parts = append(parts, fmt.Sprintf("%s %d (%s)", show.Words(s.Reason), s.Files, show.Bytes(s.Bytes)))
-	}
-	if len(parts) > 0 {
-		b.WriteString(draw.Wrap("", "Files that stay, by reason: "+strings.Join(parts, ", ")+".", p.Columns()))
-	}
-}
-
 func (v Scan) copies(b *strings.Builder, p show.Place) {
 	if v.Groups == 0 {
 		return
@@ -261,8 +264,8 @@ func (v Scan) copies(b *strings.Builder, p show.Place) {
 		rows = append(rows, []string{fmt.Sprint(c.Files), show.Bytes(c.Extra), cents(c.Month, v.Currency),
 			show.Clean(strings.Join(c.Names, ", "))})
 	}
-	fmt.Fprintf(b, "\n%s", draw.Wrap("", fmt.Sprintf("%s with the same contents, %s in all but one of each:",
-		draw.Count(v.Groups, "group of files"), show.Bytes(v.Extra)), p.Columns()))
+	fmt.Fprintf(b, "\n%s", draw.Wrap("", fmt.Sprintf("%s of files with the same contents, %s in all but one of each:",
+		draw.Count(v.Groups, "group"), show.Bytes(v.Extra)), p.Columns()))
 	b.WriteString(draw.Grid([]draw.Column{{Name: "FILES", Right: true, Key: true}, {Name: "EXTRA", Right: true},
 		{Name: "A MONTH", Right: true}, {Name: "NAMES", Least: 16}}, rows, p.Columns()))
 }
@@ -301,58 +304,4 @@ func (v Applied) Text(p show.Place) string {
 	return draw.Wrap("", fmt.Sprintf("Deleted %s, %s, of the plan %.12s.", draw.Count(int(v.Files), "file"),
 		show.Bytes(v.Bytes), v.Digest),
 		p.Columns())
-}
-
-// Server is the output of scrimp storage.
-type Server struct {
-	Currency money.Currency `json:"currency"`
-	Uses     []Use          `json:"uses"` // null for users who do not see all teams
-	Teams    []TeamUse      `json:"teams"`
-}
-
-// TeamUse is what the server keeps for a team.
-type TeamUse struct {
-	Team  string        `json:"team"`
-	Kind  string        `json:"kind"`
-	Bytes int64         `json:"bytes"`
-	Month *money.Amount `json:"month"`
-}
-
-// ServerOf summarizes what a server keeps.
-func ServerOf(s api.Storage, prices storage.Prices) Server {
-	v := Server{Currency: prices.Currency, Teams: []TeamUse{}}
-	for _, k := range s.Kinds {
-		v.Uses = append(v.Uses, Use{Kind: k.Kind, Bytes: k.Bytes, Month: amount(prices.Disk(k.Bytes))})
-	}
-	for _, t := range s.Teams {
-		v.Teams = append(v.Teams, TeamUse{t.Team, t.Kind, t.Bytes, amount(prices.Disk(t.Bytes))})
-	}
-	return v
-}
-
-// Text formats the result for people.
-func (v Server) Text(p show.Place) string {
-	var b strings.Builder
-	var sum int64
-	var rows [][]string
-	for _, u := range v.Uses {
-		sum += u.Bytes
-		rows = append(rows, []string{u.Kind, show.Bytes(u.Bytes), cents(u.Month, v.Currency)})
-	}
-	columns := []draw.Column{{Name: "KIND", Key: true}, {Name: "SIZE", Right: true}, {Name: "A MONTH", Right: true}}
-	if len(rows) > 0 {
-		fmt.Fprintf(&b, "%s", draw.Wrap("", "The server keeps "+show.Bytes(sum)+" in its data folder:", p.Columns()))
-		b.WriteString(draw.Grid(columns, rows, p.Columns()))
-	}
-	rows = nil
-	for _, t := range v.Teams {
-		rows = append(rows, []string{show.Named(t.Team), t.Kind, show.Bytes(t.Bytes), cents(t.Month, v.Currency)})
-	}
-	if len(rows) > 0 {
-		columns = append([]draw.Column{{Name: "TEAM", Least: 8}}, columns...)
-		b.WriteString("\n" + draw.Grid(columns, rows, p.Columns()))
-	}
-	b.WriteString("\n" + draw.Wrap("", "scrimp gc removes what jobs that are over have left; --dry-run lists it first. A "+
-		"price of the store local in --price gives the costs.", p.Columns()))
-	return b.String()
 }

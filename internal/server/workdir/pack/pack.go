@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"scrimp/internal/lib/quiet"
 	"scrimp/internal/server/disk"
 )
 
@@ -86,7 +87,7 @@ func packOne(t *tar.Writer, path, rel string, info fs.FileInfo) error {
 	if err := t.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
 		return err
 	}
-	f, err := os.Open(path)
+	f, err := quiet.Open(path)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package quiet
+
+import "syscall"
+
+// Flag opens a file for reading. These systems have no flag that leaves the time of last use.
+const Flag = syscall.O_RDONLY

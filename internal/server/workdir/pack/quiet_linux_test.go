@@ -1,0 +1,29 @@
+package pack
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The copy of a work folder uses no file of it: rules of scrimp storage about unused files still match.
+func TestPack_LeavesTheTimeOfLastUse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "run.log")
+	old := time.Now().Add(-400 * 24 * time.Hour).Truncate(time.Second)
+	if err := errors.Join(os.WriteFile(name, []byte("line\n"), 0o600), os.Chtimes(name, old, old), Pack(io.Discard, dir, "")); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := time.Unix(info.Sys().(*syscall.Stat_t).Atim.Unix()); !at.Equal(old) {
+		t.Errorf("the file was last used at %v, want %v", at, old)
+	}
+}
