@@ -51,7 +51,7 @@ func (a *app) serveCmd() *cobra.Command {
 			if logJSON {
 				o.Log = slog.New(slog.NewJSONHandler(a.Err, nil))
 			}
-			if err := errors.Join(atLeast(o.Running, o.Rate), minimumRun(o.PreemptAfter)); err != nil {
+			if err := serve.Check(&o); err != nil {
 				return err
 			}
 			if namesPassword(o.DB) {
@@ -99,25 +99,6 @@ func (a *app) serveCmd() *cobra.Command {
 	f.BoolVar(&logJSON, "log-json", false, "write the log as JSON (default: as text)")
 	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
 	return cmd
-}
-
-// atLeast returns an error if a flag is too small.
-func atLeast(running, rate int) error {
-	if running < 1 || rate < 1 {
-		return fmt.Errorf("--running %d, --rate %d: give 1 or more to each", running, rate)
-	}
-	return nil
-}
-
-// longestRun bounds the guaranteed minimum run of a job.
-const longestRun = 30 * 24 * time.Hour
-
-// minimumRun returns an error if the guaranteed minimum run of a job is out of bounds.
-func minimumRun(d time.Duration) error {
-	if d < time.Second || d > longestRun {
-		return fmt.Errorf("--preempt-after %v: give 1s to %v; preemptible: false in a job file exempts a job", d, longestRun)
-	}
-	return nil
 }
 
 // namesPassword reports whether a database address contains a password.

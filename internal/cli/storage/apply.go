@@ -14,6 +14,7 @@ import (
 	gocloud "gocloud.dev/blob"
 
 	"scrimp/internal/content/blob"
+	"scrimp/internal/lib/inode"
 	"scrimp/internal/work/storage"
 )
 
@@ -90,9 +91,9 @@ func (t *folderTarget) check(_ context.Context, d storage.Deletion) error {
 	if err != nil {
 		return t.inWords(d.Path, err)
 	}
-	id := identify(info)
+	id := inode.Of(info)
 	if !info.Mode().IsRegular() || info.Size() != d.Bytes || !info.ModTime().Equal(d.Changed) || id.String() != d.ID ||
-		id.links > 1 {
+		id.Links > 1 {
 		return errChanged
 	}
 	if d.Newer == "" {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/lib/inode"
 	"scrimp/internal/work/storage"
 )
 
@@ -150,12 +151,12 @@ func (s *scanner) entry(place int, top, name string, at folder, e fs.DirEntry) {
 		s.skipped.add(unreadable, path.Join(top, name))
 		return
 	}
-	id := identify(info)
-	f := storage.File{Place: place, Path: name, Bytes: info.Size(), Holes: max(0, info.Size()-id.disk),
-		Used: id.used, Changed: info.ModTime(),
-		ID: id.String(), Held: at.held, HeldOnly: at.only, Linked: id.links > 1}
+	id := inode.Of(info)
+	f := storage.File{Place: place, Path: name, Bytes: info.Size(), Holes: max(0, info.Size()-id.Disk),
+		Used: id.Used, Changed: info.ModTime(),
+		ID: id.String(), Held: at.held, HeldOnly: at.only, Linked: id.Links > 1}
 	if f.Linked {
-		k := [2]uint64{id.dev, id.ino}
+		k := [2]uint64{id.Dev, id.Ino}
 		f.Again = s.links[k]
 		s.links[k] = true
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"scrimp/internal/content/blob"
+	"scrimp/internal/lib/inode"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/work/storage"
 )
@@ -137,7 +138,7 @@ func TestApply_RefusesWhenAnythingHasChanged(t *testing.T) {
 		"a file has other contents of its length and its old time": func(top string, _ *guard) error {
 			name := filepath.Join(top, "b.log")
 			before, err := os.Stat(name)
-			for after := before; err == nil && identify(after) == identify(before); after, err = os.Stat(name) { // the clock of the file system has ticks
+			for after := before; err == nil && inode.Of(after) == inode.Of(before); after, err = os.Stat(name) { // the clock of the file system has ticks
 				err = errors.Join(os.WriteFile(name, []byte(top[:5]), 0o600), os.Chtimes(name, old, old))
 			}
 			return err
@@ -300,8 +301,8 @@ func TestDuplicates_AreFoundByContent(t *testing.T) {
 		t.Errorf("%q, %d, %v", got, left, err)
 	}
 	info, err := os.Stat(filepath.Join(top, "a"))
-	if err != nil || !identify(info).used.Equal(old) {
-		t.Errorf("a was last used %v, want %v (%v)", identify(info).used, old, err)
+	if err != nil || !inode.Of(info).Used.Equal(old) {
+		t.Errorf("a was last used %v, want %v (%v)", inode.Of(info).Used, old, err)
 	}
 }
 
