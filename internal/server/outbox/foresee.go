@@ -101,7 +101,7 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func lateness(j *core.Job, finish time.Time, wall func(time.Time) time.Time) expected {
 	deadline := wall(j.Terms().Deadline)
 	e := expected{Deadline: &deadline, Detail: "most simulated runs do not finish; its deadline is " + stamp(deadline),
-		Fix: "scrimp update " + j.ID() + " --deadline TIME, or scrimp why " + j.ID()}
+		Fix: "scrimp update " + j.ID() + " --deadline TIME, or scrimp explain " + j.ID()}
 	if !finish.IsZero() {
 		at := wall(finish)
 		e.Finish = &at
