@@ -16,7 +16,7 @@ const sampled = `name: retrain
 budget: $5
 sample: {part: 10%%, gate: {metric: evaluate.rows, min: %s}}
 stages:
-  prepare: {cmd: tail -n +2 raw.csv > rows.txt; printenv SCRIMP_SAMPLE > part.txt || echo 1 > part.txt, deps: [raw.csv], outs: [rows.txt, part.txt]}
+  prepare: {cmd: 'tail -n +2 raw.csv > rows.txt; echo "$SCRIMP_SAMPLE" > part.txt; [ -n "$SCRIMP_SAMPLE" ] || echo 1 > part.txt', deps: [raw.csv], outs: [rows.txt, part.txt]}
   evaluate: {cmd: 'printf "{\"rows\": %%s, \"part\": %%s}" "$(wc -l < rows.txt)" "$(cat part.txt)" > report.json', deps: [rows.txt, part.txt], metrics: [report.json]}
   deploy: {cmd: mkdir -p live && cp report.json part.txt live, deps: [report.json, part.txt], outs: [live], gate: {metric: evaluate.rows, min: 100}}
 `

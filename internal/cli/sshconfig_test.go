@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,7 @@ func TestSSHConfig_ReachesTheMachineOfAJob(t *testing.T) {
 		t.Errorf("%s, %v", out, err)
 	}
 	a, _ := os.ReadFile(h.bin)
-	if b, err := os.ReadFile(copied); err != nil || string(a) != string(b) {
+	if b, err := os.ReadFile(copied); err != nil || !bytes.Equal(a, b) {
 		t.Errorf("the copied file differs: %d bytes of %d, %v", len(b), len(a), err)
 	}
 	if out, err := exec.Command("ssh", "-F", filepath.Join(h.dir, "wrong"), "-o", "BatchMode=yes", "scrimp-lab", "true").CombinedOutput(); err == nil {

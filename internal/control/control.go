@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -308,7 +309,7 @@ func (c *Control) SpecsAt(ctx context.Context, seq uint64) (list []json.RawMessa
 	}
 	switch b := e.Body.(type) {
 	case core.GroupOpened:
-		list = append(b.Specs, b.Spec)
+		list = slices.Concat(b.Specs, []json.RawMessage{b.Spec})
 	case core.Spawn:
 		for _, p := range b.Parts {
 			list = append(list, p.Spec)

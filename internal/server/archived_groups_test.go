@@ -117,7 +117,7 @@ func TestArchivedGroups_AreShownAndUsedAsBefore(t *testing.T) {
 			t.Error("the bill brings back the other run")
 		}
 	})
-	ahead = w.archiveAll(ahead)
+	w.archiveAll(ahead)
 	var verified client.Verified
 	w.must("GET", "/v1/ledger/verify", nil, &verified)
 	var r api.GroupReceipt

@@ -134,11 +134,11 @@ func write(ctx context.Context, model, output string, o compress.Options) (c cop
 	if err = errors.Join(w.Flush(), out.Sync(), out.Close()); err != nil {
 		return c, fmt.Errorf("write %s: %w", output, err)
 	}
-	again, copy, err := read(part)
+	again, made, err := read(part)
 	if err != nil {
 		return c, fmt.Errorf("the copy cannot be read again: %w", err)
 	}
-	copy.close()
+	made.close()
 	if len(again.Outputs) != len(m.Outputs) {
 		return c, fmt.Errorf("the copy has %d outputs instead of %d", len(again.Outputs), len(m.Outputs))
 	}

@@ -57,7 +57,7 @@ func (t *folderTarget) walk(ctx context.Context, dir string, visit func(name str
 		return err
 	}
 	entries, err := f.ReadDir(-1)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	for _, e := range entries {

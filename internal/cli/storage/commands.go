@@ -92,7 +92,8 @@ func sizeOf(n int64) string { return show.Bytes(n) }
 
 // usageOf asks the server what it keeps.
 func usageOf(ctx context.Context, c *command.Client) (v api.Storage, err error) {
-	return v, c.Do(ctx, http.MethodGet, "/v1/storage", nil, &v)
+	err = c.Do(ctx, http.MethodGet, "/v1/storage", nil, &v)
+	return v, err
 }
 
 // server shows what the server keeps.

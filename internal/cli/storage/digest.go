@@ -105,7 +105,7 @@ func hash(ctx context.Context, root *os.Root, f storage.File, most int64) (diges
 		n, err := in.Read(piece[:min(most, int64(len(piece)))])
 		h.Write(piece[:n])
 		read, most = read+int64(n), most-int64(n)
-		if err == io.EOF { //nolint:errorlint // Read returns it as it is
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

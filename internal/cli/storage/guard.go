@@ -36,13 +36,13 @@ const databaseName = "scrimp.db"
 func newGuard(data string) *guard {
 	g := &guard{paths: map[string]bool{}}
 	if abs, err := filepath.Abs(data); err == nil {
-		g.data = real(abs)
+		g.data = resolved(abs)
 	}
 	return g
 }
 
-// real resolves symbolic links as far as the path exists.
-func real(name string) string {
+// resolved follows symbolic links as far as the path exists.
+func resolved(name string) string {
 	if r, err := filepath.EvalSymlinks(name); err == nil {
 		return r
 	}
@@ -68,7 +68,7 @@ func (g *guard) name(text string) {
 	}
 	if filepath.IsAbs(text) {
 		g.paths[filepath.Clean(text)] = true
-		g.paths[real(text)] = true
+		g.paths[resolved(text)] = true
 		return
 	}
 	if strings.Contains(text, "://") {

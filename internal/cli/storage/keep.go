@@ -66,7 +66,8 @@ func keptFiles(k string, places []storage.Place) (found []string, err error) {
 			is = folderOfPattern(abs)
 		}
 		touches := func(p storage.Place) bool {
-			return p.Store == storage.Local && (inside(real(is), p.Name) || inside(is, p.Name) || inside(p.Name, real(is)))
+			file := resolved(is)
+			return p.Store == storage.Local && (inside(file, p.Name) || inside(is, p.Name) || inside(p.Name, file))
 		}
 		if exists(is) && slices.ContainsFunc(places, touches) && !slices.Contains(found, abs) {
 			found = append(found, abs)

@@ -106,14 +106,14 @@ func followed(t *testing.T, seed uint64, faults core.Faults) (worst time.Duratio
 	c := newCrowd(t, 1+rng.IntN(6))
 	c.m.Break(faults)
 	c.sharesFor(fair.MostHalfLife, fair.Team{Name: "vision", Weight: 2}, fair.Team{Name: "text", Weight: 1})
-	c.yard.step("", core.Configured{Config: func() core.Config { v := core.DefaultConfig(); v.MaxRunning = 0; return v }()})
+	c.step("", core.Configured{Config: func() core.Config { v := core.DefaultConfig(); v.MaxRunning = 0; return v }()})
 	for range 60 {
 		c.add("vision", time.Duration(1+rng.IntN(5))*time.Hour, nil)
 		c.add("text", time.Duration(1+rng.IntN(5))*time.Hour, nil)
 	}
 	cfg := core.DefaultConfig()
 	cfg.MaxRunning = 1 + rng.IntN(6)
-	c.yard.step("", core.Configured{Config: cfg})
+	c.step("", core.Configured{Config: cfg})
 	for c.next() && len(c.started) < 60 {
 		worst = max(worst, c.beyond("vision", 2.0/3).Abs())
 	}
@@ -211,7 +211,8 @@ func TestShares_DeadlineThatNeedsAJobNowComesFirst(t *testing.T) {
 		c.next() // vision has had 40 hours, and text none
 		end := c.now.Add(time.Duration(hours) * time.Hour)
 		due := c.add("vision", time.Hour, func(t *core.Terms) { t.Deadline = end })
-		for c.started[len(c.started)-1] != due && c.next() {
+		for on := true; on; {
+			on = c.started[len(c.started)-1] != due && c.next()
 		}
 		_, d := c.m.Job(due)
 		if !d || c.now.After(end.Add(-time.Hour)) {

@@ -94,7 +94,7 @@ func Check(r *Rules, limits []budget.Limit) error {
 	if r == nil {
 		return nil
 	}
-	if !(r.HalfLife >= LeastHalfLife && r.HalfLife <= MostHalfLife) {
+	if r.HalfLife < LeastHalfLife || r.HalfLife > MostHalfLife {
 		return &Wrong{"half_life_ns", fmt.Sprintf("the half-life %v is out of bounds", r.HalfLife), "write 1h to 365d"}
 	}
 	if len(r.Teams) > MostTeams {

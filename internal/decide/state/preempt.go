@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	"scrimp/internal/lib/money"
@@ -64,7 +65,7 @@ func (s *State) preempted(f JobPreempted) {
 	by := s.touched(f.By).runs()
 	jobs := []string{f.Job}
 	if c := &by.Claim; c.Epoch == by.Epoch && s.now.Before(c.Until) {
-		jobs = append(c.Jobs[:len(c.Jobs):len(c.Jobs)], f.Job)
+		jobs = slices.Concat(c.Jobs, jobs)
 	}
 	by.Claim = Claim{Epoch: by.Epoch, Until: later(by.Claim.Until, f.Until), Jobs: jobs}
 }

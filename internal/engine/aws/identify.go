@@ -4,7 +4,6 @@ package aws
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"

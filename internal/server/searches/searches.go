@@ -4,6 +4,7 @@
 package searches
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -292,7 +293,7 @@ func (d *Desk) sameAs(ctx context.Context, a asker, b client.NewSearch) *reply.R
 	switch {
 	case !a.sees(s):
 		return other
-	case string(is) != string(asked):
+	case !bytes.Equal(is, asked):
 		other.Title += ": " + difference(is, asked)
 		return other
 	}

@@ -28,7 +28,7 @@ func (p *Plan) quantise(method Method) {
 		}
 		l := Layer{Node: nodeName(n), Op: n.Op}
 		w, err := p.weightOf(n)
-		if err == errNotConstant && n.Op == "MatMul" && !p.constantFirst(n) {
+		if errors.Is(err, errNotConstant) && n.Op == "MatMul" && !p.constantFirst(n) {
 			continue // a product of two activations, such as attention
 		}
 		if err == nil {

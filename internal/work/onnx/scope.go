@@ -101,7 +101,8 @@ func (b *scope) node(x field) (n Node, err error) {
 	if n.Domain == "ai.onnx" {
 		n.Domain = ""
 	}
-	return n, b.connect(&n, x, attrs)
+	err = b.connect(&n, x, attrs)
+	return n, err
 }
 
 // connect checks that the inputs of a node are visible, reads its attributes and makes its outputs visible.

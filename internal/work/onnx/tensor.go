@@ -162,13 +162,13 @@ func (m *Model) readExternal(t *Tensor, where []field) error {
 	if err != nil {
 		return fmt.Errorf("%s: tensor %q: external data: %w", m.src.name, t.Name, err)
 	}
-	from, length := int64(0), size
+	from := int64(0)
 	if v := entry["offset"]; v != "" {
 		if from, err = strconv.ParseInt(v, 10, 64); err != nil || from < 0 || from > size {
 			return bad("the offset %q lies outside %s, which has %d bytes", v, place, size)
 		}
 	}
-	length = size - from
+	length := size - from
 	if v := entry["length"]; v != "" {
 		if length, err = strconv.ParseInt(v, 10, 64); err != nil || length < 0 || length > size-from {
 			return bad("the length %q reaches beyond %s, which has %d bytes", v, place, size)

@@ -22,9 +22,8 @@ func (s *Stage) Base() string {
 }
 
 // Sampled returns the pipeline with its stages on each part of the data before its stages on all of it. The stage that
-// deploys has no sample, and neither has what needs it. The samples have no gates and no drift, and they run each
-// before the next. A stage that needs no other begins once the last part is done, and if its gates pass. The error is
-// a *Problem, of the whole.
+// deploys and what needs it have none. Samples have no gates and no drift, and run each before the next. A stage that
+// needs no other begins once the last part is done, if its gates pass. The error is a *Problem of the whole.
 func (s *Spec) Sampled(x Sample) (*Spec, error) {
 	wrong := func(format string, a ...any) (*Spec, error) {
 		return nil, &Problem{"", "sample", fmt.Errorf(format, a...)}
@@ -60,7 +59,8 @@ func (s *Spec) Sampled(x Sample) (*Spec, error) {
 		}
 		out.Stages = append(out.Stages, full)
 	}
-	return out, out.checkSampled()
+	err = out.checkSampled()
+	return out, err
 }
 
 // shifted returns positions moved by n.

@@ -114,8 +114,8 @@ func (p *Planner) Lifecycle(place int, moves []Move) (list []lifecycle.Transitio
 		}
 		all := p.prefixes(place, m.Rule)
 		if len(all) > maxPrefixes {
-			return nil, fmt.Errorf("rule %d: its files are in %d folders: store them below at most %d, or write under:",
-				m.Rule+1, len(all), maxPrefixes)
+			return nil, fmt.Errorf("rule %d: its files are in %d folders: store them below at most %d, or give the rule "+
+				"under: FOLDER", m.Rule+1, len(all), maxPrefixes)
 		}
 		if len(all) > 0 {
 			list = append(list, lifecycle.Transition{Rule: m.Rule + 1, Prefixes: all, Days: days,

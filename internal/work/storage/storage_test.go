@@ -129,7 +129,8 @@ func bucket(t *testing.T, text, store string, files ...storage.File) (*storage.P
 	for _, f := range files {
 		p.Add(f)
 	}
-	return p, p.Finish()
+	done := p.Finish()
+	return p, done
 }
 
 func large(name string, age time.Duration) storage.File {

@@ -18,9 +18,9 @@ type Cells struct {
 
 // header reads the first row, which determines the separator.
 func (c *Cells) header() ([]string, error) {
-	first, err := c.lines.next()
+	first, err := c.next()
 	for err == nil && strings.TrimSpace(first.text) == "" {
-		first, err = c.lines.next()
+		first, err = c.next()
 	}
 	if err != nil {
 		return nil, err
@@ -42,10 +42,11 @@ func (c *Cells) header() ([]string, error) {
 	return header, nil
 }
 
+// Next returns the next row; io.EOF after the last.
 func (c *Cells) Next() (Record, error) {
-	first, err := c.lines.next()
+	first, err := c.next()
 	for err == nil && first.text == "" && !first.cut {
-		first, err = c.lines.next()
+		first, err = c.next()
 	}
 	if err != nil {
 		return Record{Line: first.n}, err
@@ -83,7 +84,7 @@ func (c *Cells) rest(first line) (text string, whole bool, err error) {
 	var b strings.Builder
 	b.WriteString(first.text)
 	for len(c.spanned) < mostLines && b.Len() < c.most {
-		l, err := c.lines.next()
+		l, err := c.next()
 		if err != nil {
 			return "", false, nil // next meets the error or the file's end again
 		}

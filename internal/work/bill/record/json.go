@@ -15,10 +15,11 @@ type Objects struct {
 	*lines
 }
 
+// Next returns the next row; io.EOF after the last.
 func (o *Objects) Next() (Record, error) {
-	l, err := o.lines.next()
+	l, err := o.next()
 	for err == nil && strings.TrimSpace(l.text) == "" && !l.cut {
-		l, err = o.lines.next()
+		l, err = o.next()
 	}
 	c := Record{Line: l.n, Sum: hashOf(l.text)}
 	if err != nil {

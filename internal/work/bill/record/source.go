@@ -167,6 +167,7 @@ func (l *lines) next() (line, error) {
 // giveBack makes next return the lines again.
 func (l *lines) giveBack(list []line) { l.back = slices.Concat(list, l.back) }
 
+// Next returns the next row; io.EOF after the last.
 func (t *Table) Next() (Record, error) {
 	fields, err := t.Rows()
 	t.line++

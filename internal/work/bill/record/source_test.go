@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ func TestCells_HoldFewLinesForAnOpenQuote(t *testing.T) {
 	faults, read := 0, 0
 	for {
 		r, err := c.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
