@@ -209,8 +209,12 @@ func (w *World) checkLimits(j *core.Job) {
 	// Time that a stop takes: the grace and the patience of a drain, a machine that boots meanwhile, the delays of the
 	// faults, and the server's total downtime.
 	room := t.Grace + 2*time.Minute + 10*time.Minute + 6*time.Minute + w.away
-	if t.WallClock > 0 && !j.Began().IsZero() && j.Finished().Sub(j.Began()) > t.WallClock+room {
-		w.breaks("guard: %s went on for %v, its wall clock is %v", j.ID(), j.Finished().Sub(j.Began()), t.WallClock)
+	until := j.Finished()
+	if paused := j.PausedSince(); !paused.IsZero() {
+		until = paused
+	}
+	if t.WallClock > 0 && !j.Began().IsZero() && until.Sub(j.Began()) > t.WallClock+room {
+		w.breaks("guard: %s went on for %v, its wall clock is %v", j.ID(), until.Sub(j.Began()), t.WallClock)
 	}
 	var served time.Duration
 	for _, name := range sortedKeys(w.agents) {

@@ -158,19 +158,21 @@ func (t *twin) quota(l budget.Limit, launched *core.Job, e core.Event) {
 				lives = true
 				gpus += a.GPUs()
 			}
-			if a.From().IsZero() {
-				continue
+			for _, k := range a.Tasks() { // its machines come and go one by one
+				if k.From().IsZero() {
+					continue
+				}
+				until := now
+				if !k.Until().IsZero() {
+					until = k.Until()
+				}
+				all += time.Duration(k.GPUs()) * until.Sub(k.From())
+				from := k.From()
+				if begin := l.Window.Begin(now); from.Before(begin) {
+					from = begin
+				}
+				hours += time.Duration(k.GPUs()) * max(0, until.Sub(from))
 			}
-			until := now
-			if !a.Until().IsZero() {
-				until = a.Until()
-			}
-			all += time.Duration(a.GPUs()) * until.Sub(a.From())
-			from := a.From()
-			if begin := l.Window.Begin(now); from.Before(begin) {
-				from = begin
-			}
-			hours += time.Duration(a.GPUs()) * max(0, until.Sub(from))
 		}
 		if j.ID() == launched.ID() {
 			adds = gpus - before

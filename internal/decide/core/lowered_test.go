@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/core/admission"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -91,5 +92,33 @@ func TestResume_WorksOnceNoApprovalIsNeeded(t *testing.T) {
 		}
 		y.step("", core.JobResumed{Job: "j"})
 		y.want("R")
+	}
+}
+
+// Neither the time after its end nor a wait for approval uses up the wall clock of a job, whatever the answer is.
+func TestWallClock_StandsStillWhileAJobWaitsForApproval(t *testing.T) {
+	for _, approved := range []bool{true, false} {
+		y := newYard(t, 1)
+		y.rules(budget.Limit{Scope: "all", Approve: ptr(money.Picos(10e12))})
+		y.submit("j", "a", "ann", func(t *core.Terms) {
+			t.Budget, t.HasBudget, t.WallClock = money.Picos(5e12), true, 10*time.Hour
+		})
+		y.want("R")
+		y.tick(time.Hour)
+		y.step("", core.JobEnded{Job: "j"})
+		y.want("-")
+		y.tick(30 * time.Hour)
+		y.step("", core.JobResumed{Job: "j", Changes: core.Changes{Budget: ptr(money.Picos(20e12))},
+			Asking: &budget.PendingApproval{Until: y.now.Add(7 * 24 * time.Hour)}})
+		y.want("h")
+		y.tick(30 * time.Hour)
+		y.step("ann", core.JobReviewed{Job: "j", Approved: approved})
+		j, _ := y.m.Job("j")
+		if approved {
+			y.want("R")
+		}
+		if took := admission.WallClock(j, y.now); took > time.Hour+time.Minute {
+			t.Errorf("approved %v: %v of the wall clock are used up after one hour of work", approved, took)
+		}
 	}
 }

@@ -143,6 +143,9 @@ func (s *State) held(e *Event, f JobHeld) {
 	}
 	asking = cmp.Or(f.Asking, asking)
 	move(NextStatus, "job", j.r.ID, &j.r.State, Held)
+	if r := j.r.Run; r != nil && !r.Began.IsZero() && r.PausedSince.IsZero() {
+		r.PausedSince = s.now // the wait for people is no time of the job
+	}
 	j.r.Why, j.r.Detail = WaitsForApproval, asking.String()
 	j.r.Approval = &Approval{PendingApproval: *asking}
 }

@@ -193,7 +193,8 @@ func Resumes(j *state.Job) bool {
 	return j.State() == state.Paused || j.Pausing() || j.State().Over() && j.State() != state.Succeeded
 }
 
-// WallClock is the time since a job first requested a machine, without the time that it was paused or ended.
+// WallClock is the time since a job first requested a machine, without the time in which it was paused, had ended or
+// waited for approval.
 func WallClock(j *state.Job, now time.Time) time.Duration {
 	switch {
 	case j.Began().IsZero():
