@@ -198,8 +198,8 @@ func (j *Job) OnDemand() *money.Amount  { return j.r.OnDemand }
 // OnDemandOffer is the offer that OnDemand was priced at.
 func (j *Job) OnDemandOffer() market.OfferID { return j.r.OnDemandOffer }
 
-// PausedSince is the time since which the wall clock of a job that began stands still, because the job is paused or waits
-// for approval; zero if it does not. Reopened counts how often the job was resumed after it had ended.
+// PausedSince is the time since which the wall clock of a job stands still, because the job is paused or waits for
+// approval; zero if it runs. Reopened counts how often the job was resumed after it had ended.
 func (j *Job) PausedSince() time.Time { return j.run().PausedSince }
 func (j *Job) Reopened() int          { return j.run().Reopened }
 
