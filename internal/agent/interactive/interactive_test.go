@@ -27,7 +27,7 @@ func shown(t *testing.T, s *Seat) string {
 	t.Helper()
 	s.Started()
 	s.Ended()
-	return s.console.Kept()
+	return s.console.Said()
 }
 
 // Each kind of use counts, and nothing else does; a task that is no session has no use of its own.

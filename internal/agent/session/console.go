@@ -12,14 +12,22 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Limits of a console: the newest output that it keeps, and how much of that a new viewer gets.
+// Limits of a console: the newest output that it keeps, how much of that a viewer gets that is new or whose program has
+// ended, and the lines of Say that it keeps.
 const (
 	consoleKeeps = 256 << 10
 	consoleShows = 16 << 10
+	consoleSays  = 32
 )
 
+// said is a line of Say: it belongs before the program's output at that position.
+type said struct {
+	at   int64
+	text []byte
+}
+
 // Console is the terminal of a program that outlives its viewers. The program never waits for a viewer: a slow one
-// misses output.
+// misses output, but no line of Say.
 type Console struct {
 	pty    *os.File
 	theirs *os.File // the program's end; nil once the program has it
@@ -27,6 +35,8 @@ type Console struct {
 	mu      sync.Mutex
 	kept    []byte // newest output
 	end     int64  // bytes printed so far
+	said    []said // newest lines of Say
+	says    int    // lines of Say so far
 	changed chan struct{}
 	closed  bool
 }
@@ -73,13 +83,24 @@ func (c *Console) Run() {
 func (c *Console) Close() { _ = c.pty.SetDeadline(time.Now().Add(lastWords)) }
 
 // Say shows viewers a line that does not come from the program.
-func (c *Console) Say(line string) { c.put([]byte("\r\n\x1b[7m[scrimp]\x1b[0m " + line + "\r\n")) }
-
-// Kept returns the newest output.
-func (c *Console) Kept() string {
+func (c *Console) Say(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return string(c.kept)
+	c.said = append(c.said, said{at: c.end, text: []byte("\r\n\x1b[7m[scrimp]\x1b[0m " + line + "\r\n")})
+	c.said = c.said[max(0, len(c.said)-consoleSays):]
+	c.says++
+	c.wake()
+}
+
+// Said returns the newest lines of Say.
+func (c *Console) Said() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text := ""
+	for _, s := range c.said {
+		text += string(s.text)
+	}
+	return text
 }
 
 // put appends output and drops what is too old.
@@ -110,23 +131,30 @@ func (c *Console) view(ctx context.Context) *viewer {
 	if len(shown) < len(c.kept) {
 		shown = shown[bytes.IndexByte(shown, '\n')+1:]
 	}
-	return &viewer{c: c, ctx: ctx, at: c.end - int64(len(shown))}
+	v := &viewer{c: c, ctx: ctx, at: c.end - int64(len(shown)), heard: c.says - len(c.said)}
+	for _, s := range c.said {
+		if s.at < v.at {
+			v.heard++
+		}
+	}
+	return v
 }
 
 // viewer reads the output of a console.
 type viewer struct {
-	c   *Console
-	ctx context.Context //nolint:containedctx // an io.Reader has no other way to end
-	at  int64
+	c     *Console
+	ctx   context.Context //nolint:containedctx // an io.Reader has no other way to end
+	at    int64
+	heard int    // lines of Say that it has had
+	line  []byte // rest of a line of Say
 }
 
-// Read waits for output. A viewer that is too slow goes on with the oldest output that is kept.
+// Read waits for output. A viewer that is too slow goes on with the oldest output that is kept, and after the end with
+// the last lines. It gets each line of Say at its place, or at once if it is far behind.
 func (v *viewer) Read(p []byte) (int, error) {
 	for {
 		v.c.mu.Lock()
-		v.at = max(v.at, v.c.end-int64(len(v.c.kept)))
-		n := copy(p, v.c.kept[len(v.c.kept)-int(v.c.end-v.at):])
-		v.at += int64(n)
+		n := v.take(p)
 		changed, closed := v.c.changed, v.c.closed
 		v.c.mu.Unlock()
 		switch {
@@ -141,6 +169,32 @@ func (v *viewer) Read(p []byte) (int, error) {
 		case <-changed:
 		}
 	}
+}
+
+// take copies what comes next into p. The caller holds the lock.
+func (v *viewer) take(p []byte) (n int) {
+	c := v.c
+	v.at = max(v.at, c.end-int64(len(c.kept)))
+	if c.closed {
+		v.at = max(v.at, c.end-consoleShows)
+	}
+	next := c.end
+	if v.heard = max(v.heard, c.says-len(c.said)); len(v.line) == 0 && v.heard < c.says {
+		s := c.said[len(c.said)-(c.says-v.heard)]
+		if s.at <= v.at || c.end-v.at > consoleShows {
+			v.line, v.heard = s.text, v.heard+1
+		}
+		next = max(v.at, s.at)
+	}
+	if len(v.line) > 0 {
+		n = copy(p, v.line)
+		v.line = v.line[n:]
+		return n
+	}
+	rest := c.kept[len(c.kept)-int(c.end-v.at):]
+	n = copy(p, rest[:next-v.at])
+	v.at += int64(n)
+	return n
 }
 
 // keyboard passes a viewer's input to the program. The program goes on when the input ends.

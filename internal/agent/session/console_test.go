@@ -118,3 +118,57 @@ func TestConsole_ClosesAlthoughChildHoldsIt(t *testing.T) {
 	c.Close()
 	await.True(t, "the console closes", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.closed })
 }
+
+// A line that scrimp says stands at its place for a viewer that follows, comes at once to one that is far behind, and
+// comes before the last output to one that was far behind when the program ended.
+func TestConsole_ShowsEveryViewerWhatScrimpSays(t *testing.T) {
+	t.Parallel()
+	c := &Console{changed: make(chan struct{})}
+	follows, slow, ends := c.view(t.Context()), c.view(t.Context()), c.view(t.Context())
+	b := make([]byte, 64<<10)
+	next := func(v *viewer) string {
+		t.Helper()
+		n, err := v.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[:n])
+	}
+	c.put([]byte("before\n"))
+	c.Say("it ends soon")
+	c.put([]byte("after\n"))
+	if got := next(follows) + next(follows) + next(follows); got != "before\n\r\n\x1b[7m[scrimp]\x1b[0m it ends soon\r\nafter\n" {
+		t.Errorf("a viewer that follows gets %q", got)
+	}
+	if late := c.view(t.Context()); next(late)+next(late) != "before\n\r\n\x1b[7m[scrimp]\x1b[0m it ends soon\r\n" {
+		t.Error("a new viewer misses the line")
+	}
+	for range 20_000 {
+		c.put([]byte(strings.Repeat("x", 99) + "\n"))
+	}
+	c.Say("it ends now")
+	for _, want := range []string{"it ends soon", "it ends now", "xxx"} {
+		if got := next(slow); !strings.Contains(got, want) {
+			t.Errorf("a slow viewer gets %q, want %q", got[:min(100, len(got))], want)
+		}
+	}
+	c.closed = true
+	if got := next(ends); !strings.Contains(got, "it ends soon") {
+		t.Errorf("a viewer gets %q at the end", got[:min(100, len(got))])
+	}
+	if got := next(ends); len(got) != consoleShows {
+		t.Errorf("it gets %d bytes of the last output", len(got))
+	}
+	if got := next(ends); !strings.Contains(got, "it ends now") {
+		t.Errorf("a viewer gets %q after the last output", got)
+	}
+	if _, err := ends.Read(b); !errors.Is(err, io.EOF) {
+		t.Errorf("then: %v", err)
+	}
+	for n := range 2 * consoleSays {
+		c.Say(strings.Repeat("n", n))
+	}
+	if len(c.said) != consoleSays || c.says != 2*consoleSays+2 {
+		t.Errorf("%d lines of %d are kept", len(c.said), c.says)
+	}
+}
