@@ -115,11 +115,16 @@ func (c *Client) Jobs(ctx context.Context) iter.Seq2[Job, error] {
 // JobsPage returns a page of the jobs that the user sees, by the parameters of GET /v1/jobs. next is the value of
 // after, or before, for the next page; "": no more.
 func (c *Client) JobsPage(ctx context.Context, q url.Values) (list []Job, next string, err error) {
-	r, err := c.Open(ctx, http.MethodGet, "/v1/jobs?"+q.Encode(), "", nil)
+	return paged[Job](ctx, c, "/v1/jobs", q)
+}
+
+// paged returns a page of a list, and the value of the parameter that selects the next page.
+func paged[T any](ctx context.Context, c *Client, path string, q url.Values) (list []T, next string, err error) {
+	r, err := c.Open(ctx, http.MethodGet, path+"?"+q.Encode(), "", nil)
 	if err != nil {
 		return nil, "", err
 	}
-	list, err = decode[[]Job](r)
+	list, err = decode[[]T](r)
 	return list, r.Header.Get("Scrimp-Next"), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"scrimp/money"
@@ -95,9 +96,21 @@ func (c *Client) Group(ctx context.Context, id string) (Group, error) {
 	return ask[Group](ctx, c, http.MethodGet, "/v1/groups/"+url.PathEscape(id), nil)
 }
 
-// Groups lists the groups that the token's user sees, by name.
-func (c *Client) Groups(ctx context.Context) ([]Group, error) {
-	return ask[[]Group](ctx, c, http.MethodGet, "/v1/groups", nil)
+// Groups lists the groups that the token's user sees, by name. It reads them page by page.
+func (c *Client) Groups(ctx context.Context) (all []Group, err error) {
+	for q := (url.Values{"limit": {strconv.Itoa(page)}}); ; {
+		list, next, err := c.GroupsPage(ctx, q)
+		if all = append(all, list...); err != nil || next == "" {
+			return all, err
+		}
+		q.Set("after", next)
+	}
+}
+
+// GroupsPage returns a page of the groups that the user sees, by the parameters of GET /v1/groups. next is the value of
+// after for the next page; "": no more.
+func (c *Client) GroupsPage(ctx context.Context, q url.Values) (list []Group, next string, err error) {
+	return paged[Group](ctx, c, "/v1/groups", q)
 }
 
 // EndGroup ends a group and its members; with save, each saves a checkpoint first.

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +28,12 @@ func trainsNightly(folder, rest string) string {
 // archiveAll lets time pass until no ended group and no ended job is in memory.
 func (w *world) archiveAll(ahead time.Duration) time.Duration {
 	w.t.Helper()
+	return w.archive(ahead, func(m *core.Machine) int { return len(m.State().Groups()) + m.Len() })
+}
+
+// archive lets time pass until none of what is counted is in memory.
+func (w *world) archive(ahead time.Duration, count func(*core.Machine) int) time.Duration {
+	w.t.Helper()
 	rules := w.control.Rules()
 	rules.ArchiveAfter, rules.ArchiveUnbilled = time.Minute, time.Minute
 	w.event(core.Configured{Config: rules}, ahead)
@@ -33,7 +41,7 @@ func (w *world) archiveAll(ahead time.Duration) time.Duration {
 		ahead += 2 * time.Hour
 		w.event(core.Tick{}, ahead)
 		left := 0
-		w.control.Read(func(m *core.Machine) { left = len(m.State().Groups()) + m.Len() })
+		w.control.Read(func(m *core.Machine) { left = count(m) })
 		if left == 0 {
 			return ahead
 		}
@@ -146,6 +154,64 @@ func TestArchivedGroups_AreShownAndUsedAsBefore(t *testing.T) {
 		body := strings.Replace(costing("next", "", ""), "{", `{"after":["`+after+`"],`, 1)
 		if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, body); rec.Code != code {
 			t.Errorf("a job after %s: %d %+v", after, rec.Code, p)
+		}
+	}
+}
+
+// groupsByPage returns the names of the groups, read in pages.
+func (w *world) groupsByPage(limit int, query string) (names []string) {
+	w.t.Helper()
+	for after := ""; ; {
+		path := fmt.Sprintf("/v1/groups?limit=%d&after=%s%s", limit, url.QueryEscape(after), query)
+		rec, _ := w.ask("GET", path, auth.OwnerName, nil)
+		var list []api.Group
+		if err := json.Unmarshal(rec.Body.Bytes(), &list); err != nil || rec.Code != http.StatusOK || len(list) > limit {
+			w.t.Fatalf("GET %s: %d %s", path, rec.Code, rec.Body)
+		}
+		for _, g := range list {
+			names = append(names, g.ID)
+		}
+		if after = rec.Header().Get("Scrimp-Next"); after == "" {
+			return names
+		}
+		if len(names) > 100 {
+			w.t.Fatalf("the pages do not end: %q", names)
+		}
+	}
+}
+
+// Pages of every size list each group once, whether it is archived or in memory, and live ones only if asked.
+func TestGroups_AreListedInPages(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	var g api.Group
+	w.must("POST", "/v1/jobs", costing("z", "", ""), nil)
+	waits := func(name string) string { // no member gets a machine, whose end would be waited for
+		return strings.Replace(inArray(name, "", "0-1", ""), "{", `{"after":["z"],`, 1)
+	}
+	for _, name := range []string{"e", "a", "c"} {
+		w.must("POST", "/v1/groups", waits(name), &g)
+		w.must("POST", "/v1/groups/"+name+"/end", client.End{}, &g)
+		w.groupOver(name)
+	}
+	w.archive(time.Hour, func(m *core.Machine) int { return len(m.State().Groups()) })
+	for _, name := range []string{"b", "f", "d"} {
+		w.must("POST", "/v1/groups", waits(name), &g)
+	}
+	w.must("POST", "/v1/groups/d/end", client.End{}, &g)
+	w.groupOver("d")
+	for limit := 1; limit < 8; limit++ {
+		if got := w.groupsByPage(limit, ""); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "f"}) {
+			t.Errorf("in pages of %d: %q", limit, got)
+		}
+		if got := w.groupsByPage(limit, "&live=1"); !slices.Equal(got, []string{"b", "f"}) {
+			t.Errorf("live, in pages of %d: %q", limit, got)
+		}
+	}
+	for _, query := range []string{"limit=0", "limit=1001", "limit=x", "live=yes"} {
+		if rec, p := w.ask("GET", "/v1/groups?"+query, auth.OwnerName, nil); rec.Code != http.StatusBadRequest ||
+			p.Field == "" {
+			t.Errorf("%s: %d %s", query, rec.Code, rec.Body)
 		}
 	}
 }

@@ -19,7 +19,10 @@ func groupRoutes() []route {
 			"Submit a job as an array: the same job, with each of its indexes; or as a study: a search for its best " +
 				"configuration; or stages as a pipeline", api.Submission{}, api.Group{}, "", nil,
 			ofSubmit((*submit.Desk).Group)},
-		{"GET", "/v1/groups", identity.Viewer, anyTeam, true, "List groups of jobs, by name", nil, []api.Group{}, "", nil,
+		{"GET", "/v1/groups", identity.Viewer, anyTeam, true, "List groups of jobs, by name", nil, []api.Group{}, "",
+			[]string{"limit: at most so many groups, up to 1000; the header Scrimp-Next names the last of them if others " +
+				"follow; all groups where it is not given", "after: the groups whose name comes after this one",
+				"live: 1 for those that are not over; all where it is not given"},
 			ofGroups((*groups.Desk).List)},
 		{"GET", "/v1/groups/{id}", identity.Viewer, ofJob, true, "Show a group of jobs", nil, api.Group{}, "", nil,
 			ofGroups((*groups.Desk).Get)},

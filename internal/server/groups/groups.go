@@ -17,7 +17,6 @@ import (
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/turn"
-	"scrimp/internal/view"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
 )
@@ -29,24 +28,6 @@ type Desk struct {
 	Jobs    *jobs.Desk
 	Turns   *turn.Turns
 	Settled func(ctx context.Context) *reply.Refusal // why the core lacks the limits in force; nil: it has them
-}
-
-// List lists the groups that the caller sees, by name.
-func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
-	list, c := []api.Group{}, auth.CallerOf(r)
-	past, ok := d.archived(w, r, func(view.ArchivedGroup) bool { return true })
-	if !ok {
-		return
-	}
-	d.Control.Read(func(m *core.Machine) {
-		k := known{m: m, past: past}
-		for _, g := range k.all() {
-			if sees(c, g) && g.Terms.Member != nil {
-				list = append(list, d.show(k, g))
-			}
-		}
-	})
-	reply.JSON(w, list)
 }
 
 func sees(c identity.Caller, g *state.Group) bool {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -177,9 +179,15 @@ func steps(list []client.Price, until time.Duration) (points []draw.Point) {
 
 // groupsPage shows groups of jobs, groupPage one group.
 type groupsPage struct {
-	Now    time.Time
-	Groups []client.Group
+	Now         time.Time
+	Groups      []client.Group
+	Live        bool   // only those that are not over
+	Others      string // address of the page with all groups, or of the live ones alone
+	First, Next string // addresses of other pages; "": none
+	asked       string
 }
+
+func (p *groupsPage) twin() string { return p.asked }
 
 type groupPage struct {
 	client.Group
@@ -195,8 +203,27 @@ type groupPage struct {
 }
 
 func groups(v *visit) (any, error) {
-	p := &groupsPage{Now: v.now}
-	return p, v.get("/v1/groups", &p.Groups)
+	q := v.r.URL.Query()
+	p := &groupsPage{Now: v.now, Live: q.Get("live") != "", Others: "/groups"}
+	here := url.Values{}
+	if p.Live {
+		here.Set("live", "1")
+	} else {
+		p.Others = "/groups?live=1"
+	}
+	if q.Get("after") != "" {
+		p.First = "/groups?" + here.Encode()
+		here.Set("after", q.Get("after"))
+	}
+	ask := maps.Clone(here)
+	ask.Set("limit", "100")
+	p.asked = "/v1/groups?" + ask.Encode()
+	header, err := v.ask(http.MethodGet, p.asked, nil, &p.Groups)
+	if next := header.Get("Scrimp-Next"); next != "" {
+		here.Set("after", next)
+		p.Next = "/groups?" + here.Encode()
+	}
+	return p, err
 }
 
 // mostMembers bounds the members of a group on a page.
