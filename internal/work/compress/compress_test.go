@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,7 +206,7 @@ func TestNew_SkipsLayersWithTheirReason(t *testing.T) {
 			g.Floats("v", false, []float32{1, 2, 3, 4}, 2, 2)
 			g.Node("Gemm", []string{"y", "v"}, "z", onnxrun.Int("transA", 1))
 		},
-		"1 other nodes use the weight": func(g *onnxrun.Graph) {
+		"the model uses the weight in 1 other place as well": func(g *onnxrun.Graph) {
 			g.Floats("v", false, []float32{1, 2, 3, 4}, 2, 2)
 			g.Node("Add", []string{"y", "v"}, "a")
 			g.Node("MatMul", []string{"a", "v"}, "z")
@@ -230,6 +231,47 @@ func TestNew_SkipsLayersWithTheirReason(t *testing.T) {
 		p, _, _ := squeeze(t, g.Bytes(), compress.Int8Dynamic)
 		if len(p.Layers) != 2 || p.Layers[0].Skipped != "" || !strings.Contains(p.Layers[1].Skipped, want) {
 			t.Errorf("%s: %+v", want, p.Layers)
+		}
+	}
+}
+
+// A weight that a node uses in another way, as an embedding or a bias, keeps its bytes with every method: a change would
+// reach that node, too.
+func TestNew_KeepsAWeightThatOtherNodesUse(t *testing.T) {
+	t.Parallel()
+	for what, other := range map[string]func(g *onnxrun.Graph){
+		"Gather":      func(g *onnxrun.Graph) { g.Node("Gather", []string{"v", "ids"}, "other") },
+		"Add":         func(g *onnxrun.Graph) { g.Node("Add", []string{"y", "v"}, "other") },
+		"output":      func(g *onnxrun.Graph) { g.Value(true, "v", 6, 6) },
+		"first input": func(g *onnxrun.Graph) { g.Node("MatMul", []string{"v", "y"}, "other") },
+	} {
+		g := &onnxrun.Graph{Opset: 17}
+		g.Value(false, "x", -1, 6)
+		g.Value(false, "ids", -1)
+		v := make([]float32, 36)
+		for i := range v {
+			v[i] = float32(i+1) / 8
+		}
+		g.Floats("w", false, v, 6, 6)
+		g.Floats("v", false, v, 6, 6)
+		g.Node("MatMul", []string{"x", "w"}, "y")
+		g.Node("MatMul", []string{"y", "v"}, "z")
+		other(g)
+		g.Value(true, "z", -1, 6)
+		for _, method := range compress.Methods {
+			p, _, small := squeeze(t, g.Bytes(), method)
+			if l := p.Layers[1]; !strings.Contains(l.Skipped, "in 1 other place as well") || p.Layers[0].Skipped != "" {
+				t.Errorf("%s, %s: %+v", what, method, p.Layers)
+			}
+			same := small.Tensors["v"] != nil && small.Tensors["v"].Floats(func(at int64, part []float32) error {
+				if !slices.Equal(part, v[at:int(at)+len(part)]) {
+					t.Errorf("%s, %s: the weight changes", what, method)
+				}
+				return nil
+			}) == nil
+			if !same {
+				t.Errorf("%s, %s: the weight is gone", what, method)
+			}
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (p *Plan) quantise(method Method) {
 		}
 		name := p.Layers[k].Weight
 		if uses := p.model.Uses[name]; uses != takes[name] {
-			p.Layers[k].Skipped = fmt.Sprintf("%d other nodes use the weight as well", uses-takes[name])
+			p.Layers[k].Skipped = usedElsewhere(uses - takes[name]).Error()
 			continue
 		}
 		q.replace(i, k, ways[name])
