@@ -143,10 +143,43 @@ func TestCompress_RefusesBadInput(t *testing.T) {
 		"echo v=x {model}": "no finite number", "echo v=NaN {model}": "no finite number"} {
 		_, errOut, code := scrimp(t, "compress", filepath.Join(h.dir, "model.onnx"), "--method", "int8-dynamic", "-o", out, "--eval",
 			line, "--metric", "v=([^ ]+)")
-		if code != 1 || !strings.Contains(errOut, want) || !strings.Contains(errOut, "is written") {
+		if code != 1 || !strings.Contains(errOut, want) || !strings.Contains(errOut, "nothing is written") {
 			t.Errorf("%s: status %d: %s", line, code, errOut)
 		}
-		_ = os.Remove(out)
+		if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
+			t.Errorf("%s leaves %v", line, left)
+		}
+	}
+}
+
+// A metric that the command does not print for the original ends the run before scrimp compresses anything, and the
+// error names what the command prints. A command that fails for the copy alone leaves the copy.
+func TestCompress_ChecksTheMetricBeforeItCompresses(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.classifier()
+	model, out := filepath.Join(h.dir, "model.onnx"), filepath.Join(h.dir, "out.onnx")
+	prints := `echo '{"accuracy": 0.97}'; echo "val/f1=0.9 loss: 1e-3"; echo loss=2e-3; echo {model} >> ` + filepath.Join(h.dir, "runs")
+	for flag, args := range map[string][]string{
+		"--metric":         {"--eval", prints, "--metric", "acc=([0-9.]+)"},
+		"--latency-metric": {"--latency", prints, "--latency-metric", "ms=([0-9.]+)"},
+	} {
+		_, errOut, code := scrimp(t, append([]string{"compress", model, "--method", "int8-dynamic", "-o", out}, args...)...)
+		if code != 1 || !strings.Contains(errOut, flag+": ") || !strings.Contains(errOut, "it prints accuracy=0.97, val/f1=0.9, loss=2e-3") {
+			t.Errorf("%s: status %d: %s", flag, code, errOut)
+		}
+	}
+	if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
+		t.Errorf("%v are written", left)
+	}
+	text, _ := os.ReadFile(filepath.Join(h.dir, "runs"))
+	if runs := string(text); strings.Count(runs, "\n") != 2 || strings.Contains(runs, "out.onnx") {
+		t.Errorf("the commands run on %s", runs)
+	}
+	_, errOut, code := scrimp(t, "compress", model, "--method", "int8-dynamic", "-o", out, "--eval",
+		"case {model} in *out*) ;; *) echo v=1;; esac", "--metric", "v=(.)")
+	if _, err := os.Stat(out); err != nil || code != 1 || !strings.Contains(errOut, out+" is written") {
+		t.Errorf("status %d, %v: %s", code, err, errOut)
 	}
 }
 

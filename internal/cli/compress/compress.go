@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,8 +56,8 @@ activations while it runs (opset 11). int4-weights stores them in 4 bits with a 
 MatMulNBits of com.microsoft, which ONNX Runtime has (opset 17). prune-unstructured sets the smallest weights to
 zero; dense hardware gets no faster by that. External data moves into the copy.
 
-scrimp recommends a copy only if your command measures its quality: --eval runs once on each model, and the last
-number that --metric finds in its output is the quality. --latency runs several times on each, in turns; each number
+scrimp recommends a copy only if your command measures its quality: --eval runs once on each model, on the original
+before scrimp writes the copy, and the last number that --metric finds in its output is the quality. --latency runs several times on each, in turns; each number
 that --latency-metric finds is the latency of one prediction in milliseconds. {model} stands for the file. Without
 --latency scrimp claims no speed. With --price it computes the cost of predictions that run one after another. See
 docs/compress.md.
@@ -164,28 +163,30 @@ func (f *flags) patterns() (err error) {
 }
 
 func (a *app) compress(ctx context.Context, model string, f flags) error {
-	c, err := write(ctx, model, f.output, f.options)
+	p, err := prepare(model, f.output, f.options)
 	if err != nil {
 		return err
 	}
-	m := compress.Measures{Size: c.size}
-	if f.eval != "" {
-		if m.Quality, err = a.evaluate(ctx, model, f); err != nil {
-			return fmt.Errorf("%w; %s is written", err, f.output)
-		}
+	defer p.folder.close()
+	found, err := a.original(ctx, model, f)
+	if err != nil {
+		return fmt.Errorf("%w; nothing is written", err)
 	}
-	var p99 compress.Pair[time.Duration]
+	c, err := p.write(ctx, f.output)
+	if err != nil {
+		return err
+	}
+	if err := a.compare(ctx, model, f, &found); err != nil {
+		return fmt.Errorf("%w; %s is written", err, f.output)
+	}
+	m := compress.Measures{Size: c.size, Quality: found.quality}
 	if f.latency != "" {
-		var p50 compress.Pair[time.Duration]
-		if p50, p99, err = a.time(ctx, model, f); err != nil {
-			return fmt.Errorf("%w; %s is written", err, f.output)
-		}
-		m.P50 = &p50
+		m.P50 = new(found.quantile(0.5))
 	}
 	r := compression.Of(c.plan, m)
 	r.Model, r.Output, r.Parameters = model, f.output, c.parameters
 	if m.P50 != nil {
-		r.P50, r.P99 = compression.Seconds(*m.P50), compression.Seconds(p99)
+		r.P50, r.P99 = compression.Seconds(*m.P50), compression.Seconds(found.quantile(0.99))
 		if f.price != "" {
 			r.PerMillion = &compression.Costs{Before: f.rate.Until(1e6 * m.P50.Before), After: f.rate.Until(1e6 * m.P50.After)}
 		}

@@ -100,20 +100,34 @@ func read(model string) (*onnx.Model, *folder, error) {
 	return m, d, nil
 }
 
-// write writes the compressed copy beside its final name, reads it again, and gives it that name.
-func write(ctx context.Context, model, output string, o compress.Options) (c copied, err error) {
+// prepared is a model with the plan of its copy. Its files stay open for the weights.
+type prepared struct {
+	copied
+	model  *onnx.Model
+	folder *folder
+}
+
+// prepare reads the structure of a model and plans its copy. It reads no weight.
+func prepare(model, output string, o compress.Options) (*prepared, error) {
 	if _, err := os.Lstat(output); err == nil {
-		return c, fmt.Errorf("%s exists: choose another name", output)
+		return nil, fmt.Errorf("%s exists: choose another name", output)
 	}
 	m, d, err := read(model)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
-	defer d.close()
-	if c.plan, err = compress.New(m, o); err != nil {
-		return c, fmt.Errorf("%s: %w", model, err)
+	p := &prepared{model: m, folder: d}
+	if p.plan, err = compress.New(m, o); err != nil {
+		d.close()
+		return nil, fmt.Errorf("%s: %w", model, err)
 	}
-	c.parameters, c.size.Before = m.Parameters(), d.bytes
+	p.parameters, p.size.Before = m.Parameters(), d.bytes
+	return p, nil
+}
+
+// write writes the compressed copy beside its final name, reads it again, and gives it that name.
+func (p *prepared) write(ctx context.Context, output string) (c copied, err error) {
+	c = p.copied
 	part := output + ".partial"
 	out, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
@@ -139,8 +153,8 @@ func write(ctx context.Context, model, output string, o compress.Options) (c cop
 		return c, fmt.Errorf("the copy cannot be read again: %w", err)
 	}
 	made.close()
-	if len(again.Outputs) != len(m.Outputs) {
-		return c, fmt.Errorf("the copy has %d outputs instead of %d", len(again.Outputs), len(m.Outputs))
+	if n := len(p.model.Outputs); len(again.Outputs) != n {
+		return c, fmt.Errorf("the copy has %d outputs instead of %d", len(again.Outputs), n)
 	}
 	return c, os.Rename(part, output)
 }

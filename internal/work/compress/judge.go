@@ -8,7 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"scrimp/internal/lib/draw"
 )
 
 // Pair holds a value of the original and of the compressed model.
@@ -43,9 +46,38 @@ func (p Pattern) Numbers(text string) (list []float64, err error) {
 		list = append(list, v)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("its output has nothing that matches %q", p.re)
+		return nil, fmt.Errorf("its output has nothing that matches %q; %s", p.re, printed(text))
 	}
 	return list, nil
+}
+
+// named finds a name with a number, such as accuracy=0.97, "loss": 0.1 or val/f1 0.8.
+var named = regexp.MustCompile(`([A-Za-z_][\w./@-]{0,63})["']?(?:\s*[=:]\s*|[ \t]+)([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)`)
+
+// mostNamed bounds the metrics that an error names.
+const mostNamed = 8
+
+// printed says which metrics the output of a command has, the last value of each.
+func printed(text string) string {
+	var names []string
+	last := map[string]string{}
+	for _, m := range named.FindAllStringSubmatch(text, -1) {
+		if _, known := last[m[1]]; !known {
+			names = append(names, m[1])
+		}
+		last[m[1]] = m[2]
+	}
+	if len(names) == 0 {
+		return "it prints no name with a number, such as accuracy=0.97"
+	}
+	var list []string
+	for _, name := range names[:min(len(names), mostNamed)] {
+		list = append(list, name+"="+last[name])
+	}
+	if more := len(names) - len(list); more > 0 {
+		list = append(list, draw.Count(more, "other"))
+	}
+	return "it prints " + strings.Join(list, ", ")
 }
 
 // maxLatency bounds the latency of one prediction, so that a million of them fit a time.Duration.
