@@ -23,6 +23,38 @@ type PipelineCost struct {
 	Lower    string         `json:"lower,omitempty"` // what would lower the cost of the most expensive stage
 	// Sample is what the stages on a part of the data have cost, which is a part of Cost; null: the run has no sample.
 	Sample *money.Amount `json:"sample,omitempty"`
+	Counts StageCounts   `json:"counts"`
+}
+
+// StageCounts divides the stages of a run by how far they are: each stage counts once.
+type StageCounts struct {
+	Ran      int `json:"ran"`       // in this run, to their end
+	Running  int `json:"running"`   // on a machine, or keeping their outputs
+	Reused   int `json:"reused"`    // from an earlier run
+	NotBegun int `json:"not_begun"` // without a machine so far: waiting or skipped
+	Failed   int `json:"failed"`
+}
+
+// add counts a stage in a state. began says that its job had a machine.
+func (c *StageCounts) add(state string, began bool) {
+	switch {
+	case state == "reused":
+		c.Reused++
+	case state == "failed":
+		c.Failed++
+	case state == "done":
+		c.Ran++
+	case began && (state == "running" || state == "keeping"):
+		c.Running++
+	default:
+		c.NotBegun++
+	}
+}
+
+// text formats the counts with their sum.
+func (c StageCounts) text() string {
+	return fmt.Sprintf("%d: %d ran, %d running, %d reused, %d not begun, %d failed",
+		c.Ran+c.Running+c.Reused+c.NotBegun+c.Failed, c.Ran, c.Running, c.Reused, c.NotBegun, c.Failed)
 }
 
 // StageCost is a line of PipelineCost.
@@ -53,7 +85,9 @@ func CostOf(r api.GroupReceipt) PipelineCost {
 	for i, s := range r.Group.Pipeline.Stages {
 		line := StageCost{Stage: s.Name, State: s.State, Job: s.Job, Saved: s.Saved, CostOpen: s.CostOpen,
 			Part: s.Sample}
-		if m, there := left[s.Job]; there && s.State != "reused" {
+		m, there := left[s.Job]
+		v.Counts.add(s.State, there && m.Started != nil)
+		if there && s.State != "reused" {
 			delete(left, s.Job)
 			line.Cost, line.Interruptions = m.Cost, m.Interruptions
 			if m.Started != nil && m.Finished != nil {
@@ -133,15 +167,11 @@ func howOften(n int) string {
 // Text formats the cost for people.
 func (v PipelineCost) Text(p show.Place) string {
 	var rows [][]string
-	count := map[string]int{}
 	for _, s := range v.Stages {
 		took, share, saved, cost := "-", "-", "-", "-"
-		if s.Job != "" && s.State != "reused" {
-			if count["ran"]++; !s.CostOpen || s.State == "running" { // else its machine is not billed yet
-				cost = money.Format(s.Cost, v.Currency, 6)
-			}
+		if s.Job != "" && s.State != "reused" && (!s.CostOpen || s.State == "running") { // else it is not billed yet
+			cost = money.Format(s.Cost, v.Currency, 6)
 		}
-		count[s.State]++
 		if s.Seconds != nil {
 			took = show.Seconds(*s.Seconds)
 		}
@@ -159,8 +189,7 @@ func (v PipelineCost) Text(p show.Place) string {
 		{Name: "TIME", Right: true, Leaves: 3}, {Name: "COST", Right: true}, {Name: "SHARE", Right: true, Leaves: 2},
 		{Name: "SAVED", Right: true, Leaves: 1}, {Name: "JOB", Least: 8, Leaves: 4}}, rows, p.Columns()))
 	fmt.Fprintf(&b, "\n%s\n", show.Clean(v.ID))
-	p.Fact(&b, "stages", "%d ran, %d reused, %d skipped, %d failed", count["ran"], count["reused"], count["skipped"],
-		count["failed"])
+	p.Fact(&b, "stages", "%s", v.Counts.text())
 	p.Fact(&b, "cost", "%s, as in its receipt", money.Format(v.Cost, v.Currency, 6))
 	if v.Sample != nil {
 		p.Fact(&b, "of it", "%s for the sample", money.Format(*v.Sample, v.Currency, 6))
