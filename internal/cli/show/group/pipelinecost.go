@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/cli/show/calibration"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/sample"
 )
 
 // PipelineCost holds the cost of each stage of a run. The lines add up to Cost, which equals the receipt's.
@@ -122,7 +123,7 @@ func CostOf(r api.GroupReceipt) PipelineCost {
 
 // calibrate adds up what the samples cost, and adds what they predict. A sample that was reused predicts nothing.
 func (v *PipelineCost) calibrate(stages []api.StageState) {
-	runs := calibration.Samples{}
+	runs, shares := calibration.Samples{}, sharesOf(stages)
 	for i, s := range stages {
 		line := &v.Stages[i]
 		if s.Sample == "" { // the samples come first
@@ -134,9 +135,31 @@ func (v *PipelineCost) calibrate(stages []api.StageState) {
 		}
 		*v.Sample = v.Sample.Add(line.Cost)
 		if s.State == "done" && line.Seconds != nil && !line.CostOpen {
-			runs.Add(s.Of, s.Sample, *line.Seconds, line.Cost)
+			runs.Add(s.Of, shares[s.Name], *line.Seconds, line.Cost)
 		}
 	}
+}
+
+// sharesOf returns the share of the data of each stage of a sample: what it took itself, or else the smallest share of
+// the stages that it needs, or else the part that the file asks for.
+func sharesOf(stages []api.StageState) map[string]sample.Share {
+	shares, parts := map[string]sample.Share{}, map[string]string{}
+	for _, s := range stages { // each after those that it needs
+		if s.Sample == "" {
+			continue
+		}
+		share, known := sample.Share{Taken: s.Taken, Of: s.TakenOf}.Exact()
+		for _, need := range s.Needs {
+			if above := shares[need]; s.TakenOf == 0 && parts[need] == s.Sample && (!known || above.Less(share)) {
+				share, known = above, true
+			}
+		}
+		if p, err := sample.Parse(s.Sample); !known && err == nil {
+			share = p.Share()
+		}
+		shares[s.Name], parts[s.Name] = share, s.Sample
+	}
+	return shares
 }
 
 // lowers suggests how to lower the cost of a stage.
