@@ -57,10 +57,10 @@ MatMulNBits of com.microsoft, which ONNX Runtime has (opset 17). prune-unstructu
 zero; dense hardware gets no faster by that. External data moves into the copy.
 
 scrimp recommends a copy only if your command measures its quality: --eval runs once on each model, on the original
-before scrimp writes the copy, and the last number that --metric finds in its output is the quality. --latency runs several times on each, in turns; each number
-that --latency-metric finds is the latency of one prediction in milliseconds. {model} stands for the file. Without
---latency scrimp claims no speed. With --price it computes the cost of predictions that run one after another. See
-docs/compress.md.
+before scrimp writes the copy, and the last number that --metric finds in its output is the quality. --latency runs
+several times on each, in turns; each number that --latency-metric finds is the latency of one prediction in
+milliseconds. {model} stands for the file. Without --latency scrimp claims no speed. With --price it computes the cost
+of predictions that run one after another. See docs/compress.md.
 
 Exit status: 0 done, 1 error, 2 the copy is written and not recommended: it is slower, not smaller, or its quality
 falls by more than the tolerance.`,

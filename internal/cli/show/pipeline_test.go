@@ -8,6 +8,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/calibration"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
@@ -139,11 +140,11 @@ func TestPipelineCost_AddsUpToTheReceipt(t *testing.T) {
 // Each stage counts once, so the counts add up to the stages; a job that never had a machine has not begun.
 func TestPipelineCost_CountsEachStageOnce(t *testing.T) {
 	r := receiptOf(retrained())
-	if c := group.CostOf(r).Counts; c != (group.StageCounts{Ran: 1, Running: 1, Reused: 2, NotBegun: 2, Failed: 1}) {
+	if c := group.CostOf(r).Counts; c != (calibration.StageCounts{Ran: 1, Running: 1, Reused: 2, NotBegun: 2, Failed: 1}) {
 		t.Errorf("%+v", c)
 	}
 	r.Members[1].Started = nil // train waits for a machine
-	if c := group.CostOf(r).Counts; c != (group.StageCounts{Ran: 1, Reused: 2, NotBegun: 3, Failed: 1}) {
+	if c := group.CostOf(r).Counts; c != (calibration.StageCounts{Ran: 1, Reused: 2, NotBegun: 3, Failed: 1}) {
 		t.Errorf("without a machine: %+v", c)
 	}
 	r.Group.Pipeline.Stages[3].State = "skipped" // its job was canceled before it had one

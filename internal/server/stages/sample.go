@@ -88,7 +88,8 @@ func noPart(p string) error {
 }
 
 // part returns the work folder of a stage on a part of the data: items with the part of each input in its place. sent
-// holds the files that were sent with the pipeline. The share sums the rows and files of all inputs that the stage reads.
+// holds the files that were sent with the pipeline. The share sums the rows and files of all inputs that the stage
+// reads.
 func (f *Files) part(ctx context.Context, p *pipeline.Spec, stage *pipeline.Stage, sent, items []workdir.Item) (
 	list []workdir.Item, taken sample.Share, err error) {
 	share, err := sample.Parse(stage.Sample)

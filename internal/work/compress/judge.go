@@ -52,7 +52,8 @@ func (p Pattern) Numbers(text string) (list []float64, err error) {
 }
 
 // named finds a name with a number, such as accuracy=0.97, "loss": 0.1 or val/f1 0.8.
-var named = regexp.MustCompile(`([A-Za-z_][\w./@-]{0,63})["']?(?:\s*[=:]\s*|[ \t]+)([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)`)
+var named = regexp.MustCompile(`([A-Za-z_][\w./@-]{0,63})["']?(?:\s*[=:]\s*|[ \t]+)` +
+	`([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)`)
 
 // mostNamed bounds the metrics that an error names.
 const mostNamed = 8

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
@@ -57,6 +58,28 @@ func (s Samples) Of(stage string) *Predicted {
 	return v
 }
 
+// SharesOf returns the share of the data of each stage of a sample: what it took itself, or else the smallest share of
+// the stages that it needs, or else the part that the file asks for.
+func SharesOf(stages []api.StageState) map[string]sample.Share {
+	shares, parts := map[string]sample.Share{}, map[string]string{}
+	for _, s := range stages { // each after those that it needs
+		if s.Sample == "" {
+			continue
+		}
+		share, known := sample.Share{Taken: s.Taken, Of: s.TakenOf}.Exact()
+		for _, need := range s.Needs {
+			if above := shares[need]; s.TakenOf == 0 && parts[need] == s.Sample && (!known || above.Less(share)) {
+				share, known = above, true
+			}
+		}
+		if p, err := sample.Parse(s.Sample); !known && err == nil {
+			share = p.Share()
+		}
+		shares[s.Name], parts[s.Name] = share, s.Sample
+	}
+	return shares
+}
+
 // Line is a stage on all of the data: what its samples predict and what it took; nil: that is not known.
 type Line struct {
 	Stage     string
@@ -83,8 +106,8 @@ func Text(lines []Line, c money.Currency, p show.Place) string {
 		if s.Cost != nil {
 			cost = money.Format(*s.Cost, c, 6)
 		}
-		rows = append(rows, []string{show.Clean(s.Stage), s.Predicted.shares(), most + show.Seconds(s.Predicted.Seconds), took,
-			most + money.Format(s.Predicted.Cost, c, 6), cost})
+		rows = append(rows, []string{show.Clean(s.Stage), s.Predicted.shares(), most + show.Seconds(s.Predicted.Seconds),
+			took, most + money.Format(s.Predicted.Cost, c, 6), cost})
 	}
 	return fmt.Sprintf("\n%s%s", draw.Grid([]draw.Column{{Name: "BY THE SAMPLE", Key: true},
 		{Name: "OF THE DATA", Right: true, Leaves: 2}, {Name: "TIME", Right: true},

@@ -10,7 +10,6 @@ import (
 	"scrimp/internal/cli/show/calibration"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/work/sample"
 )
 
 // PipelineCost holds the cost of each stage of a run. The lines add up to Cost, which equals the receipt's.
@@ -23,39 +22,8 @@ type PipelineCost struct {
 	Largest  string         `json:"largest,omitempty"`
 	Lower    string         `json:"lower,omitempty"` // what would lower the cost of the most expensive stage
 	// Sample is what the stages on a part of the data have cost, which is a part of Cost; null: the run has no sample.
-	Sample *money.Amount `json:"sample,omitempty"`
-	Counts StageCounts   `json:"counts"`
-}
-
-// StageCounts divides the stages of a run by how far they are: each stage counts once.
-type StageCounts struct {
-	Ran      int `json:"ran"`       // in this run, to their end
-	Running  int `json:"running"`   // on a machine, or keeping their outputs
-	Reused   int `json:"reused"`    // from an earlier run
-	NotBegun int `json:"not_begun"` // without a machine so far: waiting or skipped
-	Failed   int `json:"failed"`
-}
-
-// add counts a stage in a state. began says that its job had a machine.
-func (c *StageCounts) add(state string, began bool) {
-	switch {
-	case state == "reused":
-		c.Reused++
-	case state == "failed":
-		c.Failed++
-	case state == "done":
-		c.Ran++
-	case began && (state == "running" || state == "keeping"):
-		c.Running++
-	default:
-		c.NotBegun++
-	}
-}
-
-// text formats the counts with their sum.
-func (c StageCounts) text() string {
-	return fmt.Sprintf("%d: %d ran, %d running, %d reused, %d not begun, %d failed",
-		c.Ran+c.Running+c.Reused+c.NotBegun+c.Failed, c.Ran, c.Running, c.Reused, c.NotBegun, c.Failed)
+	Sample *money.Amount           `json:"sample,omitempty"`
+	Counts calibration.StageCounts `json:"counts"`
 }
 
 // StageCost is a line of PipelineCost.
@@ -87,7 +55,7 @@ func CostOf(r api.GroupReceipt) PipelineCost {
 		line := StageCost{Stage: s.Name, State: s.State, Job: s.Job, Saved: s.Saved, CostOpen: s.CostOpen,
 			Part: s.Sample}
 		m, there := left[s.Job]
-		v.Counts.add(s.State, there && m.Started != nil)
+		v.Counts.Add(s.State, there && m.Started != nil)
 		if there && s.State != "reused" {
 			delete(left, s.Job)
 			line.Cost, line.Interruptions = m.Cost, m.Interruptions
@@ -123,7 +91,7 @@ func CostOf(r api.GroupReceipt) PipelineCost {
 
 // calibrate adds up what the samples cost, and adds what they predict. A sample that was reused predicts nothing.
 func (v *PipelineCost) calibrate(stages []api.StageState) {
-	runs, shares := calibration.Samples{}, sharesOf(stages)
+	runs, shares := calibration.Samples{}, calibration.SharesOf(stages)
 	for i, s := range stages {
 		line := &v.Stages[i]
 		if s.Sample == "" { // the samples come first
@@ -138,28 +106,6 @@ func (v *PipelineCost) calibrate(stages []api.StageState) {
 			runs.Add(s.Of, shares[s.Name], *line.Seconds, line.Cost)
 		}
 	}
-}
-
-// sharesOf returns the share of the data of each stage of a sample: what it took itself, or else the smallest share of
-// the stages that it needs, or else the part that the file asks for.
-func sharesOf(stages []api.StageState) map[string]sample.Share {
-	shares, parts := map[string]sample.Share{}, map[string]string{}
-	for _, s := range stages { // each after those that it needs
-		if s.Sample == "" {
-			continue
-		}
-		share, known := sample.Share{Taken: s.Taken, Of: s.TakenOf}.Exact()
-		for _, need := range s.Needs {
-			if above := shares[need]; s.TakenOf == 0 && parts[need] == s.Sample && (!known || above.Less(share)) {
-				share, known = above, true
-			}
-		}
-		if p, err := sample.Parse(s.Sample); !known && err == nil {
-			share = p.Share()
-		}
-		shares[s.Name], parts[s.Name] = share, s.Sample
-	}
-	return shares
 }
 
 // lowers suggests how to lower the cost of a stage.
@@ -212,7 +158,7 @@ func (v PipelineCost) Text(p show.Place) string {
 		{Name: "TIME", Right: true, Leaves: 3}, {Name: "COST", Right: true}, {Name: "SHARE", Right: true, Leaves: 2},
 		{Name: "SAVED", Right: true, Leaves: 1}, {Name: "JOB", Least: 8, Leaves: 4}}, rows, p.Columns()))
 	fmt.Fprintf(&b, "\n%s\n", show.Clean(v.ID))
-	p.Fact(&b, "stages", "%s", v.Counts.text())
+	p.Fact(&b, "stages", "%s", v.Counts.Text())
 	p.Fact(&b, "cost", "%s, as in its receipt", money.Format(v.Cost, v.Currency, 6))
 	if v.Sample != nil {
 		p.Fact(&b, "of it", "%s for the sample", money.Format(*v.Sample, v.Currency, 6))
