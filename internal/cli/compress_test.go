@@ -111,12 +111,11 @@ func TestCompress_RefusesBadInput(t *testing.T) {
 	out := filepath.Join(h.dir, "out.onnx")
 	for line, want := range map[string]string{
 		"model.onnx --method int8-static":                               "ranges of the activations",
-		"model.onnx --method prune-structured":                          "prune in the training program",
 		"model.onnx --method zip":                                       "is none of int8-dynamic",
 		"text.onnx --method int8-dynamic":                               "copy or export the model again",
 		"none.onnx --method int8-dynamic":                               "no such file",
 		". --method int8-dynamic":                                       "no regular file",
-		"model.onnx --method int8-dynamic --sparsity 0.5":               "no effect without --method prune-unstructured",
+		"model.onnx --method int8-dynamic --sparsity 0.5":               "no effect without --method prune-structured or prune-unstructured",
 		"model.onnx --method prune-unstructured --sparsity 1":           "not above 0 and below 1",
 		"model.onnx --method prune-unstructured --sparsity NaN":         "not above 0 and below 1",
 		"model.onnx --method int8-dynamic --metric (.)":                 "no effect without --eval",

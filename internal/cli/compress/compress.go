@@ -89,7 +89,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	s := cmd.Flags()
 	s.StringVar(&f.method, "method", "", "`method`: "+strings.Join(names, ", "))
 	s.StringVarP(&f.output, "output", "o", "", "`file` of the copy, which must not exist")
-	s.Float64Var(&f.sparsity, "sparsity", 0.5, "`share` of the weights that prune-unstructured sets to zero")
+	s.Float64Var(&f.sparsity, "sparsity", 0.5, "`share` of the weights that prune-unstructured sets to zero, or of "+
+		"the channels that prune-structured removes")
 	s.StringVar(&f.eval, "eval", "", "`command` that prints the quality of {model} (default: no quality is measured)")
 	s.StringVar(&f.metric, "metric", "", "`pattern` with one group, the number that --eval prints; --eval "+
 		"needs it (default: none)")
@@ -115,7 +116,7 @@ func (f *flags) check(cmd *cobra.Command) (err error) {
 		flags []string
 	}{{"--eval", f.eval != "", []string{"metric", "tolerance", "lower-is-better"}},
 		{"--latency", f.latency != "", []string{"latency-metric", "repeat", "price"}},
-		{"--method prune-unstructured", f.options.Method == compress.PruneUnstructured, []string{"sparsity"}}} {
+		{"--method prune-structured or prune-unstructured", f.options.Method.Prunes(), []string{"sparsity"}}} {
 		for _, name := range need.flags {
 			if cmd.Flags().Changed(name) && !need.has {
 				return fmt.Errorf("--%s has no effect without %s", name, need.with)

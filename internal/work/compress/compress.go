@@ -22,20 +22,20 @@ const (
 	Int4Weights Method = "int4-weights"
 	// PruneUnstructured sets the smallest weights to zero.
 	PruneUnstructured Method = "prune-unstructured"
+	// PruneStructured removes whole output channels, and what uses them.
+	PruneStructured Method = "prune-structured"
 )
 
 // Methods lists the methods.
-var Methods = []Method{Int8Dynamic, Int4Weights, PruneUnstructured}
+var Methods = []Method{Int8Dynamic, Int4Weights, PruneStructured, PruneUnstructured}
 
 // leastOpset is the oldest operator set of ONNX that a method works in.
-var leastOpset = map[Method]int64{Int8Dynamic: 11, Int4Weights: 17, PruneUnstructured: 7}
+var leastOpset = map[Method]int64{Int8Dynamic: 11, Int4Weights: 17, PruneStructured: 7, PruneUnstructured: 7}
 
 // missing says why scrimp refuses methods that exist elsewhere.
 var missing = map[string]string{
 	"int8-static": "it needs the ranges of the activations on calibration data, which scrimp does not measure; take " +
 		"int8-dynamic",
-	"prune-structured": "it changes the shapes of neighbouring layers, which scrimp does not do; prune in the training " +
-		"program and export the smaller model",
 }
 
 // ParseMethod reads the name of a method.
@@ -65,6 +65,8 @@ type Layer struct {
 	Diff, Bound float64
 	// Zeros counts the weights that pruning has set to zero, or that were zero.
 	Zeros int64
+	// Removed counts the output channels that pruning removes.
+	Removed int64
 }
 
 // Plan is a compression that has not been written.
@@ -80,7 +82,7 @@ type Plan struct {
 // Options are the choices for a method.
 type Options struct {
 	Method Method
-	// Sparsity is the share of weights that pruning sets to zero, above 0 and below 1.
+	// Sparsity is the share of weights that pruning sets to zero, or of channels that it removes, above 0 and below 1.
 	Sparsity float64
 }
 
@@ -93,12 +95,14 @@ func New(m *onnx.Model, o Options) (*Plan, error) {
 	}
 	p := &Plan{Method: o.Method, model: m,
 		edit: onnx.Edit{Nodes: map[int][]onnx.NewNode{}, Drop: map[string]bool{}, Data: map[string]onnx.Elements{}}}
+	if o.Method.Prunes() && !(o.Sparsity > 0 && o.Sparsity < 1) {
+		return nil, fmt.Errorf("the sparsity %g is not above 0 and below 1", o.Sparsity)
+	}
 	switch o.Method {
 	case PruneUnstructured:
-		if !(o.Sparsity > 0 && o.Sparsity < 1) {
-			return nil, fmt.Errorf("the sparsity %g is not above 0 and below 1", o.Sparsity)
-		}
 		p.prune(o.Sparsity)
+	case PruneStructured:
+		p.pruneChannels(o.Sparsity)
 	default:
 		p.quantise(o.Method)
 	}
@@ -114,8 +118,11 @@ func New(m *onnx.Model, o Options) (*Plan, error) {
 	return nil, fmt.Errorf("%s can change no weight of the model; %s %q: %s", o.Method, l.Op, l.Node, l.Skipped)
 }
 
+// Prunes reports whether the method removes weights and takes a sparsity.
+func (m Method) Prunes() bool { return m == PruneStructured || m == PruneUnstructured }
+
 func opsOf(m Method) string {
-	if m == PruneUnstructured {
+	if m.Prunes() {
 		return "MatMul, Gemm and Conv"
 	}
 	return "MatMul and Gemm"

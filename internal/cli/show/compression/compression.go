@@ -50,6 +50,7 @@ type Layer struct {
 	Diff    float64 `json:"largest_difference"`
 	Bound   float64 `json:"bound"`
 	Zeros   int64   `json:"zeros,omitempty"`
+	Removed int64   `json:"removed_channels,omitempty"`
 }
 
 // Result is the output of scrimp compress. null means that it was not measured.
@@ -122,6 +123,9 @@ func (r Result) layers(p show.Place) string {
 	var rows [][]string
 	for _, l := range r.Layers {
 		shape, diff, bound, why := "-", "-", "-", "changed"
+		if l.Removed > 0 {
+			why = fmt.Sprintf("%d of %d channels are gone", l.Removed, l.Columns)
+		}
 		if l.Weight != "" {
 			shape = fmt.Sprintf("%d x %d", l.Rows, l.Columns)
 		}
