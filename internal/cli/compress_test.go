@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,7 +112,9 @@ func TestCompress_RefusesBadInput(t *testing.T) {
 	h.write("text.onnx", "this is text")
 	out := filepath.Join(h.dir, "out.onnx")
 	for line, want := range map[string]string{
-		"model.onnx --method int8-static":                               "ranges of the activations",
+		"model.onnx --method int8-static":                               "needs --calibration",
+		"model.onnx --method int8-dynamic --calibration x":              "no effect without --method int8-static",
+		"model.onnx --method int8-static --calibration nosuch":          "has no .npy file",
 		"model.onnx --method zip":                                       "is none of int8-dynamic",
 		"text.onnx --method int8-dynamic":                               "copy or export the model again",
 		"none.onnx --method int8-dynamic":                               "no such file",
@@ -179,6 +183,81 @@ func TestCompress_ChecksTheMetricBeforeItCompresses(t *testing.T) {
 		"case {model} in *out*) ;; *) echo v=1;; esac", "--metric", "v=(.)")
 	if _, err := os.Stat(out); err != nil || code != 1 || !strings.Contains(errOut, out+" is written") {
 		t.Errorf("status %d, %v: %s", code, err, errOut)
+	}
+}
+
+// batch writes an array of float32 as numpy.save does.
+func (h *home) batch(name string, rows, columns int, of func(i int) float64) {
+	head := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", rows, columns)
+	text := append([]byte("\x93NUMPY\x01\x00"), byte(len(head)), 0)
+	text = append(text, head...)
+	for i := range rows * columns {
+		text = binary.LittleEndian.AppendUint32(text, math.Float32bits(float32(of(i))))
+	}
+	h.write(name, string(text))
+}
+
+// int8-static takes its ranges from batches of the input, and the copy reads nearly as many digits as the original.
+func TestCompress_CalibratesWithBatches(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.classifier()
+	for b := range 2 {
+		digits := onnxrun.Digits(100, uint64(b))
+		h.batch(fmt.Sprintf("data/%d.npy", b), 100, 64, func(i int) float64 { return digits[i/64].Pixels[i%64] })
+	}
+	model, small, data := filepath.Join(h.dir, "model.onnx"), filepath.Join(h.dir, "small.onnx"), filepath.Join(h.dir, "data")
+	accuracy := func(file string) float64 {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := onnxrun.Load(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		share, err := onnxrun.Accuracy(m, onnxrun.Digits(1000, 99))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return share
+	}
+	if text := h.out("compress", model, "--method", "int8-static", "--calibration", data, "-o", small); !strings.Contains(text, "changed") {
+		t.Error(text)
+	}
+	if before, after := accuracy(model), accuracy(small); after < before-0.005 {
+		t.Errorf("%g falls to %g", before, after)
+	}
+	out := filepath.Join(h.dir, "out.onnx")
+	head := func(text string) string {
+		return "\x93NUMPY\x01\x00" + string([]byte{byte(len(text)), 0}) + text
+	}
+	for want, write := range map[string]func(){
+		"x.npy: it is no .npy file":                    func() { h.write("data/x.npy", "this is text") },
+		"is not finite":                                func() { h.batch("data/x.npy", 1, 64, func(int) float64 { return math.NaN() }) },
+		`x.npy: Gemm "h": the inner dimensions differ`: func() { h.batch("data/x.npy", 1, 63, func(int) float64 { return 1 }) },
+		"needs 256 bytes, and it has 4": func() {
+			h.write("data/x.npy", head("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 64), }")+"abcd")
+		},
+		`save x.astype("float32")`: func() {
+			h.write("data/x.npy", head("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 64), }"))
+		},
+		"its header is cut short": func() { h.write("data/x.npy", "\x93NUMPY\x02\x00\xff\xff\xff\xff") },
+	} {
+		write()
+		_, errOut, code := scrimp(t, "compress", model, "--method", "int8-static", "--calibration", data, "-o", out)
+		if left, _ := filepath.Glob(out + "*"); code != 1 || !strings.Contains(errOut, want) || len(left) > 0 {
+			t.Errorf("%s: status %d, %v: %s", want, code, left, errOut)
+		}
+	}
+	g := &onnxrun.Graph{Opset: 17}
+	g.Value(false, "x", -1, 4)
+	g.Node("LSTM", []string{"x"}, "y")
+	g.Value(true, "y", -1, 4)
+	h.write("lstm.onnx", string(g.Bytes()))
+	_, errOut, _ := scrimp(t, "compress", filepath.Join(h.dir, "lstm.onnx"), "--method", "int8-static", "--calibration", data, "-o", out)
+	if !strings.Contains(errOut, "does not compute the operator LSTM; take int8-dynamic") {
+		t.Error(errOut)
 	}
 }
 

@@ -34,6 +34,7 @@ const maxRepeat = 100
 // flags holds the values of the flags.
 type flags struct {
 	method, output, eval, metric  string
+	calibration                   string
 	latency, latencyMetric, price string
 	sparsity, tolerance           float64
 	lower                         bool
@@ -91,6 +92,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	s.StringVarP(&f.output, "output", "o", "", "`file` of the copy, which must not exist")
 	s.Float64Var(&f.sparsity, "sparsity", 0.5, "`share` of the weights that prune-unstructured sets to zero, or of "+
 		"the channels that prune-structured removes")
+	s.StringVar(&f.calibration, "calibration", "", "`folder` of .npy files, batches of the input for the ranges of "+
+		"int8-static (default: none)")
 	s.StringVar(&f.eval, "eval", "", "`command` that prints the quality of {model} (default: no quality is measured)")
 	s.StringVar(&f.metric, "metric", "", "`pattern` with one group, the number that --eval prints; --eval "+
 		"needs it (default: none)")
@@ -116,12 +119,17 @@ func (f *flags) check(cmd *cobra.Command) (err error) {
 		flags []string
 	}{{"--eval", f.eval != "", []string{"metric", "tolerance", "lower-is-better"}},
 		{"--latency", f.latency != "", []string{"latency-metric", "repeat", "price"}},
-		{"--method prune-structured or prune-unstructured", f.options.Method.Prunes(), []string{"sparsity"}}} {
+		{"--method prune-structured or prune-unstructured", f.options.Method.Prunes(), []string{"sparsity"}},
+		{"--method int8-static", f.options.Method == compress.Int8Static, []string{"calibration"}}} {
 		for _, name := range need.flags {
 			if cmd.Flags().Changed(name) && !need.has {
 				return fmt.Errorf("--%s has no effect without %s", name, need.with)
 			}
 		}
+	}
+	if f.options.Method == compress.Int8Static && f.calibration == "" {
+		return errors.New("--method int8-static needs --calibration, a folder of .npy files with batches of the input: it " +
+			"takes the ranges of the activations from them")
 	}
 	for name, line := range map[string]string{"eval": f.eval, "latency": f.latency} {
 		if line != "" && !strings.Contains(line, place) {
@@ -164,7 +172,7 @@ func (f *flags) patterns() (err error) {
 }
 
 func (a *app) compress(ctx context.Context, model string, f flags) error {
-	p, err := prepare(model, f.output, f.options)
+	p, err := prepare(ctx, model, f.output, f.calibration, f.options)
 	if err != nil {
 		return err
 	}

@@ -107,8 +107,8 @@ type prepared struct {
 	folder *folder
 }
 
-// prepare reads the structure of a model and plans its copy. It reads no weight.
-func prepare(model, output string, o compress.Options) (*prepared, error) {
+// prepare reads the structure of a model and plans its copy. With a folder of calibration data it runs the model on it.
+func prepare(ctx context.Context, model, output, calibration string, o compress.Options) (*prepared, error) {
 	if _, err := os.Lstat(output); err == nil {
 		return nil, fmt.Errorf("%s exists: choose another name", output)
 	}
@@ -117,7 +117,13 @@ func prepare(model, output string, o compress.Options) (*prepared, error) {
 		return nil, err
 	}
 	p := &prepared{model: m, folder: d}
-	if p.plan, err = compress.New(m, o); err != nil {
+	if calibration != "" {
+		o.Ranges, err = calibrate(ctx, m, calibration)
+	}
+	if err == nil {
+		p.plan, err = compress.New(m, o)
+	}
+	if err != nil {
 		d.close()
 		return nil, fmt.Errorf("%s: %w", model, err)
 	}

@@ -18,6 +18,8 @@ type Method string
 const (
 	// Int8Dynamic stores weights as int8 with one scale for each column, and quantises activations while the model runs.
 	Int8Dynamic Method = "int8-dynamic"
+	// Int8Static stores weights as int8, and rounds activations to uint8 by the ranges that they have on given data.
+	Int8Static Method = "int8-static"
 	// Int4Weights stores weights in 4 bits with one scale for each block of 32.
 	Int4Weights Method = "int4-weights"
 	// PruneUnstructured sets the smallest weights to zero.
@@ -27,16 +29,10 @@ const (
 )
 
 // Methods lists the methods.
-var Methods = []Method{Int8Dynamic, Int4Weights, PruneStructured, PruneUnstructured}
+var Methods = []Method{Int8Dynamic, Int8Static, Int4Weights, PruneStructured, PruneUnstructured}
 
 // leastOpset is the oldest operator set of ONNX that a method works in.
-var leastOpset = map[Method]int64{Int8Dynamic: 11, Int4Weights: 17, PruneStructured: 7, PruneUnstructured: 7}
-
-// missing says why scrimp refuses methods that exist elsewhere.
-var missing = map[string]string{
-	"int8-static": "it needs the ranges of the activations on calibration data, which scrimp does not measure; take " +
-		"int8-dynamic",
-}
+var leastOpset = map[Method]int64{Int8Dynamic: 11, Int8Static: 13, Int4Weights: 17, PruneStructured: 7, PruneUnstructured: 7}
 
 // ParseMethod reads the name of a method.
 func ParseMethod(s string) (Method, error) {
@@ -46,9 +42,6 @@ func ParseMethod(s string) (Method, error) {
 			return m, nil
 		}
 		names = append(names, string(m))
-	}
-	if why := missing[s]; why != "" {
-		return "", fmt.Errorf("%q is not available: %s", s, why)
 	}
 	return "", fmt.Errorf("%q is none of %s", s, strings.Join(names, ", "))
 }
@@ -84,6 +77,8 @@ type Options struct {
 	Method Method
 	// Sparsity is the share of weights that pruning sets to zero, or of channels that it removes, above 0 and below 1.
 	Sparsity float64
+	// Ranges are those of the Activations of the model on calibration data, for Int8Static.
+	Ranges map[string]Range
 }
 
 // New plans the compression of a model. It refuses a model without a weight that the method can change.
@@ -101,6 +96,10 @@ func New(m *onnx.Model, o Options) (*Plan, error) {
 	switch o.Method {
 	case PruneUnstructured:
 		p.prune(o.Sparsity)
+	case Int8Static:
+		if err := p.static(o.Ranges); err != nil {
+			return nil, err
+		}
 	case PruneStructured:
 		p.pruneChannels(o.Sparsity)
 	default:
@@ -122,7 +121,7 @@ func New(m *onnx.Model, o Options) (*Plan, error) {
 func (m Method) Prunes() bool { return m == PruneStructured || m == PruneUnstructured }
 
 func opsOf(m Method) string {
-	if m.Prunes() {
+	if m.Prunes() || m == Int8Static {
 		return "MatMul, Gemm and Conv"
 	}
 	return "MatMul and Gemm"
