@@ -62,7 +62,8 @@ func run(args []string) error {
 // calibrate writes images as numpy.save does, for the ranges of int8-static.
 func calibrate(folder string) error {
 	digits := onnxrun.Digits(calibrationSamples, calibrationSeed)
-	head := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", len(digits), len(digits[0].Pixels))
+	head := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", len(digits),
+		len(digits[0].Pixels))
 	text := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(head)))
 	text = append(text, head...)
 	for i := range digits {

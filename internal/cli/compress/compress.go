@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/cli/show/compression"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/compress"
+	"scrimp/internal/work/compress/judge"
 )
 
 // app gives the command its shared environment.
@@ -39,7 +40,7 @@ type flags struct {
 	sparsity, tolerance           float64
 	lower                         bool
 	repeat                        int
-	quality, milliseconds         compress.Pattern
+	quality, milliseconds         judge.Pattern
 	rate                          money.Rate
 	options                       compress.Options
 }
@@ -153,11 +154,11 @@ func (f *flags) patterns() (err error) {
 		if f.metric == "" {
 			return errors.New("--eval needs --metric, such as 'accuracy=([0-9.]+)', to find the number in its output")
 		}
-		if f.quality, err = compress.ParsePattern(f.metric); err != nil {
+		if f.quality, err = judge.ParsePattern(f.metric); err != nil {
 			return fmt.Errorf("--metric: %w", err)
 		}
 	}
-	if f.milliseconds, err = compress.ParsePattern(f.latencyMetric); err != nil {
+	if f.milliseconds, err = judge.ParsePattern(f.latencyMetric); err != nil {
 		return fmt.Errorf("--latency-metric: %w", err)
 	}
 	if f.price != "" {
@@ -188,7 +189,7 @@ func (a *app) compress(ctx context.Context, model string, f flags) error {
 	if err := a.compare(ctx, model, f, &found); err != nil {
 		return fmt.Errorf("%w; %s is written", err, f.output)
 	}
-	m := compress.Measures{Size: c.size, Quality: found.quality}
+	m := judge.Measures{Size: c.size, Quality: found.quality}
 	if f.latency != "" {
 		m.P50 = new(found.quantile(0.5))
 	}

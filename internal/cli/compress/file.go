@@ -11,13 +11,14 @@ import (
 	"path/filepath"
 
 	"scrimp/internal/work/compress"
+	"scrimp/internal/work/compress/judge"
 	"scrimp/internal/work/onnx"
 )
 
 // copied is a compressed copy that was written.
 type copied struct {
 	plan       *compress.Plan
-	size       compress.Pair[int64]
+	size       judge.Pair[int64]
 	parameters int64
 }
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/work/compress"
+	"scrimp/internal/work/compress/judge"
 )
 
 // place stands for the file of the model in a command.
@@ -60,7 +60,7 @@ func (a *app) run(ctx context.Context, flag, line, model string) (string, error)
 }
 
 // numbers runs a command and finds its numbers.
-func (a *app) numbers(ctx context.Context, flag, line, pattern, model string, p compress.Pattern) ([]float64, error) {
+func (a *app) numbers(ctx context.Context, flag, line, pattern, model string, p judge.Pattern) ([]float64, error) {
 	text, err := a.run(ctx, flag, line, model)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (a *app) numbers(ctx context.Context, flag, line, pattern, model string, p 
 
 // measured holds what the commands of the user print for the original and for the copy.
 type measured struct {
-	quality       *compress.Quality
+	quality       *judge.Quality
 	before, after []time.Duration // latencies
 }
 
@@ -93,7 +93,7 @@ func (a *app) time(ctx context.Context, model string, f flags, list []time.Durat
 	if err != nil {
 		return nil, err
 	}
-	spans, err := compress.Latencies(found)
+	spans, err := judge.Latencies(found)
 	if err != nil {
 		return nil, fmt.Errorf("--latency: the command for %s: %w", model, err)
 	}
@@ -110,7 +110,7 @@ const maxLatencies = 1 << 22
 // fails here and costs no copy.
 func (a *app) original(ctx context.Context, model string, f flags) (m measured, err error) {
 	if f.eval != "" {
-		m.quality = &compress.Quality{Tolerance: f.tolerance, LowerIsBetter: f.lower}
+		m.quality = &judge.Quality{Tolerance: f.tolerance, LowerIsBetter: f.lower}
 		if m.quality.Before, err = a.evaluate(ctx, model, f); err != nil {
 			return m, err
 		}
@@ -146,6 +146,6 @@ func (a *app) compare(ctx context.Context, model string, f flags, m *measured) (
 }
 
 // quantile returns a quantile of the latencies of both models.
-func (m *measured) quantile(q float64) compress.Pair[time.Duration] {
-	return compress.Pair[time.Duration]{Before: compress.Quantile(m.before, q), After: compress.Quantile(m.after, q)}
+func (m *measured) quantile(q float64) judge.Pair[time.Duration] {
+	return judge.Pair[time.Duration]{Before: judge.Quantile(m.before, q), After: judge.Quantile(m.after, q)}
 }

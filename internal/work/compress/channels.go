@@ -89,18 +89,17 @@ type form struct {
 
 // tracer follows the channels of one layer through the graph, to all tensors that must shrink with them.
 type tracer struct {
-	p     *Plan
-	of    *channels
-	at    map[string]form
-	uses  map[string]int // of traced values
-	cuts  map[string]cut // by tensor
-	start int            // the node of the layer
+	p    *Plan
+	of   *channels
+	at   map[string]form
+	uses map[string]int // of traced values
+	cuts map[string]cut // by tensor
 }
 
 // trace finds what must shrink with the channels of a node.
 func (p *Plan) trace(node int, c *channels, f form) (map[string]cut, error) {
 	n := p.model.Nodes[node]
-	t := &tracer{p: p, of: c, at: map[string]form{n.Out[0]: f}, uses: map[string]int{}, cuts: map[string]cut{}, start: node}
+	t := &tracer{p: p, of: c, at: map[string]form{n.Out[0]: f}, uses: map[string]int{}, cuts: map[string]cut{}}
 	if err := t.shrink(c.t.Name, c.axis, 1); err != nil {
 		return nil, err
 	}

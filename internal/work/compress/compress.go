@@ -32,7 +32,8 @@ const (
 var Methods = []Method{Int8Dynamic, Int8Static, Int4Weights, PruneStructured, PruneUnstructured}
 
 // leastOpset is the oldest operator set of ONNX that a method works in.
-var leastOpset = map[Method]int64{Int8Dynamic: 11, Int8Static: 13, Int4Weights: 17, PruneStructured: 7, PruneUnstructured: 7}
+var leastOpset = map[Method]int64{Int8Dynamic: 11, Int8Static: 13, Int4Weights: 17, PruneStructured: 7,
+	PruneUnstructured: 7}
 
 // ParseMethod reads the name of a method.
 func ParseMethod(s string) (Method, error) {

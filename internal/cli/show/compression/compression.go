@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/work/compress"
+	"scrimp/internal/work/compress/judge"
 )
 
 // Numbers are a value before and after.
@@ -73,7 +74,7 @@ type Result struct {
 }
 
 // Of fills the part of the result that the plan and its measurements give.
-func Of(p *compress.Plan, m compress.Measures) Result {
+func Of(p *compress.Plan, m judge.Measures) Result {
 	r := Result{Method: p.Method, Changed: p.Changed(), Size: Sizes(m.Size), Layers: []Layer{}, Why: []string{}}
 	r.Ratio = float64(m.Size.After) / float64(m.Size.Before)
 	for _, l := range p.Layers {
@@ -168,7 +169,7 @@ func (r Result) notes() []string {
 }
 
 // Seconds converts a pair of durations.
-func Seconds(p compress.Pair[time.Duration]) *Numbers {
+func Seconds(p judge.Pair[time.Duration]) *Numbers {
 	return &Numbers{p.Before.Seconds(), p.After.Seconds()}
 }
 

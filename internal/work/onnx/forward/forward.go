@@ -85,7 +85,8 @@ func constant(t *onnx.Tensor) (v Value, err error) {
 		const most = 1 << 20 // shapes are short
 		b, err := t.Raw(most)
 		if err != nil || int64(len(b)) != 8*t.Count() {
-			return v, errors.Join(err, fmt.Errorf("tensor %q: its integers are not raw bytes; save it again with onnx.save", t.Name))
+			return v, errors.Join(err, fmt.Errorf("tensor %q: its integers are not raw bytes; save it again with onnx.save",
+				t.Name))
 		}
 		for i := range t.Count() {
 			v.V = append(v.V, float32(int64(binary.LittleEndian.Uint64(b[8*i:]))))
@@ -114,7 +115,8 @@ func known(n *onnx.Node) error {
 	}
 	for name, v := range n.Texts {
 		if name != "auto_pad" || v != "NOTSET" && v != "VALID" {
-			return fmt.Errorf("%s (%s): scrimp does not know the attribute %s=%q; export with explicit pads", where, n.Op, name, v)
+			return fmt.Errorf("%s (%s): scrimp does not know the attribute %s=%q; export with explicit pads", where, n.Op, name,
+				v)
 		}
 	}
 	for name, v := range n.Ints {

@@ -1,4 +1,5 @@
-package compress
+// Package judge compares a compressed model with its original by what the commands of the user print for both.
+package judge
 
 import (
 	"cmp"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/lib/draw"
+	"scrimp/internal/work/compress"
 )
 
 // Pair holds a value of the original and of the compressed model.
@@ -132,7 +134,7 @@ type Measures struct {
 }
 
 // Judge returns an error that lists why the compressed model is not recommended; nil if nothing speaks against it.
-func (m Measures) Judge(method Method) error {
+func (m Measures) Judge(method compress.Method) error {
 	var why []error
 	if q := m.Quality; q != nil && !q.Held() {
 		why = append(why, fmt.Errorf("the metric goes from %g to %g, worse by %.4g; the tolerance is %g", q.Before, q.After,
@@ -141,7 +143,7 @@ func (m Measures) Judge(method Method) error {
 	if p := m.P50; p != nil && cmp.Compare(p.After, p.Before) > 0 {
 		why = append(why, fmt.Errorf("it is slower: p50 goes from %s to %s", p.Before, p.After))
 	}
-	if method != PruneUnstructured && m.Size.After >= m.Size.Before {
+	if method != compress.PruneUnstructured && m.Size.After >= m.Size.Before {
 		why = append(why, fmt.Errorf("it is not smaller: %d bytes become %d", m.Size.Before, m.Size.After))
 	}
 	return errors.Join(why...)
@@ -149,11 +151,11 @@ func (m Measures) Judge(method Method) error {
 
 // Recommended reports whether measurements support the compressed model. known is false if nothing was measured that
 // decides: the quality, and for pruning also the latency, because the file stays as large as it was.
-func (m Measures) Recommended(method Method) (yes, known bool) {
+func (m Measures) Recommended(method compress.Method) (yes, known bool) {
 	if m.Judge(method) != nil {
 		return false, true
 	}
-	if method == PruneUnstructured && (m.P50 == nil || m.P50.After >= m.P50.Before) {
+	if method == compress.PruneUnstructured && (m.P50 == nil || m.P50.After >= m.P50.Before) {
 		return false, false
 	}
 	return m.Quality != nil, m.Quality != nil
