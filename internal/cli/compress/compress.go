@@ -56,7 +56,9 @@ quality, latency and cost of both models, and how far the weights of each layer 
 int8-dynamic stores the weights of MatMul and Gemm as int8 with a scale for each column; the model quantises its
 activations while it runs (opset 11). int4-weights stores them in 4 bits with a scale for each block of 32, as
 MatMulNBits of com.microsoft, which ONNX Runtime has (opset 17). prune-unstructured sets the smallest weights to
-zero; dense hardware gets no faster by that. External data moves into the copy.
+zero; dense hardware gets no faster by that. int8-static also rounds the inputs of MatMul, Gemm and Conv to uint8, by
+their ranges on the batches in --calibration (opset 13). prune-structured removes the output channels with the smallest
+weights, and shrinks the layers that read them. External data moves into the copy.
 
 scrimp recommends a copy only if your command measures its quality: --eval runs once on each model, on the original
 before scrimp writes the copy, and the last number that --metric finds in its output is the quality. --latency runs
