@@ -333,12 +333,20 @@ func FuzzNew(f *testing.F) {
 		model, _, _ := mix(rand.New(rand.NewPCG(seed, 5)), 8, 3)
 		f.Add(model, uint8(seed))
 	}
+	for which := range compress.Methods {
+		f.Add(cnn(1, map[string][]float32{}).Bytes(), uint8(which))
+	}
 	f.Fuzz(func(t *testing.T, b []byte, which uint8) {
 		m, err := onnxrun.Load(b)
 		if err != nil {
 			return
 		}
-		p, err := compress.New(m, compress.Options{Method: compress.Methods[int(which)%len(compress.Methods)], Sparsity: 0.5})
+		ranges := map[string]compress.Range{}
+		for _, name := range compress.Activations(m) {
+			ranges[name] = compress.Range{Low: -1, High: 3}
+		}
+		p, err := compress.New(m, compress.Options{Method: compress.Methods[int(which)%len(compress.Methods)], Sparsity: 0.5,
+			Ranges: ranges})
 		if err != nil {
 			return
 		}

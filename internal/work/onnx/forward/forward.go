@@ -25,6 +25,8 @@ const (
 	maxWeights = 1 << 28
 	// maxValue bounds the elements of one value.
 	maxValue = 1 << 27
+	// maxProducts bounds the multiplications of one node, about a minute.
+	maxProducts = 1 << 36
 )
 
 // Net is a model whose operators are all known.
@@ -71,6 +73,9 @@ func New(m *onnx.Model) (*Net, error) {
 func (n *Net) Inputs() []string { return n.inputs }
 
 func constant(t *onnx.Tensor) (v Value, err error) {
+	if t.Count() == 0 {
+		return v, fmt.Errorf("tensor %q has no element", t.Name)
+	}
 	for _, d := range t.Dims {
 		v.Dims = append(v.Dims, int(d))
 	}
@@ -216,6 +221,14 @@ func empty(dims ...int) (Value, error) {
 		n *= d
 	}
 	return Value{dims, make([]float32, n)}, nil
+}
+
+// affordable refuses a node with too many multiplications.
+func affordable(outputs, each int) error {
+	if each > 0 && outputs > maxProducts/each {
+		return fmt.Errorf("%d outputs of %d products take too long here: save batches of fewer examples", outputs, each)
+	}
+	return nil
 }
 
 func shapes(what string, list ...Value) error {

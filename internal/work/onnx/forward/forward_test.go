@@ -1,6 +1,7 @@
 package forward_test
 
 import (
+	"context"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
@@ -159,4 +160,33 @@ func TestRun_RefusesShapesThatDoNotFit(t *testing.T) {
 	if err := net.Run(nil, nil); err == nil || !strings.Contains(err.Error(), `input "x"`) {
 		t.Errorf("without an input: %v", err)
 	}
+}
+
+// FuzzRun: whatever can be read is computed or refused.
+func FuzzRun(f *testing.F) {
+	for seed := range uint64(3) {
+		f.Add(images(seed).Bytes(), uint8(1), uint8(2), uint8(9), uint8(8))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, n, c, h, w uint8) {
+		m, err := onnxrun.Load(b)
+		if err != nil {
+			return
+		}
+		net, err := forward.New(m)
+		if err != nil {
+			return
+		}
+		in := map[string]forward.Value{}
+		for _, name := range net.Inputs() {
+			dims := []int{1 + int(n%3), 1 + int(c%5), 1 + int(h%10), 1 + int(w%10)}
+			in[name] = forward.Value{Dims: dims, V: make([]float32, dims[0]*dims[1]*dims[2]*dims[3])}
+		}
+		work := 0
+		_ = net.Run(in, func(_ string, v forward.Value) error { // an error is an answer; a crash is not
+			if work += len(v.V); work > 1<<16 {
+				return context.Canceled
+			}
+			return nil
+		})
+	})
 }

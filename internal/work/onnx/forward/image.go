@@ -80,6 +80,9 @@ func conv(c *call) (Value, error) {
 	}
 	outs := k.Dims[0]
 	out, err := empty(x.Dims[0], outs, w.out[0], w.out[1])
+	if err == nil {
+		err = affordable(len(out.V), k.Dims[1]*k.Dims[2]*k.Dims[3])
+	}
 	if err != nil {
 		return out, err
 	}
@@ -110,6 +113,9 @@ func pool(c *call, f func(w *window, list []float32) float64) (Value, error) {
 		return Value{}, err
 	}
 	out, err := empty(x.Dims[0], x.Dims[1], w.out[0], w.out[1])
+	if err == nil {
+		err = affordable(len(out.V), w.kernel[0]*w.kernel[1])
+	}
 	if err != nil {
 		return out, err
 	}

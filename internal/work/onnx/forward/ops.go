@@ -143,6 +143,9 @@ func matMul(c *call) (Value, error) {
 	}
 	out, err := empty(append(slices.Clone(a.Dims[:len(a.Dims)-1]), b.Dims[1])...)
 	if err == nil {
+		err = affordable(len(out.V), b.Dims[0])
+	}
+	if err == nil {
 		product(out.V, a.V, b.V, b.Dims[0], b.Dims[1], 1)
 	}
 	return out, err
@@ -191,6 +194,9 @@ func gemm(c *call) (Value, error) {
 		return Value{}, shapes("the inner dimensions differ", a, b)
 	}
 	out, err := empty(a.Dims[0], b.Dims[1])
+	if err == nil {
+		err = affordable(len(out.V), b.Dims[0])
+	}
 	if err != nil {
 		return out, err
 	}
