@@ -261,6 +261,21 @@ func TestCompress_CalibratesWithBatches(t *testing.T) {
 	}
 }
 
+// Without a quarter of its channels, the classifier has a quarter less of both weights; the page says so.
+func TestCompress_NamesTheChannelsThatAreGone(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.classifier()
+	text := h.out("compress", filepath.Join(h.dir, "model.onnx"), "--method", "prune-structured", "--sparsity", "0.25", "-o",
+		filepath.Join(h.dir, "thin.onnx"))
+	gone := 64*64 + 64 + 64*10 // of 64 to 256 to 10: weights, biases, and the weights that read them
+	for _, want := range []string{"64 of 256 channels are gone", "keeps its outputs: ", fmt.Sprintf("%d of 19210 parameters", gone)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+}
+
 // External data is read from the folder of the model, and from no other place.
 func TestCompress_ReadsExternalDataBelowTheModelOnly(t *testing.T) {
 	t.Parallel()

@@ -131,8 +131,18 @@ func opsOf(m Method) string {
 // Write writes the compressed model, sets the differences of the layers, and returns the size in bytes.
 func (p *Plan) Write(w io.Writer) (int64, error) { return p.model.Write(w, p.edit) }
 
-// Changed counts the weights of the layers that change.
+// Changed counts the weights of the layers that change, and for prune-structured the parameters that it removes.
 func (p *Plan) Changed() (n int64) {
+	for name, dims := range p.edit.Dims {
+		left := int64(1)
+		for _, d := range dims {
+			left *= d
+		}
+		n += p.model.Tensors[name].Count() - left
+	}
+	if p.Method == PruneStructured {
+		return n
+	}
 	seen := map[string]bool{}
 	for _, l := range p.Layers {
 		if t := p.model.Tensors[l.Weight]; l.Skipped == "" && t != nil && !seen[l.Weight] {

@@ -140,6 +140,9 @@ func TestNew_RemovesChannelsAsIfNobodyReadThem(t *testing.T) {
 				t.Errorf("layer %d: %+v", i, l)
 			}
 		}
+		if n := m.Parameters() - small.Parameters(); p.Changed() != n {
+			t.Errorf("%d parameters are gone, and %d are reported", n, p.Changed())
+		}
 		if len(out) >= len(whole.Bytes()) {
 			t.Errorf("%d bytes become %d", len(whole.Bytes()), len(out))
 		}

@@ -60,7 +60,7 @@ type Result struct {
 	Output      string          `json:"output"`
 	Method      compress.Method `json:"method"`
 	Parameters  int64           `json:"parameters"`
-	Changed     int64           `json:"changed_parameters"`
+	Changed     int64           `json:"changed_parameters"` // for prune-structured those that are gone
 	Size        Sizes           `json:"size_bytes"`
 	Ratio       float64         `json:"size_ratio"`
 	Quality     *Quality        `json:"quality"`
@@ -132,6 +132,9 @@ func (r Result) layers(p show.Place) string {
 		}
 		if l.Skipped != "" {
 			why = "stays: " + l.Skipped
+			if r.Method == compress.PruneStructured { // it can shrink with the channels of the layer before
+				why = "keeps its outputs: " + l.Skipped
+			}
 		} else {
 			diff, bound = fmt.Sprintf("%.4g", l.Diff), fmt.Sprintf("%.4g", l.Bound)
 		}
@@ -146,8 +149,11 @@ func (r Result) notes() []string {
 	if r.Parameters > 0 {
 		share = 100 * float64(r.Changed) / float64(r.Parameters)
 	}
-	list := []string{"", fmt.Sprintf("%s of %s parameters (%.1f %%) are in weights that changed; the largest "+
-		"difference of a weight is %.4g.", draw.Short(r.Changed), draw.Short(r.Parameters), share, r.Diff)}
+	text := "%s of %s parameters (%.1f %%) are in weights that changed; the largest difference of a weight is %.4g."
+	if r.Method == compress.PruneStructured {
+		text = "%s of %s parameters (%.1f %%) are gone; the largest weight among them was %.4g."
+	}
+	list := []string{"", fmt.Sprintf(text, draw.Short(r.Changed), draw.Short(r.Parameters), share, r.Diff)}
 	if r.Method == compress.PruneUnstructured {
 		list = append(list, "Zeros in a dense matrix save no time on dense hardware, and the file stays as large; they help "+
 			"only a runtime or an archive that stores sparse weights.")

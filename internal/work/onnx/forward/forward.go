@@ -162,7 +162,7 @@ func (n *Net) Run(inputs map[string]Value, see func(name string, v Value) error)
 			c.in = append(c.in, v)
 		}
 		out, err := ops[node.Op].run(&c)
-		if err == nil && slices.ContainsFunc(out.V, func(v float32) bool { return v != v || math.IsInf(float64(v), 0) }) {
+		if err == nil && slices.ContainsFunc(out.V, infinite) {
 			err = errors.New("a result is not finite")
 		}
 		if err != nil {
@@ -180,6 +180,9 @@ func (n *Net) Run(inputs map[string]Value, see func(name string, v Value) error)
 	}
 	return nil
 }
+
+// infinite reports whether a number is not finite.
+func infinite(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }
 
 // call is one use of an operator.
 type call struct {

@@ -96,8 +96,8 @@ func conv(c *call) (Value, error) {
 			sum = float64(bias.V[o])
 		}
 		w.each(x, row, col, func(at, place int) {
-			for c := range ins {
-				sum += float64(x.V[(first+c)*image+at]) * float64(k.V[(o*ins+c)*kernel+place])
+			for ch := range ins {
+				sum += float64(x.V[(first+ch)*image+at]) * float64(k.V[(o*ins+ch)*kernel+place])
 			}
 		})
 		out.V[i] = float32(sum)
