@@ -292,6 +292,10 @@ type StageState struct {
 	// it is.
 	Sample string `json:"sample,omitempty"`
 	Of     string `json:"of,omitempty"`
+	// Taken of TakenOf rows or files are the data of a stage of a sample, which rounding makes another share than Sample;
+	// 0 of 0: the stage reads no input that the sample divides.
+	Taken   int64 `json:"taken,omitempty"`
+	TakenOf int64 `json:"taken_of,omitempty"`
 }
 
 // StageContent is a path with the digest of its content; "": nothing is there.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/onnxrun"
 	"scrimp/internal/work/compress"
 )
 
@@ -37,9 +38,15 @@ func TestCompress_CopiesRunInONNXRuntime(t *testing.T) {
 	h := newHome(t)
 	h.classifier()
 	h.write("check.py", checker)
+	digits := onnxrun.Digits(200, 5)
+	h.batch("data/0.npy", 200, 64, func(i int) float64 { return digits[i/64].Pixels[i%64] })
 	for _, m := range compress.Methods {
 		small := filepath.Join(h.dir, string(m)+".onnx")
-		h.out("compress", filepath.Join(h.dir, "model.onnx"), "--method", string(m), "-o", small)
+		args := []string{"compress", filepath.Join(h.dir, "model.onnx"), "--method", string(m), "-o", small}
+		if m == compress.Int8Static {
+			args = append(args, "--calibration", filepath.Join(h.dir, "data"))
+		}
+		h.out(args...)
 		out, err := exec.Command("python3", filepath.Join(h.dir, "check.py"), filepath.Join(h.dir, "model.onnx"), small).CombinedOutput()
 		if t.Logf("%s: %s", m, strings.TrimSpace(string(out))); err != nil {
 			t.Errorf("%s: %v", m, err)

@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,13 +112,14 @@ func TestCompress_RefusesBadInput(t *testing.T) {
 	h.write("text.onnx", "this is text")
 	out := filepath.Join(h.dir, "out.onnx")
 	for line, want := range map[string]string{
-		"model.onnx --method int8-static":                               "ranges of the activations",
-		"model.onnx --method prune-structured":                          "prune in the training program",
+		"model.onnx --method int8-static":                               "needs --calibration",
+		"model.onnx --method int8-dynamic --calibration x":              "no effect without --method int8-static",
+		"model.onnx --method int8-static --calibration nosuch":          "has no .npy file",
 		"model.onnx --method zip":                                       "is none of int8-dynamic",
 		"text.onnx --method int8-dynamic":                               "copy or export the model again",
 		"none.onnx --method int8-dynamic":                               "no such file",
 		". --method int8-dynamic":                                       "no regular file",
-		"model.onnx --method int8-dynamic --sparsity 0.5":               "no effect without --method prune-unstructured",
+		"model.onnx --method int8-dynamic --sparsity 0.5":               "no effect without --method prune-structured or prune-unstructured",
 		"model.onnx --method prune-unstructured --sparsity 1":           "not above 0 and below 1",
 		"model.onnx --method prune-unstructured --sparsity NaN":         "not above 0 and below 1",
 		"model.onnx --method int8-dynamic --metric (.)":                 "no effect without --eval",
@@ -143,10 +146,133 @@ func TestCompress_RefusesBadInput(t *testing.T) {
 		"echo v=x {model}": "no finite number", "echo v=NaN {model}": "no finite number"} {
 		_, errOut, code := scrimp(t, "compress", filepath.Join(h.dir, "model.onnx"), "--method", "int8-dynamic", "-o", out, "--eval",
 			line, "--metric", "v=([^ ]+)")
-		if code != 1 || !strings.Contains(errOut, want) || !strings.Contains(errOut, "is written") {
+		if code != 1 || !strings.Contains(errOut, want) || !strings.Contains(errOut, "nothing is written") {
 			t.Errorf("%s: status %d: %s", line, code, errOut)
 		}
-		_ = os.Remove(out)
+		if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
+			t.Errorf("%s leaves %v", line, left)
+		}
+	}
+}
+
+// A metric that the command does not print for the original ends the run before scrimp compresses anything, and the
+// error names what the command prints. A command that fails for the copy alone leaves the copy.
+func TestCompress_ChecksTheMetricBeforeItCompresses(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.classifier()
+	model, out := filepath.Join(h.dir, "model.onnx"), filepath.Join(h.dir, "out.onnx")
+	prints := `echo '{"accuracy": 0.97}'; echo "val/f1=0.9 loss: 1e-3"; echo loss=2e-3; echo {model} >> ` + filepath.Join(h.dir, "runs")
+	for flag, args := range map[string][]string{
+		"--metric":         {"--eval", prints, "--metric", "acc=([0-9.]+)"},
+		"--latency-metric": {"--latency", prints, "--latency-metric", "ms=([0-9.]+)"},
+	} {
+		_, errOut, code := scrimp(t, append([]string{"compress", model, "--method", "int8-dynamic", "-o", out}, args...)...)
+		if code != 1 || !strings.Contains(errOut, flag+": ") || !strings.Contains(errOut, "it prints accuracy=0.97, val/f1=0.9, loss=2e-3") {
+			t.Errorf("%s: status %d: %s", flag, code, errOut)
+		}
+	}
+	if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
+		t.Errorf("%v are written", left)
+	}
+	text, _ := os.ReadFile(filepath.Join(h.dir, "runs"))
+	if runs := string(text); strings.Count(runs, "\n") != 2 || strings.Contains(runs, "out.onnx") {
+		t.Errorf("the commands run on %s", runs)
+	}
+	_, errOut, code := scrimp(t, "compress", model, "--method", "int8-dynamic", "-o", out, "--eval",
+		"case {model} in *out*) ;; *) echo v=1;; esac", "--metric", "v=(.)")
+	if _, err := os.Stat(out); err != nil || code != 1 || !strings.Contains(errOut, out+" is written") {
+		t.Errorf("status %d, %v: %s", code, err, errOut)
+	}
+}
+
+// batch writes an array of float32 as numpy.save does.
+func (h *home) batch(name string, rows, columns int, of func(i int) float64) {
+	head := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", rows, columns)
+	text := append([]byte("\x93NUMPY\x01\x00"), byte(len(head)), 0)
+	text = append(text, head...)
+	for i := range rows * columns {
+		text = binary.LittleEndian.AppendUint32(text, math.Float32bits(float32(of(i))))
+	}
+	h.write(name, string(text))
+}
+
+// int8-static takes its ranges from batches of the input, and the copy reads nearly as many digits as the original.
+func TestCompress_CalibratesWithBatches(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.classifier()
+	for b := range 2 {
+		digits := onnxrun.Digits(100, uint64(b))
+		h.batch(fmt.Sprintf("data/%d.npy", b), 100, 64, func(i int) float64 { return digits[i/64].Pixels[i%64] })
+	}
+	model, small, data := filepath.Join(h.dir, "model.onnx"), filepath.Join(h.dir, "small.onnx"), filepath.Join(h.dir, "data")
+	accuracy := func(file string) float64 {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := onnxrun.Load(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		share, err := onnxrun.Accuracy(m, onnxrun.Digits(1000, 99))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return share
+	}
+	if text := h.out("compress", model, "--method", "int8-static", "--calibration", data, "-o", small); !strings.Contains(text, "changed") {
+		t.Error(text)
+	}
+	if before, after := accuracy(model), accuracy(small); after < before-0.005 {
+		t.Errorf("%g falls to %g", before, after)
+	}
+	out := filepath.Join(h.dir, "out.onnx")
+	head := func(text string) string {
+		return "\x93NUMPY\x01\x00" + string([]byte{byte(len(text)), 0}) + text
+	}
+	for want, write := range map[string]func(){
+		"x.npy: it is no .npy file":                    func() { h.write("data/x.npy", "this is text") },
+		"is not finite":                                func() { h.batch("data/x.npy", 1, 64, func(int) float64 { return math.NaN() }) },
+		`x.npy: Gemm "h": the inner dimensions differ`: func() { h.batch("data/x.npy", 1, 63, func(int) float64 { return 1 }) },
+		"needs 256 bytes, and it has 4": func() {
+			h.write("data/x.npy", head("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 64), }")+"abcd")
+		},
+		`save x.astype("float32")`: func() {
+			h.write("data/x.npy", head("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 64), }"))
+		},
+		"its header is cut short": func() { h.write("data/x.npy", "\x93NUMPY\x02\x00\xff\xff\xff\xff") },
+	} {
+		write()
+		_, errOut, code := scrimp(t, "compress", model, "--method", "int8-static", "--calibration", data, "-o", out)
+		if left, _ := filepath.Glob(out + "*"); code != 1 || !strings.Contains(errOut, want) || len(left) > 0 {
+			t.Errorf("%s: status %d, %v: %s", want, code, left, errOut)
+		}
+	}
+	g := &onnxrun.Graph{Opset: 17}
+	g.Value(false, "x", -1, 4)
+	g.Node("LSTM", []string{"x"}, "y")
+	g.Value(true, "y", -1, 4)
+	h.write("lstm.onnx", string(g.Bytes()))
+	_, errOut, _ := scrimp(t, "compress", filepath.Join(h.dir, "lstm.onnx"), "--method", "int8-static", "--calibration", data, "-o", out)
+	if !strings.Contains(errOut, "does not compute the operator LSTM; take int8-dynamic") {
+		t.Error(errOut)
+	}
+}
+
+// Without a quarter of its channels, the classifier has a quarter less of both weights; the page says so.
+func TestCompress_NamesTheChannelsThatAreGone(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.classifier()
+	text := h.out("compress", filepath.Join(h.dir, "model.onnx"), "--method", "prune-structured", "--sparsity", "0.25", "-o",
+		filepath.Join(h.dir, "thin.onnx"))
+	gone := 64*64 + 64 + 64*10 // of 64 to 256 to 10: weights, biases, and the weights that read them
+	for _, want := range []string{"64 of 256 channels are gone", "keeps its outputs: ", fmt.Sprintf("%d of 19210 parameters", gone)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
 	}
 }
 

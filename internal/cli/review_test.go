@@ -56,7 +56,7 @@ func TestReview_EqualsTheCostsAndTheReceipt(t *testing.T) {
 	if text := h.out("review"); !strings.Contains(text, "Review of "+got.Month) || !strings.Contains(text, "tiny") {
 		t.Errorf("%s", text)
 	}
-	for month, says := range map[string]string{"2026-13": "this is no month", "1999-01": "no costs in this month", "9999-01": "has not begun"} {
+	for month, says := range map[string]string{"2026-13": "--month \"2026-13\" is not a month: write YYYY-MM, such as 2026-10", "October": "--month \"October\" is not a month", "1999-01": "no costs in this month", "9999-01": "has not begun"} {
 		if text, err := h.try("review", "--month", month); err == nil || !strings.Contains(text, says) {
 			t.Errorf("%s: %v %s", month, err, text)
 		}

@@ -115,14 +115,18 @@ func TestPipeline_RefusesABadSample(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.write("model.bin", "x")
+	h.write("none.csv", "")
+	h.write("head.csv", "id,name\n")
 	for _, c := range []struct{ sample, want string }{
 		{"sample: 0%\n", "pipeline.yaml:2"},
 		{"sample: all\n", "`sample` is \"all\": write a percentage such as 1%"},
 		{"sample: [5%, 1%]\n", "write the smaller part first"},
 		{"sample: {part: 1%, rows: 5}\n", "`sample.rows` is no field of a sample"},
 		{"sample: {part: 1%, gate: {metric: b.x, min: 1}}\n", "is a metric of no stage"},
-		{"sample: 1%\n", "no input has a part: name the data in sample.data"},
-		{"sample: {part: 1%, data: [model.bin]}\n", "model.bin has no part"},
+		{"sample: 1%\n", "pipeline.yaml:2: `sample`: the sample is not valid: no input has a part: name the data in sample.data"},
+		{"sample: {part: 1%, data: [model.bin]}\n", "pipeline.yaml:2: `sample`: the sample is not valid: model.bin has no part"},
+		{"sample: {part: 1%, data: [none.csv]}\n", "none.csv:1: the file is empty"},
+		{"sample: {part: 1%, data: [head.csv]}\n", "head.csv:2: no row follows the header"},
 	} {
 		h.write("pipeline.yaml", "budget: $5\n"+c.sample+"stages: {a: {cmd: x, deps: [model.bin]}}\n")
 		if out, err := h.try("pipeline", "run", "-y"); err == nil || !strings.Contains(out, c.want) {
@@ -168,4 +172,32 @@ stages:
 		}
 	}
 	h.addsUp(g)
+}
+
+// A sample of few rows gets a larger share than its percentage; the prediction uses that share and shows it.
+func TestPipelineCost_PredictsByTheShareThatTheSampleTook(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("raw.csv", csvOf(4))
+	h.write("pipeline.yaml", "name: retrain\nbudget: $5\nsample: 1%\nstages:\n  a: {cmd: cp raw.csv b.txt, deps: [raw.csv], outs: [b.txt]}\n"+
+		"  c: {cmd: 'true', deps: [b.txt]}\n")
+	g, _ := h.pipeline(0)
+	all := stagesOf(g)
+	if s := all["sample.a"]; s.Taken != 1 || s.TakenOf != 4 {
+		t.Errorf("the sample has %d of %d rows", s.Taken, s.TakenOf)
+	}
+	h.addsUp(g)
+	var v group.PipelineCost
+	if err := json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range v.Stages { // c reads what the sample of a has made, and has its share
+		if twin := all["sample."+s.Stage]; twin.Job != "" && !twin.CostOpen &&
+			(s.Predicted == nil || s.Predicted.Cost != twin.Cost.Times(4) || s.Predicted.Shares[0].Taken*4 != s.Predicted.Shares[0].Of) {
+			t.Errorf("%s is predicted as %+v, and its sample of a quarter cost %s", s.Stage, s.Predicted, twin.Cost)
+		}
+	}
+	if out := h.do("pipeline", "cost", "retrain"); !strings.Contains(out, "OF THE DATA") || !strings.Contains(out, "25 %") {
+		t.Errorf("the share is not shown:\n%s", out)
+	}
 }

@@ -34,6 +34,17 @@ func TestAnomalies_ReportsARetryStorm(t *testing.T) {
 			t.Errorf("%s sees %d %s", who.name, rec.Code, rec.Body)
 		}
 	}
+	// A team that does not exist, or that the caller may not see, is refused: an empty list would look like good news.
+	eve := w.user("eve", identity.Grant{Team: "team-1", Role: identity.Viewer})
+	for team, who := range map[string]string{"nosuch": auth.OwnerName, "team-0": eve} {
+		if rec, p := w.ask("GET", "/v1/anomalies?team="+team, who, nil); rec.Code != 404 || p.Field != "team" ||
+			!strings.Contains(p.Title, `no team "`+team+`"`) || p.Fix == "" {
+			t.Errorf("%s asks for %s: %d %+v", who, team, rec.Code, p)
+		}
+	}
+	if rec, _ := w.ask("GET", "/v1/anomalies?team=team-1", auth.OwnerName, nil); rec.Code != 200 {
+		t.Errorf("a team without costs: %d", rec.Code)
+	}
 	for _, bad := range []string{"x", "0h", "-1h", "400d"} {
 		if rec, p := w.ask("GET", "/v1/anomalies?since="+bad, auth.OwnerName, nil); rec.Code != 400 || p.Field != "since" || p.Fix == "" {
 			t.Errorf("since %s: %d %+v", bad, rec.Code, p)

@@ -18,7 +18,8 @@ func (a *app) listCmd() *cobra.Command {
 			"machine, that run longer, or cost more from run to run, missing prices, and spending that no other rule " +
 			"explains. Each has since when, what it has cost beyond the usual (an estimate), and which job, machine or price " +
 			"it is about. scrimp compares a team with its own last two weeks, and says little about the first five days.\n\n" +
-			"Jobs that somebody approved, and jobs with the tag planned, are compared with nothing." + command.PlainExit,
+			"It reports rises only: spending or prices that fall are no incident. It leaves out jobs that somebody " +
+			"approved, and jobs with the tag planned." + command.PlainExit,
 		Example: "  scrimp anomalies\n  scrimp anomalies --team vision --since 30d --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := c.Anomalies(ctx, team, since)

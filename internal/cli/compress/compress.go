@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +14,7 @@ import (
 	"scrimp/internal/cli/show/compression"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/compress"
+	"scrimp/internal/work/compress/judge"
 )
 
 // app gives the command its shared environment.
@@ -35,11 +35,12 @@ const maxRepeat = 100
 // flags holds the values of the flags.
 type flags struct {
 	method, output, eval, metric  string
+	calibration                   string
 	latency, latencyMetric, price string
 	sparsity, tolerance           float64
 	lower                         bool
 	repeat                        int
-	quality, milliseconds         compress.Pattern
+	quality, milliseconds         judge.Pattern
 	rate                          money.Rate
 	options                       compress.Options
 }
@@ -55,13 +56,15 @@ quality, latency and cost of both models, and how far the weights of each layer 
 int8-dynamic stores the weights of MatMul and Gemm as int8 with a scale for each column; the model quantises its
 activations while it runs (opset 11). int4-weights stores them in 4 bits with a scale for each block of 32, as
 MatMulNBits of com.microsoft, which ONNX Runtime has (opset 17). prune-unstructured sets the smallest weights to
-zero; dense hardware gets no faster by that. External data moves into the copy.
+zero; dense hardware gets no faster by that. int8-static also rounds the inputs of MatMul, Gemm and Conv to uint8, by
+their ranges on the batches in --calibration (opset 13). prune-structured removes the output channels with the smallest
+weights, and shrinks the layers that read them. External data moves into the copy.
 
-scrimp recommends a copy only if your command measures its quality: --eval runs once on each model, and the last
-number that --metric finds in its output is the quality. --latency runs several times on each, in turns; each number
-that --latency-metric finds is the latency of one prediction in milliseconds. {model} stands for the file. Without
---latency scrimp claims no speed. With --price it computes the cost of predictions that run one after another. See
-docs/compress.md.
+scrimp recommends a copy only if your command measures its quality: --eval runs once on each model, on the original
+before scrimp writes the copy, and the last number that --metric finds in its output is the quality. --latency runs
+several times on each, in turns; each number that --latency-metric finds is the latency of one prediction in
+milliseconds. {model} stands for the file. Without --latency scrimp claims no speed. With --price it computes the cost
+of predictions that run one after another. See docs/compress.md.
 
 Exit status: 0 done, 1 error, 2 the copy is written and not recommended: it is slower, not smaller, or its quality
 falls by more than the tolerance.`,
@@ -90,7 +93,10 @@ func (f *flags) add(cmd *cobra.Command) {
 	s := cmd.Flags()
 	s.StringVar(&f.method, "method", "", "`method`: "+strings.Join(names, ", "))
 	s.StringVarP(&f.output, "output", "o", "", "`file` of the copy, which must not exist")
-	s.Float64Var(&f.sparsity, "sparsity", 0.5, "`share` of the weights that prune-unstructured sets to zero")
+	s.Float64Var(&f.sparsity, "sparsity", 0.5, "`share` of the weights that prune-unstructured sets to zero, or of "+
+		"the channels that prune-structured removes")
+	s.StringVar(&f.calibration, "calibration", "", "`folder` of .npy files, batches of the input for the ranges of "+
+		"int8-static (default: none)")
 	s.StringVar(&f.eval, "eval", "", "`command` that prints the quality of {model} (default: no quality is measured)")
 	s.StringVar(&f.metric, "metric", "", "`pattern` with one group, the number that --eval prints; --eval "+
 		"needs it (default: none)")
@@ -116,12 +122,17 @@ func (f *flags) check(cmd *cobra.Command) (err error) {
 		flags []string
 	}{{"--eval", f.eval != "", []string{"metric", "tolerance", "lower-is-better"}},
 		{"--latency", f.latency != "", []string{"latency-metric", "repeat", "price"}},
-		{"--method prune-unstructured", f.options.Method == compress.PruneUnstructured, []string{"sparsity"}}} {
+		{"--method prune-structured or prune-unstructured", f.options.Method.Prunes(), []string{"sparsity"}},
+		{"--method int8-static", f.options.Method == compress.Int8Static, []string{"calibration"}}} {
 		for _, name := range need.flags {
 			if cmd.Flags().Changed(name) && !need.has {
 				return fmt.Errorf("--%s has no effect without %s", name, need.with)
 			}
 		}
+	}
+	if f.options.Method == compress.Int8Static && f.calibration == "" {
+		return errors.New("--method int8-static needs --calibration, a folder of .npy files with batches of the input: it " +
+			"takes the ranges of the activations from them")
 	}
 	for name, line := range map[string]string{"eval": f.eval, "latency": f.latency} {
 		if line != "" && !strings.Contains(line, place) {
@@ -145,11 +156,11 @@ func (f *flags) patterns() (err error) {
 		if f.metric == "" {
 			return errors.New("--eval needs --metric, such as 'accuracy=([0-9.]+)', to find the number in its output")
 		}
-		if f.quality, err = compress.ParsePattern(f.metric); err != nil {
+		if f.quality, err = judge.ParsePattern(f.metric); err != nil {
 			return fmt.Errorf("--metric: %w", err)
 		}
 	}
-	if f.milliseconds, err = compress.ParsePattern(f.latencyMetric); err != nil {
+	if f.milliseconds, err = judge.ParsePattern(f.latencyMetric); err != nil {
 		return fmt.Errorf("--latency-metric: %w", err)
 	}
 	if f.price != "" {
@@ -164,28 +175,30 @@ func (f *flags) patterns() (err error) {
 }
 
 func (a *app) compress(ctx context.Context, model string, f flags) error {
-	c, err := write(ctx, model, f.output, f.options)
+	p, err := prepare(ctx, model, f.output, f.calibration, f.options)
 	if err != nil {
 		return err
 	}
-	m := compress.Measures{Size: c.size}
-	if f.eval != "" {
-		if m.Quality, err = a.evaluate(ctx, model, f); err != nil {
-			return fmt.Errorf("%w; %s is written", err, f.output)
-		}
+	defer p.folder.close()
+	found, err := a.original(ctx, model, f)
+	if err != nil {
+		return fmt.Errorf("%w; nothing is written", err)
 	}
-	var p99 compress.Pair[time.Duration]
+	c, err := p.write(ctx, f.output)
+	if err != nil {
+		return err
+	}
+	if err := a.compare(ctx, model, f, &found); err != nil {
+		return fmt.Errorf("%w; %s is written", err, f.output)
+	}
+	m := judge.Measures{Size: c.size, Quality: found.quality}
 	if f.latency != "" {
-		var p50 compress.Pair[time.Duration]
-		if p50, p99, err = a.time(ctx, model, f); err != nil {
-			return fmt.Errorf("%w; %s is written", err, f.output)
-		}
-		m.P50 = &p50
+		m.P50 = new(found.quantile(0.5))
 	}
 	r := compression.Of(c.plan, m)
 	r.Model, r.Output, r.Parameters = model, f.output, c.parameters
 	if m.P50 != nil {
-		r.P50, r.P99 = compression.Seconds(*m.P50), compression.Seconds(p99)
+		r.P50, r.P99 = compression.Seconds(*m.P50), compression.Seconds(found.quantile(0.99))
 		if f.price != "" {
 			r.PerMillion = &compression.Costs{Before: f.rate.Until(1e6 * m.P50.Before), After: f.rate.Until(1e6 * m.P50.After)}
 		}

@@ -11,13 +11,14 @@ import (
 	"path/filepath"
 
 	"scrimp/internal/work/compress"
+	"scrimp/internal/work/compress/judge"
 	"scrimp/internal/work/onnx"
 )
 
 // copied is a compressed copy that was written.
 type copied struct {
 	plan       *compress.Plan
-	size       compress.Pair[int64]
+	size       judge.Pair[int64]
 	parameters int64
 }
 
@@ -100,20 +101,40 @@ func read(model string) (*onnx.Model, *folder, error) {
 	return m, d, nil
 }
 
-// write writes the compressed copy beside its final name, reads it again, and gives it that name.
-func write(ctx context.Context, model, output string, o compress.Options) (c copied, err error) {
+// prepared is a model with the plan of its copy. Its files stay open for the weights.
+type prepared struct {
+	copied
+	model  *onnx.Model
+	folder *folder
+}
+
+// prepare reads the structure of a model and plans its copy. With a folder of calibration data it runs the model on it.
+func prepare(ctx context.Context, model, output, calibration string, o compress.Options) (*prepared, error) {
 	if _, err := os.Lstat(output); err == nil {
-		return c, fmt.Errorf("%s exists: choose another name", output)
+		return nil, fmt.Errorf("%s exists: choose another name", output)
 	}
 	m, d, err := read(model)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
-	defer d.close()
-	if c.plan, err = compress.New(m, o); err != nil {
-		return c, fmt.Errorf("%s: %w", model, err)
+	p := &prepared{model: m, folder: d}
+	if calibration != "" {
+		o.Ranges, err = calibrate(ctx, m, calibration)
 	}
-	c.parameters, c.size.Before = m.Parameters(), d.bytes
+	if err == nil {
+		p.plan, err = compress.New(m, o)
+	}
+	if err != nil {
+		d.close()
+		return nil, fmt.Errorf("%s: %w", model, err)
+	}
+	p.parameters, p.size.Before = m.Parameters(), d.bytes
+	return p, nil
+}
+
+// write writes the compressed copy beside its final name, reads it again, and gives it that name.
+func (p *prepared) write(ctx context.Context, output string) (c copied, err error) {
+	c = p.copied
 	part := output + ".partial"
 	out, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
@@ -139,8 +160,8 @@ func write(ctx context.Context, model, output string, o compress.Options) (c cop
 		return c, fmt.Errorf("the copy cannot be read again: %w", err)
 	}
 	made.close()
-	if len(again.Outputs) != len(m.Outputs) {
-		return c, fmt.Errorf("the copy has %d outputs instead of %d", len(again.Outputs), len(m.Outputs))
+	if n := len(p.model.Outputs); len(again.Outputs) != n {
+		return c, fmt.Errorf("the copy has %d outputs instead of %d", len(again.Outputs), n)
 	}
 	return c, os.Rename(part, output)
 }

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/work/compress"
+	"scrimp/internal/work/compress/judge"
 )
 
 // place stands for the file of the model in a command.
@@ -60,56 +60,92 @@ func (a *app) run(ctx context.Context, flag, line, model string) (string, error)
 }
 
 // numbers runs a command and finds its numbers.
-func (a *app) numbers(ctx context.Context, flag, line, model string, p compress.Pattern) ([]float64, error) {
+func (a *app) numbers(ctx context.Context, flag, line, pattern, model string, p judge.Pattern) ([]float64, error) {
 	text, err := a.run(ctx, flag, line, model)
 	if err != nil {
 		return nil, err
 	}
 	list, err := p.Numbers(text)
 	if err != nil {
-		return nil, fmt.Errorf("--%s: the command for %s: %w", flag, model, err)
+		return nil, fmt.Errorf("--%s: the command of --%s for %s: %w", pattern, flag, model, err)
 	}
 	return list, nil
 }
 
-func (a *app) evaluate(ctx context.Context, model string, f flags) (*compress.Quality, error) {
-	q := &compress.Quality{Tolerance: f.tolerance, LowerIsBetter: f.lower}
-	for _, one := range []struct {
-		model string
-		to    *float64
-	}{{model, &q.Before}, {f.output, &q.After}} {
-		list, err := a.numbers(ctx, "eval", f.eval, one.model, f.quality)
-		if err != nil {
-			return nil, err
-		}
-		*one.to = list[len(list)-1]
-	}
-	return q, nil
+// measured holds what the commands of the user print for the original and for the copy.
+type measured struct {
+	quality       *judge.Quality
+	before, after []time.Duration // latencies
 }
 
-// time measures both models in turns, so that a slow minute of the machine meets both.
-func (a *app) time(ctx context.Context, model string, f flags) (p50, p99 compress.Pair[time.Duration], err error) {
-	var before, after []time.Duration
-	for range f.repeat {
-		for _, one := range []struct {
-			model string
-			to    *[]time.Duration
-		}{{model, &before}, {f.output, &after}} {
-			list, err := a.numbers(ctx, "latency", f.latency, one.model, f.milliseconds)
-			if err != nil {
-				return p50, p99, err
-			}
-			spans, err := compress.Latencies(list)
-			if err != nil {
-				return p50, p99, fmt.Errorf("--latency: the command for %s: %w", one.model, err)
-			}
-			if *one.to = append(*one.to, spans...); len(*one.to) > 1<<22 {
-				return p50, p99, errors.New("--latency: the command prints too many latencies; let it print fewer")
-			}
+// evaluate reads the quality of a model from the last number that --eval prints for it.
+func (a *app) evaluate(ctx context.Context, model string, f flags) (float64, error) {
+	list, err := a.numbers(ctx, "eval", f.eval, "metric", model, f.quality)
+	if err != nil {
+		return 0, err
+	}
+	return list[len(list)-1], nil
+}
+
+// time returns list with the latencies of one more run of --latency.
+func (a *app) time(ctx context.Context, model string, f flags, list []time.Duration) ([]time.Duration, error) {
+	found, err := a.numbers(ctx, "latency", f.latency, "latency-metric", model, f.milliseconds)
+	if err != nil {
+		return nil, err
+	}
+	spans, err := judge.Latencies(found)
+	if err != nil {
+		return nil, fmt.Errorf("--latency: the command for %s: %w", model, err)
+	}
+	if list = append(list, spans...); len(list) > maxLatencies {
+		return nil, errors.New("--latency: the command prints too many latencies; let it print fewer")
+	}
+	return list, nil
+}
+
+// maxLatencies bounds the latencies of a model.
+const maxLatencies = 1 << 22
+
+// original runs each command once on the original, before scrimp compresses it: a command or a pattern that is wrong
+// fails here and costs no copy.
+func (a *app) original(ctx context.Context, model string, f flags) (m measured, err error) {
+	if f.eval != "" {
+		m.quality = &judge.Quality{Tolerance: f.tolerance, LowerIsBetter: f.lower}
+		if m.quality.Before, err = a.evaluate(ctx, model, f); err != nil {
+			return m, err
 		}
 	}
-	pair := func(q float64) compress.Pair[time.Duration] {
-		return compress.Pair[time.Duration]{Before: compress.Quantile(before, q), After: compress.Quantile(after, q)}
+	if f.latency != "" {
+		m.before, err = a.time(ctx, model, f, nil)
 	}
-	return pair(0.5), pair(0.99), nil
+	return m, err
+}
+
+// compare runs the commands on the copy. It times both models in turns, so that a slow minute of the machine meets
+// both; the first turn of the original has run.
+func (a *app) compare(ctx context.Context, model string, f flags, m *measured) (err error) {
+	if f.eval != "" {
+		if m.quality.After, err = a.evaluate(ctx, f.output, f); err != nil {
+			return err
+		}
+	}
+	if f.latency == "" {
+		return nil
+	}
+	for turn := range f.repeat {
+		if turn > 0 {
+			if m.before, err = a.time(ctx, model, f, m.before); err != nil {
+				return err
+			}
+		}
+		if m.after, err = a.time(ctx, f.output, f, m.after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quantile returns a quantile of the latencies of both models.
+func (m *measured) quantile(q float64) judge.Pair[time.Duration] {
+	return judge.Pair[time.Duration]{Before: judge.Quantile(m.before, q), After: judge.Quantile(m.after, q)}
 }

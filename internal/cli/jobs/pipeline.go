@@ -181,7 +181,7 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 	if err != nil {
 		return err
 	}
-	return a.runGroup(ctx, c, s, f.detach)
+	return sampleError(filepath.Base(file), p.file, a.runGroup(ctx, c, s, f.detach))
 }
 
 // schedule reads the schedule of scrimp pipeline schedule. For scrimp pipeline run it notes that the file's schedule

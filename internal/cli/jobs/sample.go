@@ -44,6 +44,20 @@ func (f pipelineFlags) samples(p *pipelinefile.File) error {
 	return nil
 }
 
+// sampleError names the line of the pipeline file in the server's refusal of a sample, which only the client knows.
+func sampleError(file string, p *pipelinefile.File, err error) error {
+	if wrong, is := errors.AsType[*api.Problem](err); is && wrong.Field == "pipeline.sample" {
+		where := file
+		if p.SampleLine > 0 {
+			where = fmt.Sprintf("%s:%d", file, p.SampleLine)
+		}
+		said := *wrong
+		said.Field = ""
+		return fmt.Errorf("%s: `sample`: %w", where, &said)
+	}
+	return err
+}
+
 // sampleNote says in words that a sample comes first.
 func sampleNote(x *pipeline.Sample) string {
 	var parts []string

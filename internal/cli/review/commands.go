@@ -3,6 +3,7 @@ package review
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -31,6 +32,7 @@ func Commands(shared *command.App) []*cobra.Command {
 			"figures are those of the teams that you may see. Currencies are never added up. What is unknown is \"-\", and " +
 			"null with --json. Anomalies are known for 90 days." + command.PlainExit,
 		Example: "  scrimp review\n  scrimp review --month 2026-10 --json",
+		PreRunE: func(*cobra.Command, []string) error { return checkMonth(text) },
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := fetch(ctx, c, text)
 			switch {
@@ -44,6 +46,14 @@ func Commands(shared *command.App) []*cobra.Command {
 		})}
 	cmd.Flags().StringVar(&text, "month", "", "`month` in UTC, such as 2026-10 (default: this month)")
 	return []*cobra.Command{cmd}
+}
+
+// checkMonth refuses the value of --month that is no month. The server refuses months that have not begun.
+func checkMonth(text string) error {
+	if _, err := time.Parse("2006-01", text); text != "" && err != nil {
+		return fmt.Errorf("--month %.40q is not a month: write YYYY-MM, such as 2026-10", text)
+	}
+	return nil
 }
 
 // anomaliesMost is how far back the server finds anomalies.

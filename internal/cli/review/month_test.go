@@ -196,7 +196,7 @@ func TestText_FitsTheTerminalAndNamesTheUnknown(t *testing.T) {
 			t.Errorf("%d columns: %s", draw.Width(line), line)
 		}
 	}
-	for _, want := range []string{"Review of 2026-10: the whole month", "- lost to them", "estimates      -", "more than 90 days ago", "next 1", "(the rest)", "model_version 0 %"} {
+	for _, want := range []string{"Review of 2026-10: the whole month", "interruptions  - (some cost has no team)", "estimates      -", "more than 90 days ago", "next 1", "(the rest)", "model_version 0 %"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q:\n%s", want, text)
 		}

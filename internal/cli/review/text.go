@@ -9,6 +9,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
@@ -89,11 +90,14 @@ func (l *Budget) forecast() string {
 func (s *Sum) text(b *strings.Builder, p show.Place) {
 	short := func(a money.Amount) string { return money.Short(a, s.Currency) }
 	p.Fact(b, "spent", "%s by %s", short(s.Spent), draw.Count(s.Jobs, "job"))
-	for _, use := range []string{"useful", "start-up", "lost", "idle", "open"} {
+	for _, use := range []string{"useful", "start-up", string(ledger.Lost), "idle", "open"} {
 		if a := s.Uses[use]; !a.IsZero() {
 			share := ""
 			if of := shareOf(a, s.Spent); of != nil {
 				share = fmt.Sprintf(", %.1f %%", *of*100)
+			}
+			if use == string(ledger.Lost) {
+				share += ", of " + draw.Count(s.Losing, "job")
 			}
 			p.Fact(b, "  "+use, "%s%s", short(a), share)
 		}
@@ -103,11 +107,11 @@ func (s *Sum) text(b *strings.Builder, p show.Place) {
 			p.Fact(b, "  "+kind, "%s of bills", short(a))
 		}
 	}
-	interrupted := "-"
+	interrupted := "- (some cost has no team)"
 	if s.LostToInterruptions != nil {
-		interrupted = short(*s.LostToInterruptions)
+		interrupted = short(*s.LostToInterruptions) + " of lost work"
 	}
-	p.Fact(b, "interruptions", "%s lost to them; %s lost work", interrupted, draw.Count(s.Losing, "job"))
+	p.Fact(b, "interruptions", "%s", interrupted)
 	if s.Estimated != nil {
 		p.Fact(b, "estimates", "%s estimated, %s actual, of %s", short(*s.Estimated), short(*s.Actual),
 			draw.Count(s.Foreseen, "job"))

@@ -8,6 +8,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/calibration"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
@@ -133,6 +134,22 @@ func TestPipelineCost_AddsUpToTheReceipt(t *testing.T) {
 	}
 	if sum != r.Cost || v.Cost != r.Cost || saved != r.Group.Pipeline.Saved || v.Saved != saved {
 		t.Errorf("the lines are %s and %s, the receipt says %s and %s", sum, saved, r.Cost, r.Group.Pipeline.Saved)
+	}
+}
+
+// Each stage counts once, so the counts add up to the stages; a job that never had a machine has not begun.
+func TestPipelineCost_CountsEachStageOnce(t *testing.T) {
+	r := receiptOf(retrained())
+	if c := group.CostOf(r).Counts; c != (calibration.StageCounts{Ran: 1, Running: 1, Reused: 2, NotBegun: 2, Failed: 1}) {
+		t.Errorf("%+v", c)
+	}
+	r.Members[1].Started = nil // train waits for a machine
+	if c := group.CostOf(r).Counts; c != (calibration.StageCounts{Ran: 1, Reused: 2, NotBegun: 3, Failed: 1}) {
+		t.Errorf("without a machine: %+v", c)
+	}
+	r.Group.Pipeline.Stages[3].State = "skipped" // its job was canceled before it had one
+	if text := group.CostOf(r).Text(show.Place{}); !strings.Contains(text, "7: 1 ran, 0 running, 2 reused, 3 not begun, 1 failed") {
+		t.Error(text)
 	}
 }
 

@@ -112,7 +112,7 @@ func (a *attempts) teamStorm(w *watch, team string, jobs []string, n, most float
 		return
 	}
 	a.say(w, k, jobs, fmt.Sprintf(
-		"jobs of the team began %.0f attempts again in an hour, %.0f at most in the two weeks before", n, most))
+		"jobs of the team began %.0f attempts again in an hour, and %.0f at most in the two weeks before", n, most))
 }
 
 // say opens an alert of interruptions about a team, or about a job of it.
@@ -120,7 +120,7 @@ func (a *attempts) say(w *watch, k [2]string, jobs []string, text string) {
 	a.counts[k].odd = true
 	w.say(said{kind: Interruptions, team: k[0], about: k[1], since: w.now.Add(-time.Hour), stake: a.stakes[k].sum(),
 		small: true, jobs: append(slices.Clone(jobs), k[1])[:max(1, len(jobs))],
-		why: text + ": what had started over since the last checkpoint is lost: see scrimp explain JOB"})
+		why: text + ": each new attempt loses the work since the last checkpoint: see scrimp explain JOB"})
 }
 
 // saysOfJob reports whether an Interruptions alert is open for one of the jobs.

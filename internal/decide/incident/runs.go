@@ -94,8 +94,9 @@ func (r *prices) fallBacks(w *watch) {
 	for _, team := range slices.Sorted(maps.Keys(r.falls)) {
 		if f := r.falls[team]; f.sure >= fallSure {
 			w.say(said{kind: FallBack, team: team, about: team, since: f.since, stake: f.stake, small: true, jobs: f.jobs,
-				why: fmt.Sprintf("the last %d attempts began on on-demand, and %.0f %% of all before: no spot capacity, or "+
-					"deadlines that near: see scrimp explain %s", len(f.jobs), 100*f.onDemand/f.begun, f.jobs[len(f.jobs)-1])})
+				why: fmt.Sprintf("the last %d attempts that count began on on-demand instead of spot; before them it "+
+					"was %.0f %%: spot has no capacity, or deadlines are near: see scrimp explain %s",
+					len(f.jobs), 100*f.onDemand/f.begun, f.jobs[len(f.jobs)-1])})
 		}
 	}
 }

@@ -88,8 +88,7 @@ func (w *watch) say(s said) {
 		f = &found{Alert: Alert{Kind: s.kind, Team: s.team, Project: s.project, About: s.about, Since: s.since,
 			Found: w.now, Currency: w.currency, Why: s.why}}
 		f.AtFound = amountOf(s.stake)
-		slices.Sort(s.jobs)
-		f.Jobs = slices.Compact(s.jobs)
+		f.Jobs = slices.Compact(slices.Sorted(slices.Values(s.jobs))) // a rule keeps its list in the order of time
 		f.Jobs = f.Jobs[:min(5, len(f.Jobs))]
 		w.open[k] = f
 		w.all = append(w.all, f)

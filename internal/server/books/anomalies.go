@@ -2,6 +2,7 @@ package books
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"scrimp/internal/decide/incident"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 )
@@ -36,9 +38,16 @@ func (b *Books) Anomalies(w http.ResponseWriter, r *http.Request) {
 	}
 	until := b.Control.Now().UTC()
 	v := client.Anomalies{Since: until.Add(-back), Until: until, Anomalies: []client.Anomaly{}}
+	c := auth.CallerOf(r)
+	if team != "" && c.Role(team) < identity.Viewer {
+		unknownTeam(w, team)
+		return
+	}
 	var rows []incident.Row
+	known := team == "" || b.HasTeam(team)
 	span := charge.Span{Since: v.Since.Add(-anomaliesLearn).Truncate(time.Hour)}
-	err := b.EachCharge(r.Context(), auth.CallerOf(r), span, func(c charge.Charge) error {
+	err := b.EachCharge(r.Context(), c, span, func(c charge.Charge) error {
+		known = known || c.Owner.Team == team
 		if !c.Corrects && (team == "" || c.Owner.Team == team) {
 			rows = append(rows, IncidentRow(&c, until))
 		}
@@ -48,6 +57,10 @@ func (b *Books) Anomalies(w http.ResponseWriter, r *http.Request) {
 		Unread(w, "the ledger was not read", err)
 		return
 	}
+	if !known {
+		unknownTeam(w, team)
+		return
+	}
 	for _, a := range incident.Find(rows) {
 		if a.Until.IsZero() || a.Until.After(v.Since) {
 			v.Anomalies = append(v.Anomalies, anomalyOf(a))
@@ -55,6 +68,12 @@ func (b *Books) Anomalies(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.SortStableFunc(v.Anomalies, func(a, b client.Anomaly) int { return b.Found.Compare(a.Found) })
 	reply.JSON(w, v)
+}
+
+// unknownTeam answers that the caller sees no team of the name.
+func unknownTeam(w http.ResponseWriter, team string) {
+	reply.FieldProblem(w, http.StatusNotFound, "team", fmt.Sprintf("there is no team %.60q that you may see", team),
+		"scrimp teams lists the teams, and scrimp costs --by team those with costs", nil)
 }
 
 // IncidentRow converts a charge for the detection of incidents. A charge without a period has the whole hour of its

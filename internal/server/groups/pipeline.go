@@ -21,7 +21,7 @@ func (d *Desk) pipelineOf(k known, g *state.Group) *api.PipelineState {
 		s := api.StageState{Name: spec.Name, State: stageStates[x.Phase], Why: x.Why, Job: x.Job, Key: x.Key,
 			Inputs: contents(x.Inputs), Outs: contents(x.Outs), Bytes: x.Bytes, Metrics: x.Metrics,
 			Params: spec.Params, Program: spec.Program, Gates: verdicts(x.Gates), Spared: x.Spared,
-			Sample: spec.Sample, Of: spec.Of}
+			Sample: spec.Sample, Of: spec.Of, Taken: x.Taken, TakenOf: x.TakenOf}
 		if d := x.Drift; d != nil {
 			s.Drift = &api.DriftVerdict{PipelineDrift: api.PipelineDrift(d.Drift), Pass: d.Pass, Why: d.Why}
 			for _, c := range d.Values {

@@ -32,6 +32,9 @@ func TestAnomalies_SumIsTheSumOfTheRows(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
+	if !strings.Contains(text, "leaves out jobs that somebody approved") || !strings.Contains(text, "reports rises only") {
+		t.Error("the page does not say what it leaves out")
+	}
 	if !strings.Contains(strings.Join(f.asked, "\n"), "GET /v1/anomalies?since=30d&team=vision") {
 		t.Errorf("asked were %v", f.asked)
 	}

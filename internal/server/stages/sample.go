@@ -88,16 +88,17 @@ func noPart(p string) error {
 }
 
 // part returns the work folder of a stage on a part of the data: items with the part of each input in its place. sent
-// holds the files that were sent with the pipeline.
+// holds the files that were sent with the pipeline. The share sums the rows and files of all inputs that the stage
+// reads.
 func (f *Files) part(ctx context.Context, p *pipeline.Spec, stage *pipeline.Stage, sent, items []workdir.Item) (
-	list []workdir.Item, err error) {
+	list []workdir.Item, taken sample.Share, err error) {
 	share, err := sample.Parse(stage.Sample)
 	if err != nil {
-		return nil, err
+		return nil, taken, err
 	}
 	inputs, err := Sampled(p, sent)
 	if err != nil {
-		return nil, err
+		return nil, taken, err
 	}
 	made, files := madeBy(p), filesOf(items)
 	for _, at := range p.Data {
@@ -107,48 +108,55 @@ func (f *Files) part(ctx context.Context, p *pipeline.Spec, stage *pipeline.Stag
 		}
 		for _, in := range sample.Inputs(files, []string{at}, true) {
 			if in.How == sample.All {
-				return nil, noPart(in.Path)
+				return nil, taken, noPart(in.Path)
 			}
 			inputs = append(inputs, in)
 		}
 	}
 	for _, in := range inputs {
-		if items, err = f.partOf(ctx, share, in, stage, items); err != nil {
-			return nil, fmt.Errorf("take %s of %s: %w", share.Percent(), in.Path, err)
+		var got sample.Share
+		if items, got, err = f.partOf(ctx, share, in, stage, items); err != nil {
+			return nil, taken, fmt.Errorf("take %s of %s: %w", share.Percent(), in.Path, err)
 		}
+		taken.Taken, taken.Of = taken.Taken+got.Taken, taken.Of+got.Of
 	}
-	return items, nil
+	return items, taken, nil
 }
 
 // partOf puts the part of one input in its place. It leaves out an input that the stage does not read, so that a
 // sample never has all of the data.
 func (f *Files) partOf(ctx context.Context, share sample.Part, in sample.Input, stage *pipeline.Stage,
-	items []workdir.Item) ([]workdir.Item, error) {
+	items []workdir.Item) (kept []workdir.Item, taken sample.Share, err error) {
 	reads := stage.Takes(in.Path)
 	chosen := map[string]bool{}
 	if reads && in.How == sample.Files {
 		chosen = sample.Chosen(share, filesOf(items), in.Path)
 	}
-	var kept []workdir.Item
 	for _, i := range items {
 		switch {
 		case i.Mode.IsDir() || i.Path != in.Path && !strings.HasPrefix(i.Path, in.Path+"/"):
-		case !reads || in.How == sample.Files && !chosen[i.Path]:
+		case !reads:
 			continue
+		case in.How == sample.Files:
+			taken.Of++
+			if !chosen[i.Path] {
+				continue
+			}
+			taken.Taken++
 		case in.How == sample.Rows:
-			var err error
-			if i, err = f.someRows(ctx, i, share); err != nil {
-				return nil, err
+			if i, taken, err = f.someRows(ctx, i, share); err != nil {
+				return nil, taken, err
 			}
 		}
 		kept = append(kept, i)
 	}
-	return kept, nil
+	return kept, taken, nil
 }
 
 // someRows returns a file with the rows that the part takes.
-func (f *Files) someRows(ctx context.Context, i workdir.Item, share sample.Part) (workdir.Item, error) {
+func (f *Files) someRows(ctx context.Context, i workdir.Item, part sample.Part) (workdir.Item, sample.Share, error) {
 	content, file := i.Content, i.Path
+	var taken sample.Share
 	if sum := i.Sum; sum != "" {
 		content = func(to io.Writer) error {
 			from, err := f.Folders.Open(sum)
@@ -167,15 +175,37 @@ func (f *Files) someRows(ctx context.Context, i workdir.Item, share sample.Part)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return sample.CopyRows(to, from, file, share)
+		var err error
+		taken, err = sample.CopyRows(to, from, file, part)
+		return err
 	}
 	hash := sha256.New()
 	size := &counter{}
 	if err := i.Content(io.MultiWriter(hash, size)); err != nil {
-		return i, err
+		return i, taken, err
 	}
+	share := taken // Content runs again, maybe beside others
 	i.Sum, i.Name, i.Size = "", hex.EncodeToString(hash.Sum(nil)), size.n
-	return i, nil
+	return i, share, nil
+}
+
+// CheckRows refuses files without a row among the inputs of a sample that were sent with the pipeline.
+func CheckRows(folders *workdir.Store, inputs []sample.Input, sent []workdir.Item) error {
+	for _, in := range inputs {
+		at := slices.IndexFunc(sent, func(i workdir.Item) bool { return i.Path == in.Path })
+		if in.How != sample.Rows || at < 0 || sent[at].Sum == "" {
+			continue
+		}
+		from, err := folders.Open(sent[at].Sum)
+		if err != nil {
+			return err
+		}
+		err = sample.CheckRows(from, in.Path)
+		if err = errors.Join(err, from.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // counter counts bytes.

@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
+	"scrimp/internal/work/sample"
 )
 
 // Files gives access to the files of pipelines.
@@ -77,10 +78,11 @@ func failed(v groups.Move, why string) groups.Move {
 func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) error {
 	n := v.Of.Stage
 	stage := &s.Pipeline.Stages[n]
-	items, err := f.folder(ctx, s, n)
+	items, share, err := f.folder(ctx, s, n)
 	if err != nil {
 		return err
 	}
+	v.Of.Taken, v.Of.TakenOf = share.Taken, share.Of
 	inputs, missing, beyond := contents(items, stage.Deps)
 	if missing != "" {
 		*v = failed(*v, fmt.Sprintf("its input %s does not exist", missing))
@@ -105,11 +107,11 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 }
 
 // folder returns the work folder of a stage: the files sent with the pipeline, except outputs of stages, and the
-// outputs of the stages that it reads.
-func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir.Item, error) {
-	items, err := f.Folders.Items(s.Folder)
-	if err != nil {
-		return nil, err
+// outputs of the stages that it reads. It also returns the share of the data that the stage of a sample gets.
+func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) (items []workdir.Item, share sample.Share,
+	err error) {
+	if items, err = f.Folders.Items(s.Folder); err != nil {
+		return nil, share, err
 	}
 	sent, made := items, madeBy(s.Pipeline)
 	items = slices.DeleteFunc(slices.Clone(items), func(i workdir.Item) bool { return inOuts(made, i.Path) })
@@ -118,7 +120,7 @@ func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir
 		takes := s.Pipeline.Stages[n].Takes
 		made, err := f.made(ctx, job, s.Pipeline.Stages[from].Outs, nil)
 		if err != nil {
-			return nil, fmt.Errorf("read what %s has made: %w", s.Pipeline.Stages[from].Name, err)
+			return nil, share, fmt.Errorf("read what %s has made: %w", s.Pipeline.Stages[from].Name, err)
 		}
 		items = append(items, slices.DeleteFunc(made, func(i workdir.Item) bool { return !takes(i.Path) })...)
 	}
@@ -129,7 +131,7 @@ func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) ([]workdir
 	if stage := &s.Pipeline.Stages[n]; stage.Sample != "" {
 		return f.part(ctx, s.Pipeline, stage, sent, items)
 	}
-	return items, nil
+	return items, share, nil
 }
 
 // made returns the stored files of a job's outputs, sorted by path. check, if set, validates the manifest.

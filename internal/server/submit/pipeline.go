@@ -140,7 +140,11 @@ func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *rep
 		}
 	}
 	if b.Pipeline.Sample != nil {
-		if _, err := stages.Sampled(t.Pipeline, items); err != nil {
+		inputs, err := stages.Sampled(t.Pipeline, items)
+		if err == nil {
+			err = stages.CheckRows(d.Uploads.Store, inputs, items)
+		}
+		if err != nil {
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "pipeline.sample", Err: err,
 				Title: "the sample is not valid", Fix: "correct sample of the pipeline file"}
 		}

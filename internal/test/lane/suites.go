@@ -48,7 +48,8 @@ var Suites = []Suite{
 	},
 	{
 		Name: "pytorch", Needs: "python3-torch",
-		Inputs: append([]string{"examples/pytorch", "examples/tune-torch", "sdk", "internal/work/loop",
+		Inputs: append([]string{"examples/pytorch", "examples/tune-torch", "examples/compress", "sdk",
+			"internal/work/onnx", "internal/work/compress", "internal/test/onnxrun", "internal/work/loop",
 			"internal/work/tune", "internal/work/study", "internal/work/studyfile", "internal/work/propose",
 			"internal/work/diagnose", "internal/cli/testdata/diagnose", "internal/work/ab", "internal/cli/testdata/ab",
 			"internal/job/launcher", "internal/content/checkpoint"}, common...),

@@ -81,6 +81,15 @@ func Int(name string, v int64) []byte {
 	return onnx.AppendInt(onnx.AppendInt(onnx.AppendBytes(nil, 1, name), 3, v), 20, 2)
 }
 
+// Ints encodes an attribute that is a list of integers.
+func Ints(name string, list ...int64) []byte {
+	a := onnx.AppendBytes(nil, 1, name)
+	for _, v := range list {
+		a = onnx.AppendInt(a, 8, v)
+	}
+	return onnx.AppendInt(a, 20, 7)
+}
+
 // Float encodes an attribute that is a number.
 func Float(name string, v float32) []byte {
 	a := binary.AppendUvarint(onnx.AppendBytes(nil, 1, name), 2<<3|5)

@@ -61,6 +61,8 @@ func constant(t *onnx.Tensor) (v Value, err error) {
 			v.V = append(v.V, float64(int8(b[i])))
 		case onnx.Uint8:
 			v.V = append(v.V, float64(b[i]))
+		case onnx.Int32:
+			v.V = append(v.V, float64(int32(binary.LittleEndian.Uint32(b[4*i:]))))
 		case onnx.Int64:
 			v.V = append(v.V, float64(int64(binary.LittleEndian.Uint64(b[8*i:]))))
 		default:
@@ -81,6 +83,9 @@ var ops = map[string]func(env, onnx.Node){
 			b = transpose(b)
 		}
 		y := product(e[n.In[0]], b, 0)
+		if a, has := n.Floats["alpha"]; has {
+			y = each(y, func(x float64) float64 { return float64(a) * x })
+		}
 		if len(n.In) > 2 {
 			y = broadcast(y, e[n.In[2]], func(a, b float64) float64 { return a + b })
 		}
@@ -98,7 +103,17 @@ var ops = map[string]func(env, onnx.Node){
 	"Transpose":             func(e env, n onnx.Node) { e[n.Out[0]] = transpose(e[n.In[0]]) },
 	"Reshape":               func(e env, n onnx.Node) { e[n.Out[0]] = reshape(e[n.In[0]], e[n.In[1]].V) },
 	"DynamicQuantizeLinear": quantize,
-	"MatMulNBits":           nbits,
+	"QuantizeLinear":        quantizeBy,
+	"DequantizeLinear":      dequantize,
+	"Conv":                  convolve,
+	"MaxPool":               func(e env, n onnx.Node) { e[n.Out[0]] = maxPool(e[n.In[0]], n) },
+	"GlobalAveragePool":     func(e env, n onnx.Node) { e[n.Out[0]] = means(e[n.In[0]]) },
+	"BatchNormalization":    normalize,
+	"Flatten": func(e env, n onnx.Node) {
+		x := e[n.In[0]]
+		e[n.Out[0]] = Value{[]int{x.Dims[0], len(x.V) / x.Dims[0]}, x.V}
+	},
+	"MatMulNBits": nbits,
 }
 
 func relu(x float64) float64 { return max(0, x) }
@@ -127,14 +142,25 @@ func product(a, b Value, zero float64) Value {
 	return out
 }
 
-// broadcast combines a with b, which is a scalar, has the last dimension of a, or its shape; or the other way round.
+// broadcast combines a with b, whose shape broadcasts to that of a; or the other way round.
 func broadcast(a, b Value, f func(a, b float64) float64) Value {
 	if len(a.V) < len(b.V) {
 		return broadcast(b, a, func(x, y float64) float64 { return f(y, x) })
 	}
 	out := Value{a.Dims, make([]float64, len(a.V))}
 	for i := range a.V {
-		out.V[i] = f(a.V[i], b.V[i%len(b.V)])
+		at, rest, step := 0, i, 1 // the place in b
+		for d := 1; d <= len(a.Dims); d++ {
+			size := a.Dims[len(a.Dims)-d]
+			if d <= len(b.Dims) {
+				if n := b.Dims[len(b.Dims)-d]; n > 1 {
+					at += rest % size * step
+					step *= n
+				}
+			}
+			rest /= size
+		}
+		out.V[i] = f(a.V[i], b.V[at])
 	}
 	return out
 }

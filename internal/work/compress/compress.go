@@ -18,25 +18,22 @@ type Method string
 const (
 	// Int8Dynamic stores weights as int8 with one scale for each column, and quantises activations while the model runs.
 	Int8Dynamic Method = "int8-dynamic"
+	// Int8Static stores weights as int8, and rounds activations to uint8 by the ranges that they have on given data.
+	Int8Static Method = "int8-static"
 	// Int4Weights stores weights in 4 bits with one scale for each block of 32.
 	Int4Weights Method = "int4-weights"
 	// PruneUnstructured sets the smallest weights to zero.
 	PruneUnstructured Method = "prune-unstructured"
+	// PruneStructured removes whole output channels, and what uses them.
+	PruneStructured Method = "prune-structured"
 )
 
 // Methods lists the methods.
-var Methods = []Method{Int8Dynamic, Int4Weights, PruneUnstructured}
+var Methods = []Method{Int8Dynamic, Int8Static, Int4Weights, PruneStructured, PruneUnstructured}
 
 // leastOpset is the oldest operator set of ONNX that a method works in.
-var leastOpset = map[Method]int64{Int8Dynamic: 11, Int4Weights: 17, PruneUnstructured: 7}
-
-// missing says why scrimp refuses methods that exist elsewhere.
-var missing = map[string]string{
-	"int8-static": "it needs the ranges of the activations on calibration data, which scrimp does not measure; take " +
-		"int8-dynamic",
-	"prune-structured": "it changes the shapes of neighbouring layers, which scrimp does not do; prune in the training " +
-		"program and export the smaller model",
-}
+var leastOpset = map[Method]int64{Int8Dynamic: 11, Int8Static: 13, Int4Weights: 17, PruneStructured: 7,
+	PruneUnstructured: 7}
 
 // ParseMethod reads the name of a method.
 func ParseMethod(s string) (Method, error) {
@@ -46,9 +43,6 @@ func ParseMethod(s string) (Method, error) {
 			return m, nil
 		}
 		names = append(names, string(m))
-	}
-	if why := missing[s]; why != "" {
-		return "", fmt.Errorf("%q is not available: %s", s, why)
 	}
 	return "", fmt.Errorf("%q is none of %s", s, strings.Join(names, ", "))
 }
@@ -65,6 +59,8 @@ type Layer struct {
 	Diff, Bound float64
 	// Zeros counts the weights that pruning has set to zero, or that were zero.
 	Zeros int64
+	// Removed counts the output channels that pruning removes.
+	Removed int64
 }
 
 // Plan is a compression that has not been written.
@@ -80,8 +76,10 @@ type Plan struct {
 // Options are the choices for a method.
 type Options struct {
 	Method Method
-	// Sparsity is the share of weights that pruning sets to zero, above 0 and below 1.
+	// Sparsity is the share of weights that pruning sets to zero, or of channels that it removes, above 0 and below 1.
 	Sparsity float64
+	// Ranges are those of the Activations of the model on calibration data, for Int8Static.
+	Ranges map[string]Range
 }
 
 // New plans the compression of a model. It refuses a model without a weight that the method can change.
@@ -93,12 +91,18 @@ func New(m *onnx.Model, o Options) (*Plan, error) {
 	}
 	p := &Plan{Method: o.Method, model: m,
 		edit: onnx.Edit{Nodes: map[int][]onnx.NewNode{}, Drop: map[string]bool{}, Data: map[string]onnx.Elements{}}}
+	if o.Method.Prunes() && !(o.Sparsity > 0 && o.Sparsity < 1) {
+		return nil, fmt.Errorf("the sparsity %g is not above 0 and below 1", o.Sparsity)
+	}
 	switch o.Method {
 	case PruneUnstructured:
-		if !(o.Sparsity > 0 && o.Sparsity < 1) {
-			return nil, fmt.Errorf("the sparsity %g is not above 0 and below 1", o.Sparsity)
-		}
 		p.prune(o.Sparsity)
+	case Int8Static:
+		if err := p.static(o.Ranges); err != nil {
+			return nil, err
+		}
+	case PruneStructured:
+		p.pruneChannels(o.Sparsity)
 	default:
 		p.quantise(o.Method)
 	}
@@ -114,8 +118,11 @@ func New(m *onnx.Model, o Options) (*Plan, error) {
 	return nil, fmt.Errorf("%s can change no weight of the model; %s %q: %s", o.Method, l.Op, l.Node, l.Skipped)
 }
 
+// Prunes reports whether the method removes weights and takes a sparsity.
+func (m Method) Prunes() bool { return m == PruneStructured || m == PruneUnstructured }
+
 func opsOf(m Method) string {
-	if m == PruneUnstructured {
+	if m.Prunes() || m == Int8Static {
 		return "MatMul, Gemm and Conv"
 	}
 	return "MatMul and Gemm"
@@ -124,8 +131,18 @@ func opsOf(m Method) string {
 // Write writes the compressed model, sets the differences of the layers, and returns the size in bytes.
 func (p *Plan) Write(w io.Writer) (int64, error) { return p.model.Write(w, p.edit) }
 
-// Changed counts the weights of the layers that change.
+// Changed counts the weights of the layers that change, and for prune-structured the parameters that it removes.
 func (p *Plan) Changed() (n int64) {
+	for name, dims := range p.edit.Dims {
+		left := int64(1)
+		for _, d := range dims {
+			left *= d
+		}
+		n += p.model.Tensors[name].Count() - left
+	}
+	if p.Method == PruneStructured {
+		return n
+	}
 	seen := map[string]bool{}
 	for _, l := range p.Layers {
 		if t := p.model.Tensors[l.Weight]; l.Skipped == "" && t != nil && !seen[l.Weight] {

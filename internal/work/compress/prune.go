@@ -3,26 +3,29 @@ package compress
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
 
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/work/onnx"
 )
 
 // prune plans that each weight of a MatMul, Gemm or Conv loses its smallest elements.
 func (p *Plan) prune(sparsity float64) {
-	pruned := map[string]*pruning{}
+	pruned, weights := map[string]*pruning{}, p.usedAsWeight()
 	for _, n := range p.model.Nodes {
-		if n.Domain != "" || n.Op != "MatMul" && n.Op != "Gemm" && n.Op != "Conv" || len(n.In) < 2 {
-			continue
-		}
-		t := p.model.Tensors[n.In[1]]
+		t := p.prunedBy(n)
 		if t == nil {
 			continue
 		}
 		l := Layer{Node: nodeName(n), Op: n.Op, Weight: t.Name}
-		if err := p.prunable(t); err != nil {
+		err := p.prunable(t)
+		if others := p.model.Uses[t.Name] - weights[t.Name]; err == nil && others > 0 {
+			err = usedElsewhere(others)
+		}
+		if err != nil {
 			l.Skipped = err.Error()
 		} else {
 			l.Rows, l.Columns = t.Dims[0], t.Count()/t.Dims[0]
@@ -36,6 +39,31 @@ func (p *Plan) prune(sparsity float64) {
 		}
 		p.Layers = append(p.Layers, l)
 	}
+}
+
+// prunedBy returns the constant that a node uses as the weight of a MatMul, Gemm or Conv; nil if it uses none.
+func (p *Plan) prunedBy(n onnx.Node) *onnx.Tensor {
+	if n.Domain != "" || n.Op != "MatMul" && n.Op != "Gemm" && n.Op != "Conv" || len(n.In) < 2 {
+		return nil
+	}
+	return p.model.Tensors[n.In[1]]
+}
+
+// usedAsWeight counts, for each constant, the nodes that use it as a weight.
+func (p *Plan) usedAsWeight() map[string]int {
+	uses := map[string]int{}
+	for _, n := range p.model.Nodes {
+		if t := p.prunedBy(n); t != nil {
+			uses[t.Name]++
+		}
+	}
+	return uses
+}
+
+// usedElsewhere is the reason why a weight stays that n other inputs of nodes or outputs of the graph use, such as an
+// embedding that shares it.
+func usedElsewhere(n int) error {
+	return fmt.Errorf("the model uses the weight in %s as well", draw.Count(n, "other place"))
 }
 
 func (p *Plan) prunable(t *onnx.Tensor) error {

@@ -52,7 +52,7 @@ func (p *Plan) quantise(method Method) {
 		}
 		name := p.Layers[k].Weight
 		if uses := p.model.Uses[name]; uses != takes[name] {
-			p.Layers[k].Skipped = fmt.Sprintf("%d other nodes use the weight as well", uses-takes[name])
+			p.Layers[k].Skipped = usedElsewhere(uses - takes[name]).Error()
 			continue
 		}
 		q.replace(i, k, ways[name])
@@ -92,6 +92,9 @@ func (p *Plan) usable(w weight, method Method, ways map[string]weight) error {
 	}
 	return nil
 }
+
+// smallest is the smallest normal float32: a smaller scale would lose its digits.
+const smallest = 0x1p-126
 
 // scaleBytes is the size of a scale.
 const scaleBytes = 4
@@ -204,7 +207,6 @@ func (k *packed) compute() ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	const smallest = 0x1p-126 // of the normal numbers: a smaller scale would lose its digits
 	for i, s := range scales {
 		if scales[i] = float32(float64(s) / k.levels); scales[i] < smallest {
 			scales[i] = smallest

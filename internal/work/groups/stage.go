@@ -46,9 +46,13 @@ type Stage struct {
 	Product
 }
 
-// Judged is what came of the gates of a stage, and of its drift.
+// Judged is what came of the gates of a stage, and of its drift, and which share of the data a sample got.
 type Judged struct {
-	Gates []pipeline.Verdict `json:"gates,omitempty"`
+	// Taken of TakenOf rows or files are the data of a stage of a sample; 0 of 0: the stage reads no input that the
+	// sample divides, or an older version began it.
+	Taken   int64              `json:"taken,omitempty"`
+	TakenOf int64              `json:"taken_of,omitempty"`
+	Gates   []pipeline.Verdict `json:"gates,omitempty"`
 	// Drift is the drift that the server has measured; nil: none.
 	Drift *pipeline.DriftVerdict `json:"drift,omitempty"`
 	// Spared is what a stage that a gate skipped had cost when it last ran; nil: it has not, its cost was not final, or no

@@ -33,12 +33,12 @@ const (
 // Field numbers of the messages that are read.
 const (
 	modelGraph, modelOpset, modelTraining                                      = 7, 8, 20
-	graphNode, graphInit, graphInput, graphOutput, graphSparse                 = 1, 5, 11, 12, 15
+	graphNode, graphInit, graphInput, graphOutput, graphSparse, graphShapes    = 1, 5, 11, 12, 15, 13
 	nodeIn, nodeOut, nodeName, nodeOp, nodeAttr, nodeDomain                    = 1, 2, 3, 4, 5, 7
 	tensorDims, tensorType, tensorFloats, tensorName, tensorRaw                = 1, 2, 4, 8, 9
 	tensorExternal, tensorLocation                                             = 13, 14
 	attrName, attrFloat, attrInt, attrTensor, attrGraph, attrTensors, attrSubs = 1, 2, 3, 5, 6, 10, 11
-	attrInts, attrType                                                         = 8, 20
+	attrInts, attrType, attrText, attrFloats, attrTexts                        = 8, 20, 4, 7, 9
 )
 
 // Model is the structure of one file.
@@ -73,7 +73,13 @@ type Node struct {
 	Ints   map[string][]int64
 	Floats map[string]float32
 
-	field int // index in the graph
+	// Texts are its attributes of one text.
+	Texts map[string]string
+	// Complex names its attributes that are tensors, graphs, types or lists of numbers or texts.
+	Complex []string
+
+	field  int     // index in the graph
+	fields []field // the fields other than the inputs
 }
 
 // Read reads the structure of a model. open may be nil if the model has no external data.

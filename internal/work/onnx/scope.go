@@ -70,11 +70,14 @@ func (b *scope) node(x field) (n Node, err error) {
 	if err != nil {
 		return n, err
 	}
-	n.Ints, n.Floats = map[string][]int64{}, map[string]float32{}
+	n.Ints, n.Floats, n.Texts = map[string][]int64{}, map[string]float32{}, map[string]string{}
 	var attrs []field
 	err = walk(s, func(x field) (err error) {
 		if len(n.In)+len(n.Out)+len(attrs) > maxAttrs {
 			return s.src.torn(x.all.from, fmt.Sprintf("a node has more than %d values and attributes", maxAttrs))
+		}
+		if x.num != nodeIn && b.depth == 0 {
+			n.fields = append(n.fields, x)
 		}
 		var text string
 		switch x.num {
@@ -142,6 +145,8 @@ func (b *scope) attribute(n *Node, a field) error {
 	name := ""
 	var ints []int64
 	var number *float32
+	var word *string
+	other := false
 	err = walk(s, func(x field) (err error) {
 		switch x.num {
 		case attrName:
@@ -151,6 +156,10 @@ func (b *scope) attribute(n *Node, a field) error {
 		case attrFloat:
 			v := float32From(uint32(x.val))
 			number = &v
+		case attrText:
+			var v string
+			v, err = x.text()
+			word = &v
 		case attrInts:
 			var more []int64
 			more, err = x.ints(maxAttrs)
@@ -158,14 +167,24 @@ func (b *scope) attribute(n *Node, a field) error {
 				err = s.src.torn(x.all.from, fmt.Sprintf("an attribute has more than %d numbers", maxAttrs))
 			}
 		case attrTensor, attrTensors:
+			other = true
 			err = b.m.inline(x)
 		case attrGraph, attrSubs:
+			other = true
 			err = b.subgraph(x)
+		case attrFloats, attrTexts:
+			other = true
 		}
 		return err
 	})
 	if ints != nil {
 		n.Ints[name] = ints
+	}
+	if word != nil {
+		n.Texts[name] = *word
+	}
+	if other {
+		n.Complex = append(n.Complex, name)
 	}
 	if number != nil {
 		n.Floats[name] = *number

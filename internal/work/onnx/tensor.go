@@ -14,9 +14,9 @@ type Tensor struct {
 	Type int
 	Dims []int64
 
-	field    int    // index in the graph
-	fields   []Span // the fields other than the elements, with their keys
-	raw      []Span // the elements as bytes, or packed floats, which have the same form
+	field    int     // index in the graph
+	fields   []field // the fields other than the elements
+	raw      []Span  // the elements as bytes, or packed floats, which have the same form
 	external bool
 	listed   bool // the elements are in a list that is not read, such as int64_data
 }
@@ -86,7 +86,7 @@ func (t *Tensor) elements(x field) error {
 
 // header reads a field that does not hold elements as bytes.
 func (t *Tensor) header(x field) (err error) {
-	if t.fields = append(t.fields, x.all); len(t.fields) > maxAttrs {
+	if t.fields = append(t.fields, x); len(t.fields) > maxAttrs {
 		return x.all.src.torn(x.all.from, "a tensor has too many fields")
 	}
 	switch x.num {

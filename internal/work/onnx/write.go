@@ -15,8 +15,16 @@ type Edit struct {
 	Nodes map[int][]NewNode
 	// Drop lists the tensors that the copy does not have.
 	Drop map[string]bool
-	// Data replaces the elements of tensors, which keep their name, type and shape.
+	// Data replaces the elements of tensors, which keep their name and type.
 	Data map[string]Elements
+	// Dims replaces the shapes of tensors in Data.
+	Dims map[string][]int64
+	// Inputs replaces the inputs of nodes, by index in Model.Nodes; everything else of such a node stays.
+	Inputs map[int][]string
+	// Before adds nodes before others, by index in Model.Nodes.
+	Before map[int][]NewNode
+	// NoShapes leaves out the shapes of values between the nodes, which a copy with other shapes would contradict.
+	NoShapes bool
 	// Tensors are added to the graph.
 	Tensors []NewTensor
 	// Opsets are the operator sets that the copy needs besides its own.
@@ -97,12 +105,19 @@ func (t NewTensor) pieces() []piece {
 	return wrap(graphInit, []piece{{bytes: b}, {make: t.Data}})
 }
 
-// with returns the tensor with other elements.
-func (t *Tensor) with(data []piece) []piece {
+// with returns the tensor with other elements, and with another shape unless dims is nil.
+func (t *Tensor) with(dims []int64, data []piece) []piece {
 	var list []piece
-	for _, s := range t.fields {
-		list = append(list, piece{span: s})
+	for _, x := range t.fields {
+		if dims == nil || x.num != tensorDims {
+			list = append(list, piece{span: x.all})
+		}
 	}
+	var shape []byte
+	for _, d := range dims {
+		shape = AppendInt(shape, tensorDims, d)
+	}
+	list = append(list, piece{bytes: shape})
 	list = append(list, piece{bytes: appendHead(nil, tensorRaw, sum(data))})
 	return wrap(graphInit, append(list, data...))
 }
@@ -154,6 +169,19 @@ func (p piece) write(w io.Writer) error {
 	return nil
 }
 
+// with returns the node with other inputs.
+func (n *Node) with(inputs []string) []piece {
+	var b []byte
+	for _, v := range inputs {
+		b = AppendBytes(b, nodeIn, v)
+	}
+	list := []piece{{bytes: b}}
+	for _, x := range n.fields {
+		list = append(list, piece{span: x.all})
+	}
+	return wrap(graphNode, list)
+}
+
 type counter struct {
 	w io.Writer
 	n int64
@@ -176,7 +204,18 @@ func (m *Model) graphPieces(e Edit) []piece {
 	var list []piece
 	for i, x := range m.graph {
 		switch x.num {
+		case graphShapes:
+			if e.NoShapes {
+				continue
+			}
 		case graphNode:
+			for _, n := range e.Before[nodes[i]] {
+				list = append(list, piece{bytes: n.encode()})
+			}
+			if inputs, replaced := e.Inputs[nodes[i]]; replaced {
+				list = append(list, m.Nodes[nodes[i]].with(inputs)...)
+				continue
+			}
 			if others, replaced := e.Nodes[nodes[i]]; replaced {
 				for _, n := range others {
 					list = append(list, piece{bytes: n.encode()})
@@ -189,11 +228,11 @@ func (m *Model) graphPieces(e Edit) []piece {
 				continue
 			}
 			if data, replaced := e.Data[t.Name]; replaced {
-				list = append(list, t.with([]piece{{make: data}})...)
+				list = append(list, t.with(e.Dims[t.Name], []piece{{make: data}})...)
 				continue
 			}
 			if t.external {
-				list = append(list, t.with([]piece{{span: t.raw[0]}})...)
+				list = append(list, t.with(nil, []piece{{span: t.raw[0]}})...)
 				continue
 			}
 		}

@@ -37,6 +37,8 @@ type File struct {
 	Total    *money.Amount
 	// Sample is the run on a part of the data that comes first; nil: there is none. Spec and Jobs are without it.
 	Sample *pipeline.Sample
+	// SampleLine is the line of Sample in the file; 0: it is not from the file.
+	SampleLine int
 }
 
 // parallel is the default number of stages that run at once.
@@ -153,6 +155,7 @@ func (r *reader) all(root *yaml.Node) {
 			r.when = r.trigger().Schedule(r.fill(v, scope{vars: r.vars}, name, false))
 			r.f.Schedule, r.f.Total = r.when.Spec, r.when.Total
 		case name == "sample":
+			r.f.SampleLine = key.Line
 			r.f.Sample = r.trigger().Sample(r.fill(v, scope{vars: r.vars}, name, false),
 				func(n *yaml.Node, field string) []string { return r.paths(n, ".", field) }, r.gates)
 		case name == "stages" || name == "vars" || name == "defaults" || strings.HasPrefix(name, "x-"):

@@ -29,12 +29,12 @@ func comma(p string) byte {
 
 // CopyRows writes the rows of a file that the part takes, after its header. Of each block of 1/part rows it takes one,
 // at a place that a hash of the block's number gives: no period of the data can hide from it, and the same file
-// always gives the same rows. A file with rows gives at least one. The first row of a CSV file is a header if none
-// of its fields is a number; a quoted field may span lines.
-func CopyRows(to io.Writer, from io.Reader, file string, part Part) error {
+// always gives the same rows. A file with rows gives at least one, and one without is refused. The first row of a CSV
+// file is a header if none of its fields is a number; a quoted field may span lines. It returns how many rows it took.
+func CopyRows(to io.Writer, from io.Reader, file string, part Part) (share Share, err error) {
 	r := rows{in: bufio.NewReaderSize(from, 1<<16), comma: comma(file)}
 	var first []byte // kept in case that no row is taken
-	taken, n := false, int64(0)
+	taken, n := int64(0), int64(0)
 	pick := newPicker(part)
 	for {
 		row, err := r.next()
@@ -42,7 +42,7 @@ func CopyRows(to io.Writer, from io.Reader, file string, part Part) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			return share, fmt.Errorf("%s: %w", file, err)
 		}
 		switch {
 		case r.count == 1 && r.comma != 0 && header(row, r.comma):
@@ -55,17 +55,47 @@ func CopyRows(to io.Writer, from io.Reader, file string, part Part) error {
 			if n++; !pick.takes(n - 1) {
 				continue
 			}
-			taken = true
+			taken++
 		}
 		if _, err := to.Write(row); err != nil {
-			return err
+			return share, err
 		}
 	}
-	if taken {
-		return nil
+	if n == 0 {
+		return share, r.empty(file)
 	}
-	_, err := to.Write(first)
-	return err
+	if taken == 0 {
+		taken = 1
+		_, err = to.Write(first)
+	}
+	return Share{taken, n}, err
+}
+
+// CheckRows refuses a file without a row. It reads no further than the first.
+func CheckRows(from io.Reader, file string) error {
+	r := rows{in: bufio.NewReaderSize(from, 1<<16), comma: comma(file)}
+	for {
+		row, err := r.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return r.empty(file)
+		case err != nil:
+			return fmt.Errorf("%s: %w", file, err)
+		case r.count == 1 && r.comma != 0 && header(row, r.comma), len(bytes.TrimSpace(row)) == 0:
+		default:
+			return nil
+		}
+	}
+}
+
+// empty says that a file has no row of which a sample could take some.
+func (r *rows) empty(file string) error {
+	what := "the file is empty"
+	if r.count > 0 {
+		what = "no row follows the header"
+	}
+	return fmt.Errorf("%s:%d: %s, so a sample has no data: write rows below it, or name other data in sample.data", file,
+		r.count+1, what)
 }
 
 // picker takes one row of each block.

@@ -33,10 +33,17 @@ func TestCopyRows_TakesThePartInOrder(t *testing.T) {
 				text += fmt.Sprintf("%d,\"a\nb\"\n", i)
 			}
 			var out, again bytes.Buffer
-			if err := CopyRows(&out, strings.NewReader(text), "x.csv", part); err != nil {
+			share, err := CopyRows(&out, strings.NewReader(text), "x.csv", part)
+			if n == 0 {
+				if err == nil || !strings.Contains(err.Error(), "x.csv:2: no row follows the header") {
+					t.Errorf("a header alone: %v", err)
+				}
+				continue
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
-			if err := CopyRows(&again, iotest.HalfReader(strings.NewReader(text)), "x.csv", part); err != nil ||
+			if _, err := CopyRows(&again, iotest.HalfReader(strings.NewReader(text)), "x.csv", part); err != nil ||
 				again.String() != out.String() {
 				t.Fatalf("the same file gives other rows: %v", err)
 			}
@@ -52,6 +59,9 @@ func TestCopyRows_TakesThePartInOrder(t *testing.T) {
 				}
 				at += max(i, 0)
 			}
+			if share.Of != int64(n) || share.Taken != int64(got) {
+				t.Errorf("%d of %d rows are taken, and %+v is reported", got, n, share)
+			}
 			want := float64(n) * float64(part) / float64(Whole)
 			if d := float64(got) - max(want, min(1, float64(n))); d < -1 || d > 1 {
 				t.Errorf("%s of %d rows are %d", part.Percent(), n, got)
@@ -66,7 +76,7 @@ func TestCopyRows_SeesEveryClassOfPeriodicRows(t *testing.T) {
 	for i := range 10_000 {
 		fmt.Fprintf(&text, "%d\n", i%10)
 	}
-	if err := CopyRows(&out, &text, "x.jsonl", Whole/10); err != nil {
+	if _, err := CopyRows(&out, &text, "x.jsonl", Whole/10); err != nil {
 		t.Fatal(err)
 	}
 	for class := range 10 {
@@ -112,7 +122,7 @@ func TestPredict_FindsFixedAndShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(p Part) Run { // 20 s and 7000 units fixed
-		return Run{p, 20 + 1000*float64(p)/float64(Whole), cents.Times(7).Add(cents.Times(int(p)))}
+		return Run{p.Share(), 20 + 1000*float64(p)/float64(Whole), cents.Times(7).Add(cents.Times(int(p)))}
 	}
 	whole := at(Whole)
 	p, ok := Predict([]Run{at(Whole / 100), at(Whole / 20)})
@@ -123,7 +133,37 @@ func TestPredict_FindsFixedAndShare(t *testing.T) {
 	if !ok || !p.Bound || p.Cost.Cmp(whole.Cost) < 0 || p.Seconds < whole.Seconds {
 		t.Errorf("the bound is %+v, and the whole takes %+v", p, whole)
 	}
+	// One of three rows is a third, whatever share was asked for; two parts that are the same rows give the bound.
+	third := Run{Share{1, 3}, 30, cents.Times(5)}
+	for _, runs := range [][]Run{{third}, {third, third}} {
+		if p, ok = Predict(runs); !ok || !p.Bound || p.Cost != cents.Times(15) || p.Seconds != 90 {
+			t.Errorf("of a third the prediction is %+v", p)
+		}
+	}
+	for _, bad := range []Share{{}, {2, 1}, {-1, 3}, {0, 3}} {
+		if p, ok = Predict([]Run{{bad, 1, cents}}); ok {
+			t.Errorf("of %+v the prediction is %+v", bad, p)
+		}
+	}
+	huge := Share{1 << 61, 1 << 62}
+	if s, ok := (Share{huge.Taken - 1, huge.Of}).Exact(); !ok || s.Of != mostOf || s.Taken != mostOf/2-1 {
+		t.Errorf("%+v", s)
+	}
 	if p, ok = Predict(nil); ok {
 		t.Errorf("without a run the prediction is %+v", p)
+	}
+}
+
+// A file without a row is refused with its file and line, and one row is enough, wherever blank lines stand.
+func TestCheckRows_RefusesFilesWithoutARow(t *testing.T) {
+	for text, want := range map[string]string{"": "x.csv:1: the file is empty", "a,b\n": "x.csv:2: no row follows the header",
+		"a,b\n\n \n": "x.csv:4: no row follows the header", "a,b\n\n1,2": "", "1,2\n": ""} {
+		err := CheckRows(strings.NewReader(text), "x.csv")
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "sample.data")) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if err := CheckRows(strings.NewReader("{}\n"), "x.jsonl"); err != nil {
+		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/work/compress"
+	"scrimp/internal/work/compress/judge"
 )
 
 // Numbers are a value before and after.
@@ -50,6 +51,7 @@ type Layer struct {
 	Diff    float64 `json:"largest_difference"`
 	Bound   float64 `json:"bound"`
 	Zeros   int64   `json:"zeros,omitempty"`
+	Removed int64   `json:"removed_channels,omitempty"`
 }
 
 // Result is the output of scrimp compress. null means that it was not measured.
@@ -58,7 +60,7 @@ type Result struct {
 	Output      string          `json:"output"`
 	Method      compress.Method `json:"method"`
 	Parameters  int64           `json:"parameters"`
-	Changed     int64           `json:"changed_parameters"`
+	Changed     int64           `json:"changed_parameters"` // for prune-structured those that are gone
 	Size        Sizes           `json:"size_bytes"`
 	Ratio       float64         `json:"size_ratio"`
 	Quality     *Quality        `json:"quality"`
@@ -72,7 +74,7 @@ type Result struct {
 }
 
 // Of fills the part of the result that the plan and its measurements give.
-func Of(p *compress.Plan, m compress.Measures) Result {
+func Of(p *compress.Plan, m judge.Measures) Result {
 	r := Result{Method: p.Method, Changed: p.Changed(), Size: Sizes(m.Size), Layers: []Layer{}, Why: []string{}}
 	r.Ratio = float64(m.Size.After) / float64(m.Size.Before)
 	for _, l := range p.Layers {
@@ -122,11 +124,17 @@ func (r Result) layers(p show.Place) string {
 	var rows [][]string
 	for _, l := range r.Layers {
 		shape, diff, bound, why := "-", "-", "-", "changed"
+		if l.Removed > 0 {
+			why = fmt.Sprintf("%d of %d channels are gone", l.Removed, l.Columns)
+		}
 		if l.Weight != "" {
 			shape = fmt.Sprintf("%d x %d", l.Rows, l.Columns)
 		}
 		if l.Skipped != "" {
 			why = "stays: " + l.Skipped
+			if r.Method == compress.PruneStructured { // it can shrink with the channels of the layer before
+				why = "keeps its outputs: " + l.Skipped
+			}
 		} else {
 			diff, bound = fmt.Sprintf("%.4g", l.Diff), fmt.Sprintf("%.4g", l.Bound)
 		}
@@ -141,8 +149,11 @@ func (r Result) notes() []string {
 	if r.Parameters > 0 {
 		share = 100 * float64(r.Changed) / float64(r.Parameters)
 	}
-	list := []string{"", fmt.Sprintf("%s of %s parameters (%.1f %%) are in weights that changed; the largest "+
-		"difference of a weight is %.4g.", draw.Short(r.Changed), draw.Short(r.Parameters), share, r.Diff)}
+	text := "%s of %s parameters (%.1f %%) are in weights that changed; the largest difference of a weight is %.4g."
+	if r.Method == compress.PruneStructured {
+		text = "%s of %s parameters (%.1f %%) are gone; the largest weight among them was %.4g."
+	}
+	list := []string{"", fmt.Sprintf(text, draw.Short(r.Changed), draw.Short(r.Parameters), share, r.Diff)}
 	if r.Method == compress.PruneUnstructured {
 		list = append(list, "Zeros in a dense matrix save no time on dense hardware, and the file stays as large; they help "+
 			"only a runtime or an archive that stores sparse weights.")
@@ -164,7 +175,7 @@ func (r Result) notes() []string {
 }
 
 // Seconds converts a pair of durations.
-func Seconds(p compress.Pair[time.Duration]) *Numbers {
+func Seconds(p judge.Pair[time.Duration]) *Numbers {
 	return &Numbers{p.Before.Seconds(), p.After.Seconds()}
 }
 

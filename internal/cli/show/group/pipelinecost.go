@@ -22,7 +22,8 @@ type PipelineCost struct {
 	Largest  string         `json:"largest,omitempty"`
 	Lower    string         `json:"lower,omitempty"` // what would lower the cost of the most expensive stage
 	// Sample is what the stages on a part of the data have cost, which is a part of Cost; null: the run has no sample.
-	Sample *money.Amount `json:"sample,omitempty"`
+	Sample *money.Amount           `json:"sample,omitempty"`
+	Counts calibration.StageCounts `json:"counts"`
 }
 
 // StageCost is a line of PipelineCost.
@@ -53,7 +54,9 @@ func CostOf(r api.GroupReceipt) PipelineCost {
 	for i, s := range r.Group.Pipeline.Stages {
 		line := StageCost{Stage: s.Name, State: s.State, Job: s.Job, Saved: s.Saved, CostOpen: s.CostOpen,
 			Part: s.Sample}
-		if m, there := left[s.Job]; there && s.State != "reused" {
+		m, there := left[s.Job]
+		v.Counts.Add(s.State, there && m.Started != nil)
+		if there && s.State != "reused" {
 			delete(left, s.Job)
 			line.Cost, line.Interruptions = m.Cost, m.Interruptions
 			if m.Started != nil && m.Finished != nil {
@@ -88,7 +91,7 @@ func CostOf(r api.GroupReceipt) PipelineCost {
 
 // calibrate adds up what the samples cost, and adds what they predict. A sample that was reused predicts nothing.
 func (v *PipelineCost) calibrate(stages []api.StageState) {
-	runs := calibration.Samples{}
+	runs, shares := calibration.Samples{}, calibration.SharesOf(stages)
 	for i, s := range stages {
 		line := &v.Stages[i]
 		if s.Sample == "" { // the samples come first
@@ -100,7 +103,7 @@ func (v *PipelineCost) calibrate(stages []api.StageState) {
 		}
 		*v.Sample = v.Sample.Add(line.Cost)
 		if s.State == "done" && line.Seconds != nil && !line.CostOpen {
-			runs.Add(s.Of, s.Sample, *line.Seconds, line.Cost)
+			runs.Add(s.Of, shares[s.Name], *line.Seconds, line.Cost)
 		}
 	}
 }
@@ -133,15 +136,11 @@ func howOften(n int) string {
 // Text formats the cost for people.
 func (v PipelineCost) Text(p show.Place) string {
 	var rows [][]string
-	count := map[string]int{}
 	for _, s := range v.Stages {
 		took, share, saved, cost := "-", "-", "-", "-"
-		if s.Job != "" && s.State != "reused" {
-			if count["ran"]++; !s.CostOpen || s.State == "running" { // else its machine is not billed yet
-				cost = money.Format(s.Cost, v.Currency, 6)
-			}
+		if s.Job != "" && s.State != "reused" && (!s.CostOpen || s.State == "running") { // else it is not billed yet
+			cost = money.Format(s.Cost, v.Currency, 6)
 		}
-		count[s.State]++
 		if s.Seconds != nil {
 			took = show.Seconds(*s.Seconds)
 		}
@@ -159,8 +158,7 @@ func (v PipelineCost) Text(p show.Place) string {
 		{Name: "TIME", Right: true, Leaves: 3}, {Name: "COST", Right: true}, {Name: "SHARE", Right: true, Leaves: 2},
 		{Name: "SAVED", Right: true, Leaves: 1}, {Name: "JOB", Least: 8, Leaves: 4}}, rows, p.Columns()))
 	fmt.Fprintf(&b, "\n%s\n", show.Clean(v.ID))
-	p.Fact(&b, "stages", "%d ran, %d reused, %d skipped, %d failed", count["ran"], count["reused"], count["skipped"],
-		count["failed"])
+	p.Fact(&b, "stages", "%s", v.Counts.Text())
 	p.Fact(&b, "cost", "%s, as in its receipt", money.Format(v.Cost, v.Currency, 6))
 	if v.Sample != nil {
 		p.Fact(&b, "of it", "%s for the sample", money.Format(*v.Sample, v.Currency, 6))

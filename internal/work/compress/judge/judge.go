@@ -1,4 +1,5 @@
-package compress
+// Package judge compares a compressed model with its original by what the commands of the user print for both.
+package judge
 
 import (
 	"cmp"
@@ -8,7 +9,11 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/work/compress"
 )
 
 // Pair holds a value of the original and of the compressed model.
@@ -43,9 +48,39 @@ func (p Pattern) Numbers(text string) (list []float64, err error) {
 		list = append(list, v)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("its output has nothing that matches %q", p.re)
+		return nil, fmt.Errorf("its output has nothing that matches %q; %s", p.re, printed(text))
 	}
 	return list, nil
+}
+
+// named finds a name with a number, such as accuracy=0.97, "loss": 0.1 or val/f1 0.8.
+var named = regexp.MustCompile(`([A-Za-z_][\w./@-]{0,63})["']?(?:\s*[=:]\s*|[ \t]+)` +
+	`([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)`)
+
+// mostNamed bounds the metrics that an error names.
+const mostNamed = 8
+
+// printed says which metrics the output of a command has, the last value of each.
+func printed(text string) string {
+	var names []string
+	last := map[string]string{}
+	for _, m := range named.FindAllStringSubmatch(text, -1) {
+		if _, known := last[m[1]]; !known {
+			names = append(names, m[1])
+		}
+		last[m[1]] = m[2]
+	}
+	if len(names) == 0 {
+		return "it prints no name with a number, such as accuracy=0.97"
+	}
+	var list []string
+	for _, name := range names[:min(len(names), mostNamed)] {
+		list = append(list, name+"="+last[name])
+	}
+	if more := len(names) - len(list); more > 0 {
+		list = append(list, draw.Count(more, "other"))
+	}
+	return "it prints " + strings.Join(list, ", ")
 }
 
 // maxLatency bounds the latency of one prediction, so that a million of them fit a time.Duration.
@@ -99,7 +134,7 @@ type Measures struct {
 }
 
 // Judge returns an error that lists why the compressed model is not recommended; nil if nothing speaks against it.
-func (m Measures) Judge(method Method) error {
+func (m Measures) Judge(method compress.Method) error {
 	var why []error
 	if q := m.Quality; q != nil && !q.Held() {
 		why = append(why, fmt.Errorf("the metric goes from %g to %g, worse by %.4g; the tolerance is %g", q.Before, q.After,
@@ -108,7 +143,7 @@ func (m Measures) Judge(method Method) error {
 	if p := m.P50; p != nil && cmp.Compare(p.After, p.Before) > 0 {
 		why = append(why, fmt.Errorf("it is slower: p50 goes from %s to %s", p.Before, p.After))
 	}
-	if method != PruneUnstructured && m.Size.After >= m.Size.Before {
+	if method != compress.PruneUnstructured && m.Size.After >= m.Size.Before {
 		why = append(why, fmt.Errorf("it is not smaller: %d bytes become %d", m.Size.Before, m.Size.After))
 	}
 	return errors.Join(why...)
@@ -116,11 +151,11 @@ func (m Measures) Judge(method Method) error {
 
 // Recommended reports whether measurements support the compressed model. known is false if nothing was measured that
 // decides: the quality, and for pruning also the latency, because the file stays as large as it was.
-func (m Measures) Recommended(method Method) (yes, known bool) {
+func (m Measures) Recommended(method compress.Method) (yes, known bool) {
 	if m.Judge(method) != nil {
 		return false, true
 	}
-	if method == PruneUnstructured && (m.P50 == nil || m.P50.After >= m.P50.Before) {
+	if method == compress.PruneUnstructured && (m.P50 == nil || m.P50.After >= m.P50.Before) {
 		return false, false
 	}
 	return m.Quality != nil, m.Quality != nil
