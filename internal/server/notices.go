@@ -22,4 +22,6 @@ func (s *Server) notices(job string) (all []client.Notice, failed []client.Undel
 }
 
 // getNotices lists the reports of all jobs that are being retried, or wait for a server that sends e-mail.
-func (s *Server) getNotices(w http.ResponseWriter, _ *http.Request) { reply.JSON(w, s.outbox.Past.Open()) }
+func (s *Server) getNotices(w http.ResponseWriter, _ *http.Request) {
+	reply.JSON(w, s.outbox.Past.Open())
+}

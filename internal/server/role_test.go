@@ -63,7 +63,7 @@ var wanted = map[string]string{
 	"PUT /v1/teams/{id}": "admin everywhere",
 	"GET /v1/tokens":     "viewer anywhere", "POST /v1/tokens": "viewer anywhere",
 	"DELETE /v1/tokens/{id}":  "viewer anywhere",
-	"GET /v1/audit":           "admin everywhere",
+	"GET /v1/audit":           "admin everywhere", "GET /v1/notices": "admin everywhere",
 	"POST /v1/agent/register": "bootstrap", "POST /v1/agent/pull": "machine",
 	"GET /v1/agent/binary":  "machine",
 	"POST /v1/agent/report": "attempt", "POST /v1/agent/logs": "attempt",

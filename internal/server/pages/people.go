@@ -75,9 +75,9 @@ type accessPage struct {
 	Me        client.Me
 	Admin     bool
 	Users     []client.User
-	Tokens    []client.Token // valid ones, those of the dashboard last
-	Ended     int            // number of expired and revoked tokens
-	Acts      []client.Act   // newest first
+	Tokens    []client.Token  // valid ones, those of the dashboard last
+	Ended     int             // number of expired and revoked tokens
+	Acts      []client.Act    // newest first
 	Notices   []client.Notice // reports that are being retried, or wait for a mail server
 	Events    uint64
 	Undecided int
