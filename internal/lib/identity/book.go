@@ -103,10 +103,10 @@ func hash(text string) string {
 
 // Change is one line of a Book's history. Exactly one of User, Team, Token and Revoke is set.
 type Change struct {
-	User   *User      `json:"user,omitempty"` // the user's new state
-	Team   *Team      `json:"team,omitempty"`
-	Token  *Token     `json:"token,omitempty"` // is issued
-	Revoke string     `json:"revoke,omitempty"`
+	User   *User  `json:"user,omitempty"` // the user's new state
+	Team   *Team  `json:"team,omitempty"`
+	Token  *Token `json:"token,omitempty"` // is issued
+	Revoke string `json:"revoke,omitempty"`
 	// At is the wall time of Revoke. With User it ends all tokens that the user has then.
 	At *time.Time `json:"at,omitempty"`
 }
