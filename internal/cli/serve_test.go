@@ -164,6 +164,19 @@ func TestServe_OffersTheProviderOfItsFlags(t *testing.T) {
 	t.Parallel()
 	h, at := newHome(t), oidctest.New(t)
 	h.write("oidc.secret", oidctest.Secret)
+	secret := filepath.Join(h.dir, "oidc.secret")
+	flags := []string{"serve", "--listen", "127.0.0.1:0", "--oidc-issuer", at.URL, "--oidc-client", oidctest.Client,
+		"--oidc-secret-file", secret}
+	if out, err := h.try(flags...); err == nil || !strings.Contains(out, "chmod 600 "+secret) {
+		t.Errorf("everybody can read the secret: %v\n%s", err, out)
+	}
+	if err := os.Chmod(secret, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags[4] = at.URL + "/other"
+	if out, err := h.try(flags...); err == nil || !strings.Contains(out, "--oidc-issuer "+at.URL+"/other") {
+		t.Errorf("an issuer that is none: %v\n%s", err, out)
+	}
 	address := h.serve("--oidc-issuer", at.URL, "--oidc-client", oidctest.Client, "--oidc-secret-file",
 		filepath.Join(h.dir, "oidc.secret"))
 	h.do("teams", "set", "vision")

@@ -172,7 +172,11 @@ func Serve(ctx context.Context, o Options) error {
 	if _, err := mailer.New(o.Mail, o.Log); err != nil {
 		return err
 	}
-	if _, err := oidc.New(o.OIDC, time.Now, o.Log); err != nil {
+	provider, err := oidc.New(o.OIDC, time.Now, o.Log)
+	if err == nil {
+		err = provider.Check(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	o.umask = restrictUmask()

@@ -55,7 +55,8 @@ func (a *app) usersCmd() *cobra.Command {
 	var set *cobra.Command
 	set = &cobra.Command{Use: "set NAME", Short: "Make a user, or change one", Args: command.Takes("NAME"),
 		Long: "Makes a user, or changes one. Grants replace those that the user had. --off revokes all tokens " +
-			"and sessions of the user, who may do nothing until --on and a new token; what they did stays on record. With --email the user can sign in to the dashboard by the identity " +
+			"and sessions of the user, who may do nothing until --on and a new token; what they did stays on record. " +
+			"With --email the user can sign in to the dashboard by the identity " +
 			"provider of the server." + command.PlainExit,
 		Example: "  scrimp users set ann --grant admin --email ann@example.com\n" +
 			"  scrimp users set bob --grant vision=submitter --grant text=viewer\n  scrimp users set bob --off",
