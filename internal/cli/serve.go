@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,7 +28,7 @@ func (a *app) serveCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "serve", Short: "Serve a team, in the foreground", Args: command.Takes(),
 		GroupID: command.GroupShare,
 		Long: "Serves the data folder to everybody who has a token, until Ctrl-C or SIGTERM; jobs go " +
-			"on, and the next server adopts them. Whoever can read the data folder is its owner and needs no token: make " +
+			"on, and the next server adopts them. It takes over from a server that a command started in the folder. Whoever can read the data folder is its owner and needs no token: make " +
 			"users and tokens there.\n\n" +
 			"With --db the log lies in PostgreSQL. Of several servers on one database and one data folder, one leads; the " +
 			"others wait and take over within seconds. Addresses that other machines reach need TLS, or --insecure.\n\n" +
@@ -59,6 +60,7 @@ func (a *app) serveCmd() *cobra.Command {
 					"out of --db, and put it in PGPASSWORD or ~/.pgpass")
 			}
 			o.DB = cmp.Or(o.DB, os.Getenv("SCRIMP_DB"))
+			o.Replace = func(ctx context.Context) error { return a.Replace(ctx, dir) }
 			o.Ready = func(address string) {
 				serve.Keep(&o)
 				if !a.JSON {

@@ -89,6 +89,8 @@ type Options struct {
 	// Kinds holds the opener of each kind of engine that this program has.
 	Kinds map[string]engine.Opener
 	Log   *slog.Logger
+	// Replace ends a server that a command started in the folder; nil: a server that has the folder is an error.
+	Replace func(context.Context) error
 	// Mail names the mail server for e-mail to users; zero: the server sends none.
 	Mail mailer.Settings
 
@@ -189,7 +191,7 @@ func Serve(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	st, err := openLocal(&o) // before anybody is told that it serves: another server may have the folder
+	st, err := openFree(ctx, &o) // before anybody is told that it serves: another server may have the folder
 	if err != nil {
 		return err
 	}
