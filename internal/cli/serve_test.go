@@ -220,6 +220,7 @@ func TestServe_TakesOverFromServerThatCommandStarted(t *testing.T) {
 	h.until("the program runs", func() bool { return h.job("endless").Phase == "running" })
 	machine, before := h.job("endless").Machine, h.serverNow()
 	h.serve()
+	h.until("it answers", func() bool { return h.serverNow().PID > 0 })
 	if now := h.serverNow(); now.PID == before.PID || !now.Shared || before.Shared {
 		t.Errorf("before it process %d (shared %v), now %d (shared %v)", before.PID, before.Shared, now.PID, now.Shared)
 	}
