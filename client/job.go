@@ -180,6 +180,29 @@ type Job struct {
 	IdleLimit *float64   `json:"idle_limit_s"`
 	// Undelivered lists the reports of notify that a receiver did not get. Only the answer for one job has it.
 	Undelivered []Undelivered `json:"undelivered,omitempty"`
+	// Notices lists all reports of notify, for each receiver. Only the answer for one job has it.
+	Notices []Notice `json:"notices,omitempty"`
+}
+
+// States of a Notice.
+const (
+	Delivered = "delivered"
+	Retrying  = "retrying"
+	Waiting   = "waiting" // this server sends no e-mail; the next one with scrimp serve --smtp does
+	Refused   = "refused" // the receiver refuses it, or the tries have ended
+)
+
+// Notice is a report of notify to one receiver.
+type Notice struct {
+	Job   string     `json:"job"`
+	Event string     `json:"event"` // done, failed, late or over_budget
+	By    string     `json:"by"`    // email or webhook
+	To    string     `json:"to"`    // an e-mail address, or the host of a webhook
+	State string     `json:"state"` // delivered, retrying, waiting or refused
+	Tries int        `json:"tries"` // made so far; of a webhook only once it has ended
+	Error string     `json:"error,omitempty"`
+	At    time.Time  `json:"at"`   // of the last try
+	Next  *time.Time `json:"next"` // of the next try; null: none is planned
 }
 
 // Undelivered is a report that a receiver refused, or that could not be sent.

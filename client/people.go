@@ -93,7 +93,8 @@ type Token struct {
 	Made    time.Time  `json:"made"`
 	Expires time.Time  `json:"expires"`
 	Revoked *time.Time `json:"revoked,omitempty"`
-	Live    bool       `json:"live"`
+	Live    bool       `json:"live"`          // it opens the server
+	Off     bool       `json:"off,omitempty"` // it is valid, and its user is switched off
 }
 
 // NewToken is a request for a token.

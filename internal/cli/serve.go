@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,7 +28,8 @@ func (a *app) serveCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "serve", Short: "Serve a team, in the foreground", Args: command.Takes(),
 		GroupID: command.GroupShare,
 		Long: "Serves the data folder to everybody who has a token, until Ctrl-C or SIGTERM; jobs go " +
-			"on, and the next server adopts them. Whoever can read the data folder is its owner and needs no token: make " +
+			"on, and the next server adopts them. It takes over from a server that a command started in the folder. " +
+			"Whoever can read the data folder is its owner and needs no token: make " +
 			"users and tokens there.\n\n" +
 			"With --db the log lies in PostgreSQL. Of several servers on one database and one data folder, one leads; the " +
 			"others wait and take over within seconds. Addresses that other machines reach need TLS, or --insecure.\n\n" +
@@ -59,15 +61,8 @@ func (a *app) serveCmd() *cobra.Command {
 					"out of --db, and put it in PGPASSWORD or ~/.pgpass")
 			}
 			o.DB = cmp.Or(o.DB, os.Getenv("SCRIMP_DB"))
-			o.Ready = func(address string) {
-				serve.Keep(&o)
-				if !a.JSON {
-					a.Printf("Serving %s on %s\nA first user:  scrimp --data %s users set NAME --grant admin && scrimp --data %s "+
-						"tokens new NAME\n", dir, address, dir, dir)
-					return
-				}
-				_ = a.Print(map[string]string{"address": address, "folder": dir})
-			}
+			o.Replace = func(ctx context.Context) error { return a.Replace(ctx, dir) }
+			o.Ready = func(address string) { a.serving(&o, address) }
 			return server.Serve(cmd.Context(), o)
 		}}
 	f := cmd.Flags()
@@ -99,6 +94,17 @@ func (a *app) serveCmd() *cobra.Command {
 	f.BoolVar(&logJSON, "log-json", false, "write the log as JSON (default: as text)")
 	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
 	return cmd
+}
+
+// serving says where the server answers, and keeps its settings for a server that a command starts.
+func (a *app) serving(o *server.Options, address string) {
+	serve.Keep(o)
+	if !a.JSON {
+		a.Printf("Serving %s on %s\nA first user:  scrimp --data %s users set NAME --grant admin && scrimp --data %s "+
+			"tokens new NAME\n", o.Dir, address, o.Dir, o.Dir)
+		return
+	}
+	_ = a.Print(map[string]string{"address": address, "folder": o.Dir})
 }
 
 // namesPassword reports whether a database address contains a password.

@@ -164,6 +164,19 @@ func TestServe_OffersTheProviderOfItsFlags(t *testing.T) {
 	t.Parallel()
 	h, at := newHome(t), oidctest.New(t)
 	h.write("oidc.secret", oidctest.Secret)
+	secret := filepath.Join(h.dir, "oidc.secret")
+	flags := []string{"serve", "--listen", "127.0.0.1:0", "--oidc-issuer", at.URL, "--oidc-client", oidctest.Client,
+		"--oidc-secret-file", secret}
+	if out, err := h.try(flags...); err == nil || !strings.Contains(out, "chmod 600 "+secret) {
+		t.Errorf("everybody can read the secret: %v\n%s", err, out)
+	}
+	if err := os.Chmod(secret, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags[4] = at.URL + "/other"
+	if out, err := h.try(flags...); err == nil || !strings.Contains(out, "--oidc-issuer "+at.URL+"/other") {
+		t.Errorf("an issuer that is none: %v\n%s", err, out)
+	}
 	address := h.serve("--oidc-issuer", at.URL, "--oidc-client", oidctest.Client, "--oidc-secret-file",
 		filepath.Join(h.dir, "oidc.secret"))
 	h.do("teams", "set", "vision")
@@ -195,4 +208,41 @@ func TestServe_OffersTheProviderOfItsFlags(t *testing.T) {
 	if out := h.do("users", "--json"); strings.Contains(out, "example.com") {
 		t.Errorf("the user keeps the address:\n%s", out)
 	}
+}
+
+// scrimp serve takes over from the server that a command has started, and the program of its job runs on. A second
+// scrimp serve is refused.
+func TestServe_TakesOverFromServerThatCommandStarted(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("job.yaml", endless)
+	h.do("run", "-y", "-d", "job.yaml")
+	h.until("the program runs", func() bool { return h.job("endless").Phase == "running" })
+	machine, before := h.job("endless").Machine, h.serverNow()
+	h.serve()
+	h.until("it answers", func() bool { return h.serverNow().PID > 0 })
+	if now := h.serverNow(); now.PID == before.PID || !now.Shared || before.Shared {
+		t.Errorf("before it process %d (shared %v), now %d (shared %v)", before.PID, before.Shared, now.PID, now.Shared)
+	}
+	out, err := h.try("serve", "--listen", "127.0.0.1:0")
+	if err == nil || !strings.Contains(out, "another scrimp serve has") || !strings.Contains(out, "server stop") {
+		t.Errorf("a second one: %v\n%s", err, out)
+	}
+	h.do("exec", "endless", "--", "touch", "stop")
+	h.until("it is done", func() bool { return h.job("endless").Closed })
+	if j := h.job("endless"); j.State != "succeeded" || j.Attempts != 1 || j.Machine != "" && j.Machine != machine {
+		t.Errorf("%s on %s after %d attempts, want succeeded on %s after 1", j.State, j.Machine, j.Attempts, machine)
+	}
+	if out := h.do("logs", "endless"); out != "one\ntwo\n" {
+		t.Errorf("its output: %q", out)
+	}
+}
+
+// serverNow returns the description of the server of the data folder.
+func (h *home) serverNow() (v api.Server) {
+	h.t.Helper()
+	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &v); err != nil {
+		h.t.Fatal(err)
+	}
+	return v
 }

@@ -64,7 +64,7 @@ func (s *Server) buildHandlers() {
 	s.odds.Control, s.odds.Errors = s.control, s.opts.Log
 	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, View: s.view, Turns: &s.turns,
 		Vault: s.vault(), Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents,
-		Undelivered: s.undelivered})
+		Notices: s.notices})
 	s.groups = s.groupDesk()
 	s.searches = &searches.Desk{Meta: s.store, Gate: s.gate, Control: s.control}
 	s.submit = &submit.Desk{

@@ -24,9 +24,10 @@ import (
 
 // postbox is an SMTP server on loopback that refuses the recipient nobody@example.org.
 type postbox struct {
-	at  string
-	mu  sync.Mutex
-	got []string // recipient and message
+	at   string
+	mu   sync.Mutex
+	got  []string // recipient and message
+	busy bool     // bob@example.org is to be tried later
 }
 
 func newPostbox(t *testing.T) *postbox {
@@ -67,6 +68,8 @@ func (p *postbox) serve(conn net.Conn) {
 			message += line + "\n"
 		case line == "RCPT TO:<nobody@example.org>":
 			say("550 no such user")
+		case line == "RCPT TO:<bob@example.org>" && p.isBusy():
+			say("450 greylisted")
 		case strings.HasPrefix(line, "RCPT"):
 			to = line
 			say("250 ok")
@@ -77,6 +80,12 @@ func (p *postbox) serve(conn net.Conn) {
 			say("250 ok")
 		}
 	}
+}
+
+func (p *postbox) isBusy() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.busy
 }
 
 func (p *postbox) messages() []string {
@@ -107,6 +116,7 @@ func TestNotify_MailsTheEndsThatAJobAsksFor(t *testing.T) {
 	submit("all", `{"email":["ann@example.org","nobody@example.org","bob@example.org"]}`)
 	submit("bad", `{"email":["ann@example.org"],"on":["failed"]}`)
 	submit("money", `{"email":["ann@example.org"],"on":["over_budget"]}`)
+	submit("limit", `{"email":["ann@example.org"],"on":["over_budget"]}`)
 	for _, c := range []struct {
 		job   string
 		state state.Status
@@ -119,7 +129,7 @@ func TestNotify_MailsTheEndsThatAJobAsksFor(t *testing.T) {
 		{"bad", core.Failed, "program_failed", 1, "job bad failed (program failed)"},
 		{"money", core.Failed, "program_failed", 0, ""},
 		{"money", core.Stopped, "budget_spent", 1, "job money stopped (budget spent)"},
-		{"money", core.Stopped, core.LimitSpent, 1, "job money stopped (limit spent)"},
+		{"limit", core.Stopped, core.LimitSpent, 1, "job limit stopped (limit spent)"},
 	} {
 		before := len(p.messages())
 		w.end(c.job, c.state, c.why)

@@ -255,6 +255,8 @@ func peopleRoutes() []route {
 			api.NewToken{}, api.MadeToken{}, "", nil, ofPeople((*people.Desk).MakeToken)},
 		{"DELETE", "/v1/tokens/{id}", identity.Viewer, anyTeam, false, "Revoke a token: one's own, and for an admin any",
 			nil, nil, "", nil, ofPeople((*people.Desk).RevokeToken)},
+		{"GET", "/v1/notices", identity.Admin, allTeams, true, "List the reports of notify that are being retried", nil,
+			[]client.Notice{}, "", nil, (*Server).getNotices},
 		{"GET", "/v1/audit", identity.Admin, allTeams, true, "List who did what, oldest first", nil, api.Audit{},
 			"", []string{"after: event number that a page begins after", "user: of one user",
 				"limit: lines at most, 1 to 1000, 200 where it is not given"}, ofPeople((*people.Desk).Audit)},

@@ -30,6 +30,7 @@ import (
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/mailer"
+	"scrimp/internal/server/notices"
 	"scrimp/internal/server/oidc"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/outbox"
@@ -88,6 +89,8 @@ type Options struct {
 	// Kinds holds the opener of each kind of engine that this program has.
 	Kinds map[string]engine.Opener
 	Log   *slog.Logger
+	// Replace ends a server that a command started in the folder; nil: a server that has the folder is an error.
+	Replace func(context.Context) error
 	// Mail names the mail server for e-mail to users; zero: the server sends none.
 	Mail mailer.Settings
 
@@ -171,7 +174,11 @@ func Serve(ctx context.Context, o Options) error {
 	if _, err := mailer.New(o.Mail, o.Log); err != nil {
 		return err
 	}
-	if _, err := oidc.New(o.OIDC, time.Now, o.Log); err != nil {
+	provider, err := oidc.New(o.OIDC, time.Now, o.Log)
+	if err == nil {
+		err = provider.Check(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	o.umask = restrictUmask()
@@ -184,7 +191,7 @@ func Serve(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	st, err := openLocal(&o) // before anybody is told that it serves: another server may have the folder
+	st, err := openFree(ctx, &o) // before anybody is told that it serves: another server may have the folder
 	if err != nil {
 		return err
 	}
@@ -317,6 +324,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s.provider, _ = oidc.New(o.OIDC, time.Now, o.Log)      // here, too
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
 	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Odds: &s.odds, Dir: o.Dir, Log: o.Log}
+	s.outbox.Past, s.outbox.Address = &notices.Past{Dir: o.Dir}, address
 	s.outbox.Mails, _ = mailer.New(o.Mail, o.Log) // Serve has reported the errors
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/oidc"
 	"scrimp/internal/server/people"
@@ -24,13 +25,29 @@ type signIn struct {
 // End ends a sign-in. It returns a token of the user for the given life, and the page that the reader wants.
 func (s signIn) End(r *http.Request, kept string, life time.Duration) (token, to string, err error) {
 	who, to, err := s.Provider.End(r.Context(), r.URL.Query(), kept)
+	if err == nil {
+		token, err = s.server.people.SignIn(r, people.Person(who), life, signInNote+s.Host())
+	}
 	if err != nil {
+		s.refused(r, who.Email, err)
 		return "", "", err
 	}
-	token, err = s.server.people.SignIn(r, people.Person(who), life, signInNote+s.Host())
-	if refused, is := errors.AsType[*client.Problem](err); is {
-		s.server.opts.Log.Warn("a person whom the identity provider knows may not sign in", "email", who.Email,
-			"from", auth.From(r), "why", refused.Title)
+	return token, to, nil
+}
+
+// refused puts a refused sign-in in the log and in the audit trail. Neither has a secret: the texts of the errors are
+// those that the reader sees. email is the address of a person whom the provider has identified.
+func (s signIn) refused(r *http.Request, email string, err error) {
+	p, is := errors.AsType[*client.Problem](err)
+	if !is {
+		p = &client.Problem{Status: http.StatusInternalServerError, Title: "the sign-in has failed"}
 	}
-	return token, to, err
+	s.server.opts.Log.Warn("a sign-in is refused", "email", email, "from", auth.From(r), "why", p.Title)
+	who := email
+	s.server.gate.People.Read(func(b *identity.Book) {
+		if u, known := b.UserOf(email); known {
+			who = u.Name
+		}
+	})
+	s.server.gate.RecordStranger(r, who, p.Status, p.Title)
 }

@@ -13,6 +13,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/auth"
 	"scrimp/internal/server/oidc"
 	"scrimp/internal/test/oidctest"
 	"scrimp/internal/wire/api"
@@ -178,11 +179,73 @@ func TestSignInByProvider_RefusesStrangersAndUsersWhoAreOff(t *testing.T) {
 	at.Set(func(p *oidctest.Provider) { p.Claims = map[string]any{"email": "ann@\uff45xample.com"} })
 	got, _ = b.signsIn("/")
 	b.refused(got, "no user has the email address")
+	w.audited(map[string]string{"ann@example.com": "no user has the email address", "ann": "switched off",
+		auth.Unknown: "is verified"})
 	if live := w.sessions("ann"); len(live) > 0 {
 		t.Errorf("there are sessions: %+v", live)
 	}
 	if rec, p := w.ask("PUT", "/v1/users/bob", w.gate.Owner, `{"email":"ANN@example.com"}`); rec.Code == 200 {
 		t.Errorf("two users have one address: %+v", p)
+	}
+}
+
+// audited fails unless the audit trail has a refused sign-in with each text, by name, and no secret.
+func (w *world) audited(want map[string]string) {
+	w.t.Helper()
+	var trail api.Audit
+	w.must("GET", "/v1/audit?limit=1000", nil, &trail)
+	for who, text := range want {
+		if !slices.ContainsFunc(trail.Acts, func(a api.Act) bool {
+			return a.Who == who && a.Route == "GET /oidc/callback" && a.Outcome == "refused" && a.From == "192.0.2.7" &&
+				strings.Contains(a.Detail, text)
+		}) {
+			w.t.Errorf("the audit trail does not say %q of %s: %+v", text, who, trail.Acts)
+		}
+	}
+	for _, a := range trail.Acts {
+		if strings.Contains(a.Detail, oidctest.Secret) || strings.Contains(a.Detail, "eyJ") {
+			w.t.Errorf("the audit trail has a secret: %+v", a)
+		}
+	}
+}
+
+// A refused sign-in leaves its reason in the audit trail, and the page says what to do. Repeats do not fill the log.
+func TestSignInByProvider_RefusalsGoToTheAuditTrail(t *testing.T) {
+	t.Parallel()
+	w, at, b := newSignIns(t)
+	for claim, c := range map[string]struct {
+		value   any
+		why, do string
+	}{
+		"aud":   {"other", "it is for another client", "--oidc-client"},
+		"exp":   {1, "it has expired", "clocks"},
+		"iss":   {"https://other.example", "it is of another issuer", "--oidc-issuer"},
+		"nonce": {"x", "it belongs to another sign-in", "begin the sign-in again"},
+	} {
+		at.Set(func(p *oidctest.Provider) { p.Claims = map[string]any{claim: c.value} })
+		for range 3 {
+			got, _ := b.signsIn("/")
+			b.refused(got, "is not valid: "+c.why, c.do)
+		}
+	}
+	at.Set(func(p *oidctest.Provider) { p.Claims = nil })
+	_, back := b.signsIn("/")
+	stranger := &person{reader: b.reader, jar: map[string]*http.Cookie{}}
+	stranger.refused(stranger.goes(back, true), "begun no sign-in", "begin the sign-in again")
+	for _, why := range []string{"for another client", "has expired", "another issuer", "another sign-in"} {
+		w.audited(map[string]string{auth.Unknown: why})
+	}
+	w.audited(map[string]string{auth.Unknown: "begun no sign-in", "ann@example.com": "no user"})
+	var trail api.Audit
+	w.must("GET", "/v1/audit?limit=1000", nil, &trail)
+	count := 0
+	for _, a := range trail.Acts {
+		if a.Who == auth.Unknown {
+			count++
+		}
+	}
+	if count != 5 {
+		t.Errorf("%d acts of unknown people, want one for each kind of reason: %+v", count, trail.Acts)
 	}
 }
 
@@ -208,6 +271,7 @@ func TestSignInByProvider_UsersFollowTheirGroupsUntilAnAdminGrants(t *testing.T)
 	member("other")
 	got, _ := b.signsIn("/")
 	b.refused(got, "no group of Eve@example.com has a role")
+	w.audited(map[string]string{"Eve@example.com": "no group of Eve@example.com has a role"})
 	member("lost")
 	got, _ = b.signsIn("/")
 	b.refused(got, "nowhere", "scrimp teams set nowhere")

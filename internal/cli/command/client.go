@@ -51,6 +51,11 @@ func (a *App) Open(ctx context.Context) (*Client, error) {
 	if c, err := a.Far(dir); c != nil || err != nil {
 		return c, err
 	}
+	return here(ctx, dir)
+}
+
+// here returns a client of the server of a folder on this machine, or ErrNoServer.
+func here(ctx context.Context, dir string) (*Client, error) {
 	token, err := os.ReadFile(filepath.Join(dir, server.TokenName))
 	if err != nil {
 		return nil, fmt.Errorf("%w in %s", ErrNoServer, dir)

@@ -162,7 +162,7 @@ func (a *app) explainCmd() *cobra.Command {
 				if len(list) == 0 && j.Detail != "" {
 					a.Printf("It %s.\n", j.Detail)
 				}
-				a.Printf("%s", show.Preemptions(j, a.Place()))
+				a.Printf("%s%s", show.Preemptions(j, a.Place()), show.Notices(j, a.Place()))
 				if j.Attempts < 2 {
 					return nil
 				}

@@ -54,8 +54,9 @@ func (a *app) usersCmd() *cobra.Command {
 	var off, on bool
 	var set *cobra.Command
 	set = &cobra.Command{Use: "set NAME", Short: "Make a user, or change one", Args: command.Takes("NAME"),
-		Long: "Makes a user, or changes one. Grants replace those that the user had. A user that is off may do " +
-			"nothing; what they did stays on record. With --email the user can sign in to the dashboard by the identity " +
+		Long: "Makes a user, or changes one. Grants replace those that the user had. --off revokes all tokens " +
+			"and sessions of the user, who may do nothing until --on and a new token; what they did stays on record. " +
+			"With --email the user can sign in to the dashboard by the identity " +
 			"provider of the server." + command.PlainExit,
 		Example: "  scrimp users set ann --grant admin --email ann@example.com\n" +
 			"  scrimp users set bob --grant vision=submitter --grant text=viewer\n  scrimp users set bob --off",
@@ -81,14 +82,17 @@ func (a *app) usersCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodPut, "/v1/users/"+url.PathEscape(args[0]), s, &u); err != nil {
 				return err
 			}
+			if off {
+				a.Notef("All tokens of %s are revoked. After --on: scrimp tokens new %s\n", u.Name, u.Name)
+			}
 			return lined(a, []api.User{u}, account.Users)
 		})}
 	set.Flags().StringArrayVar(&grants, "grant", nil,
 		"`TEAM=ROLE`, or a ROLE for all teams; may be repeated (default: as they are)")
 	set.Flags().StringVar(&email, "email", "", "`address` by which the identity provider knows the user; \"\" "+
 		"removes it (default: as it is)")
-	set.Flags().BoolVar(&off, "off", false, "let the user do nothing (default: as it is)")
-	set.Flags().BoolVar(&on, "on", false, "let the user work again (default: as it is)")
+	set.Flags().BoolVar(&off, "off", false, "let the user do nothing, and revoke all their tokens (default: as it is)")
+	set.Flags().BoolVar(&on, "on", false, "let the user work again, with new tokens (default: as it is)")
 	cmd.AddCommand(set)
 	return cmd
 }

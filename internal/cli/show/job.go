@@ -22,9 +22,7 @@ func Job(j api.Job, p Place) string {
 	jobTimes(&b, j, p)
 	jobOwner(&b, j, p)
 	jobApproval(&b, j.Approval, p)
-	for _, u := range j.Undelivered {
-		p.Fact(&b, "not notified", "%s of %s: %s", u.To, Words(u.Event), u.Error)
-	}
+	b.WriteString(Notices(j, p))
 	if len(j.Tags) > 0 {
 		var list []string
 		for _, name := range slices.Sorted(maps.Keys(j.Tags)) {

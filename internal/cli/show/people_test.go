@@ -22,6 +22,7 @@ func TestPeople(t *testing.T) {
 		{ID: "0123456789ab", User: "ann", Made: now.Add(-time.Hour), Expires: now.Add(2000 * time.Hour), Live: true},
 		{ID: "cdef01234567", User: "bob", Most: api.Viewer, Note: "dashboard in the hall", Made: now.Add(-100 * time.Hour), Expires: now.Add(-time.Hour)},
 		{ID: "89abcdef0123", User: "gone@example.com", Made: now.Add(-800 * time.Hour), Expires: now.Add(time.Hour), Revoked: ptr(now)},
+		{ID: "456789abcdef", User: "gone@example.com", Made: now.Add(-700 * time.Hour), Expires: now.Add(time.Hour), Off: true},
 	}
 	acts := []api.Act{
 		{Event: 4, At: now.Add(-time.Hour), Who: "owner", From: "socket", Route: "PUT /v1/users/{id}", Object: "ann", Outcome: "done"},

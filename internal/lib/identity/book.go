@@ -103,11 +103,12 @@ func hash(text string) string {
 
 // Change is one line of a Book's history. Exactly one of User, Team, Token and Revoke is set.
 type Change struct {
-	User   *User      `json:"user,omitempty"` // the user's new state
-	Team   *Team      `json:"team,omitempty"`
-	Token  *Token     `json:"token,omitempty"` // is issued
-	Revoke string     `json:"revoke,omitempty"`
-	At     *time.Time `json:"at,omitempty"` // of Revoke, wall time
+	User   *User  `json:"user,omitempty"` // the user's new state
+	Team   *Team  `json:"team,omitempty"`
+	Token  *Token `json:"token,omitempty"` // is issued
+	Revoke string `json:"revoke,omitempty"`
+	// At is the wall time of Revoke. With User it ends all tokens that the user has then.
+	At *time.Time `json:"at,omitempty"`
 }
 
 // Book is the state after all changes so far.
@@ -188,6 +189,9 @@ func (b *Book) Apply(c Change) {
 		u := *c.User
 		u.Grants = slices.Clone(u.Grants)
 		b.users[u.Name] = u
+		if c.At != nil {
+			b.revokeAll(u.Name, *c.At)
+		}
 	case c.Team != nil:
 		t := *c.Team
 		t.Projects = slices.Clone(t.Projects)
@@ -202,6 +206,22 @@ func (b *Book) Apply(c Change) {
 	}
 }
 
+// revokeAll ends all tokens of a user that are valid at the time.
+func (b *Book) revokeAll(user string, at time.Time) {
+	for h, t := range b.tokens {
+		if t.User == user && t.Live(at) {
+			t.Revoked = at
+			b.tokens[h] = t
+		}
+	}
+}
+
+// Good reports whether a token opens the server: it is valid, and its user is not switched off.
+func (b *Book) Good(t Token, now time.Time) bool {
+	u, known := b.users[t.User]
+	return known && !u.Off && t.Live(now)
+}
+
 // Who returns the caller to whom a token belongs. Tokens are looked up by their hash, so the time it takes reveals
 // nothing about any token.
 func (b *Book) Who(token string, now time.Time) (Caller, error) {
@@ -209,8 +229,8 @@ func (b *Book) Who(token string, now time.Time) (Caller, error) {
 	if !known || !strings.HasPrefix(token, tokenMark) {
 		return Caller{}, ErrUnknown
 	}
-	u, known := b.users[t.User]
-	if !known || u.Off || !t.Live(now) {
+	u := b.users[t.User]
+	if !b.Good(t, now) {
 		return Caller{}, fmt.Errorf("%w (token %s)", ErrExpired, t.ID)
 	}
 	return Caller{User: u.Name, Token: t.ID, Grants: slices.Clone(u.Grants), Most: t.Most}, nil

@@ -215,3 +215,30 @@ func TestHighest_KeepsTheHighestRoleOfEachTeam(t *testing.T) {
 		}
 	})
 }
+
+// A user who is switched off loses all tokens for good: being on again brings none back. A log of an older version, in
+// which the change has no time, disables them while the user is off.
+func TestBook_SwitchingAUserOffEndsTheirTokens(t *testing.T) {
+	text, tok := identity.Mint([32]byte{1}, "ann", now, time.Hour)
+	other, bobs := identity.Mint([32]byte{2}, "bob", now, time.Hour)
+	for _, timed := range []bool{true, false} {
+		b := book(t, user("ann"), user("bob"), identity.Change{Token: &tok}, identity.Change{Token: &bobs})
+		off := user("ann")
+		if off.User.Off = true; timed {
+			off.At = &now
+		}
+		b.Apply(off)
+		if kept, _ := b.Token(tok.ID); b.Good(kept, now) || timed != kept.Revoked.Equal(now) {
+			t.Errorf("timed %v: %+v", timed, kept)
+		}
+		on := user("ann")
+		on.At = &now
+		b.Apply(on)
+		if _, err := b.Who(text, now); !errors.Is(err, identity.ErrExpired) {
+			t.Errorf("timed %v: the token is back: %v", timed, err)
+		}
+		if _, err := b.Who(other, now); err != nil {
+			t.Errorf("timed %v: another user's token: %v", timed, err)
+		}
+	}
+}

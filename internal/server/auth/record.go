@@ -6,10 +6,12 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"scrimp/internal/control"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
 	"scrimp/internal/wire/bound"
@@ -53,6 +55,11 @@ func NewRefusals(log *slog.Logger, count func(user string)) *Refusals {
 // records.
 func (f *Refusals) refused(user, route string, code int, may bool, now time.Time) bool {
 	f.count(user)
+	return f.first(user, route, code, may, now)
+}
+
+// first reports whether the audit trail records a refusal: the first of its kind in an hour.
+func (f *Refusals) first(user, route string, code int, may bool, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.more++; f.told.IsZero() || now.Sub(f.told) >= tellEvery {
@@ -105,10 +112,36 @@ func (g *Gate) audit(r *http.Request, a Access, w *reply.Writer) {
 	if !record {
 		return
 	}
+	g.record(r, c.Act, outcome)
+}
+
+// Unknown is who acts in the audit trail if nobody knows. It is no name of a user.
+const Unknown = "(unknown)"
+
+// RecordStranger records that the server refuses somebody who has no token, such as a person who signs in. who is
+// Unknown if empty. title is what the person reads; it must have no secret. The audit trail gets the first refusal of
+// an address and reason in an hour, and of all addresses together as many as of one user.
+func (g *Gate) RecordStranger(r *http.Request, who string, code int, title string) {
+	reason, _, _ := strings.Cut(title, `: "`) // what follows is the stranger's choice
+	now := time.Now()
+	g.Refusals.count(Unknown) // one label of the metric for all addresses
+	if !g.Refusals.first(sourceOf(r), r.Pattern+" "+reason, code, true, now) || !g.Refusals.acts("sign-ins", now) {
+		return
+	}
+	outcome := "refused"
+	if code >= http.StatusInternalServerError {
+		outcome = "failed"
+	}
+	g.record(r, identity.Act{Who: cmp.Or(who, Unknown), From: From(r), Route: r.Pattern, Detail: bound.Cut(title, 200)},
+		outcome)
+}
+
+// record writes an act to the log.
+func (g *Gate) record(r *http.Request, act identity.Act, outcome string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second)
 	defer cancel()
-	if err := g.Control.Propose(ctx, g.acted(c.Act, outcome)); err != nil && ctx.Err() == nil &&
+	if err := g.Control.Propose(ctx, g.acted(act, outcome)); err != nil && ctx.Err() == nil &&
 		!errors.Is(err, control.ErrStopping) && !errors.Is(err, store.ErrFull) {
-		g.Log.Error("cannot record an act", "who", c.Act.Who, "route", c.Act.Route, "error", err)
+		g.Log.Error("cannot record an act", "who", act.Who, "route", act.Route, "error", err)
 	}
 }

@@ -43,8 +43,8 @@ type Desk struct {
 	Removed  func(ctx context.Context, job string) (client.Removed, error)
 	Settled  func(ctx context.Context) *reply.Refusal // why the core lacks the limits in force; nil: it has them
 	Machines Machines
-	// Undelivered returns the reports about a job that reached nobody.
-	Undelivered func(job string) []client.Undelivered
+	// Notices returns the reports about a job, and those that a receiver did not get.
+	Notices func(job string) ([]client.Notice, []client.Undelivered)
 
 	feed                *feed
 	watching            share

@@ -34,7 +34,7 @@ func (d *Desk) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
 // Get returns a job.
 func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 	if j, ok := d.job(w, r); ok {
-		j.Undelivered = d.Undelivered(j.ID)
+		j.Notices, j.Undelivered = d.Notices(j.ID)
 		d.explainSparing(&j)
 		reply.JSON(w, j)
 	}

@@ -30,6 +30,9 @@ const atOnce = 8
 // ErrRefused means that the mail server will never accept the message.
 var ErrRefused = errors.New("the mail server refuses")
 
+// ErrNone means that the server sends no e-mail.
+var ErrNone = errors.New("this server sends no e-mail: start scrimp serve with --smtp")
+
 // Sender sends messages, each at least once. The nil Sender sends none.
 type Sender struct {
 	relay relay
@@ -53,24 +56,49 @@ func New(s Settings, log *slog.Logger) (*Sender, error) {
 	return &Sender{relay: r, log: log, pause: wait.For, slots: make(chan struct{}, atOnce)}, nil
 }
 
-// Deliver sends a message about a job to one recipient, until the mail server accepts or refuses it. The error of a
-// message that is not sent is the mail server's last answer.
-func (s *Sender) Deliver(ctx context.Context, job, to string, m Message) error {
+// Progress is how far an earlier server came with a message.
+type Progress struct {
+	Tries int       // that have failed
+	Next  time.Time // of the next try
+	// Failed records a try that a further one follows; nil: nobody is interested.
+	Failed func(tries int, next time.Time, err error)
+}
+
+// Deliver sends a message about a job to one recipient, until the mail server accepts or refuses it. It returns the
+// number of tries, those of earlier servers included. The error of a message that is not sent is the mail server's last
+// answer.
+func (s *Sender) Deliver(ctx context.Context, job, to string, m Message, p Progress) (tries int, err error) {
 	if s == nil {
-		return fmt.Errorf("%w: there is none (scrimp serve --smtp)", ErrRefused)
+		return p.Tries, ErrNone
 	}
-	pause := firstWait
-	for n := 1; ; n++ {
+	if p.Tries > 0 {
+		if err := s.pause(ctx, min(time.Until(p.Next), longestWait)); err != nil {
+			return p.Tries, err
+		}
+	}
+	for n := p.Tries + 1; ; n++ {
 		err := s.inTurn(ctx, to, m)
-		if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil || n == mostTries {
-			return err
+		if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil || n >= mostTries {
+			return n, err
 		}
+		pause := waitAfter(n)
 		s.log.Info("cannot send an e-mail yet", "job", job, "host", s.relay.host, "try", n, "again_in", pause, "error", err)
-		if err := s.pause(ctx, pause); err != nil {
-			return err
+		if p.Failed != nil {
+			p.Failed(n, time.Now().Add(pause).UTC(), err)
 		}
-		pause = min(2*pause, longestWait)
+		if err := s.pause(ctx, pause); err != nil {
+			return n, err
+		}
 	}
+}
+
+// waitAfter returns the wait after try n, which counts from 1.
+func waitAfter(n int) time.Duration {
+	d := firstWait
+	for ; n > 1 && d < longestWait; n-- {
+		d *= 2
+	}
+	return min(d, longestWait)
 }
 
 // inTurn is post with one of the slots.

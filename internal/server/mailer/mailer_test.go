@@ -67,7 +67,7 @@ func TestDeliver_SendsOverEachConnection(t *testing.T) {
 		"TLS":                func(m *mailServer) { m.implicit, m.user = true, "ann:"+password },
 	} {
 		m, s := newMailServer(t, change)
-		if err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage()); err != nil {
+		if _, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{}); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -102,13 +102,13 @@ func TestDeliver_RetriesTemporaryRefusals(t *testing.T) {
 	m, s := newMailServer(t, func(m *mailServer) {
 		m.answers = map[string][]string{"MAIL": {"421 later"}, "RCPT": {"450 greylisted", "451 again"}, ".": {"452 full"}}
 	})
-	if err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage()); err != nil {
+	if _, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{}); err != nil {
 		t.Fatal(err)
 	}
 	if m.sessions != 5 || len(m.messages()) != 1 {
 		t.Errorf("%d tries, %d messages, want 5 and 1", m.sessions, len(m.messages()))
 	}
-	if err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage()); err != nil { // a repeat
+	if _, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{}); err != nil { // a repeat
 		t.Fatal(err)
 	}
 	other := someMessage()
@@ -117,7 +117,7 @@ func TestDeliver_RetriesTemporaryRefusals(t *testing.T) {
 		to string
 		m  Message
 	}{{"ann@example.org", other}, {"bob@example.org", someMessage()}} {
-		if err := s.Deliver(t.Context(), "train", one.to, one.m); err != nil {
+		if _, err := s.Deliver(t.Context(), "train", one.to, one.m, Progress{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestDeliver_DoesNotRetryRefusals(t *testing.T) {
 		"no login": {func(m *mailServer) { m.auth, m.user = "", "ann:"+password }, "takes no password"},
 	} {
 		m, s := newMailServer(t, c.change)
-		err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage())
+		_, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{})
 		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), password) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -173,18 +173,18 @@ func TestDeliver_GivesUpOnAServerThatIsDown(t *testing.T) {
 	var sum time.Duration
 	tries := 1
 	s.pause = func(_ context.Context, d time.Duration) error { sum += d; tries++; return nil }
-	err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage())
+	_, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{})
 	// 10 s doubled seven times up to 640 s, and twice the longest wait
 	if want := (10+20+40+80+160+320+640)*time.Second + 2*longestWait; err == nil || tries != mostTries || sum != want {
 		t.Errorf("%v after %d tries over %v, want %v", err, tries, sum, want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	_, quiet := newMailServer(t, func(m *mailServer) { m.silent = cancel })
-	if err := quiet.Deliver(ctx, "train", "ann@example.org", someMessage()); err == nil {
+	if _, err := quiet.Deliver(ctx, "train", "ann@example.org", someMessage(), Progress{}); err == nil {
 		t.Error("a silent server accepted a message")
 	}
 	var none *Sender
-	if err := none.Deliver(t.Context(), "train", "ann@example.org", someMessage()); !errors.Is(err, ErrRefused) {
+	if _, err := none.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{}); !errors.Is(err, ErrNone) {
 		t.Errorf("without a mail server: %v", err)
 	}
 }
@@ -195,7 +195,7 @@ func TestMessage_HasNoInjectedHeaders(t *testing.T) {
 	m, s := newMailServer(t, func(m *mailServer) {})
 	evil := someMessage()
 	evil.Subject, evil.Text = "a\r\nBcc: eve@example.org", "\r\n.\r\nMAIL FROM:<eve@example.org>\r\n"
-	if err := s.Deliver(t.Context(), "train", "ann@example.org", evil); err != nil {
+	if _, err := s.Deliver(t.Context(), "train", "ann@example.org", evil, Progress{}); err != nil {
 		t.Fatal(err)
 	}
 	_, text, _ := strings.Cut(m.messages()[0], "\n\n")
@@ -203,7 +203,7 @@ func TestMessage_HasNoInjectedHeaders(t *testing.T) {
 	if err != nil || got.Header.Get("Bcc") != "" || len(got.Header) != 9 || len(m.messages()) != 1 {
 		t.Errorf("%v: %v", err, got.Header)
 	}
-	if err := s.Deliver(t.Context(), "train", "ann@example.org>\r\nRCPT TO:<eve@example.org", someMessage()); err == nil {
+	if _, err := s.Deliver(t.Context(), "train", "ann@example.org>\r\nRCPT TO:<eve@example.org", someMessage(), Progress{}); err == nil {
 		t.Error("an address with a line end was accepted")
 	}
 	if len(m.messages()) != 1 {

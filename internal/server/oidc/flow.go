@@ -128,19 +128,6 @@ func (p *Provider) exchange(ctx context.Context, found *found, f flow, code stri
 	return text, nil
 }
 
-// invalid answers that an ID token is not valid. Errors that are for the reader pass through.
-func (p *Provider) invalid(err error) error {
-	if err == nil {
-		return nil
-	}
-	if said, is := errors.AsType[*unknownError](err); is {
-		return problem(http.StatusForbidden, said.title, said.fix)
-	}
-	p.log.Warn("an ID token is not valid", "issuer", p.settings.Issuer, "error", fmt.Sprintf("%.300s", err.Error()))
-	return problem(http.StatusForbidden, "the ID token of "+p.host+" is not valid",
-		"begin the sign-in again; the server's log has the cause")
-}
-
 // unknownError says that a valid ID token does not name a person by whom an admin could mean.
 type unknownError struct{ title, fix string }
 
@@ -149,14 +136,14 @@ func (e *unknownError) Error() string { return e.title }
 // person returns whom a verified ID token names.
 func (p *Provider) person(token *oidc.IDToken, f flow) (who Person, err error) {
 	if token.Nonce == "" || subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(f.Nonce)) != 1 {
-		return who, errors.New("its nonce is that of another sign-in")
+		return who, errNonce
 	}
 	var claims map[string]any
 	if err := token.Claims(&claims); err != nil {
 		return who, err
 	}
 	if azp, has := claims["azp"]; azp != any(p.settings.Client) && (has || len(token.Audience) > 1) {
-		return who, errors.New("it was issued to another client (azp)")
+		return who, errParty
 	}
 	claim := p.settings.Claim
 	email, _ := claims[claim].(string)

@@ -61,8 +61,23 @@ func (s Settings) check() error {
 	if _, err := s.issuer(); err != nil {
 		return err
 	}
-	_, err := s.secret()
-	return err
+	if _, err := s.secret(); err != nil {
+		return err
+	}
+	return s.private()
+}
+
+// private returns an error if everybody on the machine can read or replace the secret.
+func (s Settings) private() error {
+	info, err := os.Stat(s.SecretFile)
+	if err != nil {
+		return fmt.Errorf("--oidc-secret-file: %w", err)
+	}
+	if info.Mode().Perm()&0o007 != 0 {
+		return fmt.Errorf("--oidc-secret-file %s: every user of this machine has access to it (mode %04o): chmod 600 %[1]s",
+			s.SecretFile, info.Mode().Perm())
+	}
+	return nil
 }
 
 // issuer parses the address of the provider. It accepts plain HTTP on loopback only.

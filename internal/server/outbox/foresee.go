@@ -33,6 +33,7 @@ type expected struct {
 	Spent    string     `json:"spent,omitempty"`
 	Detail   string     `json:"detail"`
 	Fix      string     `json:"fix"`
+	Passed   bool       `json:"passed,omitempty"` // the deadline has passed
 }
 
 // foreseenFolder holds a file for each expected trouble: the report while it is due, and nothing once it was made.
@@ -50,6 +51,8 @@ type trouble struct {
 	at  time.Time
 	w   word
 	of  uint64 // event with the job file
+	// certain is true if the trouble is no forecast: the first look reports it.
+	certain bool
 }
 
 // looks returns what a look at a job at time now shows. m is its forecast, if it has one for its terms. absent
@@ -67,13 +70,14 @@ func looks(j *core.Job, m forecast.Median, known bool, now time.Time, wall func(
 		}
 		one.w = word{ID: event + "/" + told + "/" + about, Job: j.ID(), Event: event, State: string(j.State()),
 			Why: j.Why(), Forecast: &what}
+		one.certain = what.Passed
 		list = append(list, one)
 	}
 	if passed := now.After(t.Deadline); !t.Deadline.IsZero() && (known || passed) {
 		at, what := m.At, lateness(j, m.Finish, wall)
 		if passed {
 			at, what = now, lateness(j, time.Time{}, wall)
-			what.Detail = "its deadline has passed: " + stamp(*what.Deadline)
+			what.Detail, what.Passed = "its deadline has passed: "+stamp(*what.Deadline), true
 		}
 		add(spec.Late, fmt.Sprint(t.Deadline.Unix()), passed || m.Finish.IsZero() || m.Finish.After(t.Deadline), at, what)
 	}
@@ -264,7 +268,7 @@ func (w *Watcher) look(j *core.Job, now time.Time) (due []trouble) {
 		delete(w.seen, key)
 	}
 	for _, t := range list {
-		if !w.made[t.key] && w.passed[t.key] != t.of && w.seen.again(t.key, t.at) {
+		if !w.made[t.key] && w.passed[t.key] != t.of && (t.certain || w.seen.again(t.key, t.at)) {
 			delete(w.seen, t.key)
 			due = append(due, t)
 		}
@@ -301,12 +305,7 @@ func (w *Watcher) decide(ctx context.Context, t trouble) {
 func (w *Watcher) report(ctx context.Context, n spec.Notify, path string, one word) {
 	w.all.Go(func() {
 		isolate.Retry(ctx, w.o.Log, "report of job "+one.Job, func() {
-			if !w.o.send(ctx, n, one) {
-				return
-			}
-			if err := durable.Replace(path, nil); err != nil {
-				w.o.Log.Warn("cannot record a report; the next start repeats it", "job", one.Job, "error", err)
-			}
+			w.o.finish(ctx, n, path, one)
 		})
 	})
 }

@@ -8,12 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/isolate"
 	"scrimp/internal/server/mailer"
+	"scrimp/internal/server/notices"
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/turn"
 	"scrimp/internal/server/webhook"
@@ -27,10 +30,10 @@ type Outbox struct {
 	Hooks   webhook.Sender
 	Mails   *mailer.Sender // nil: the server sends no e-mail
 	Odds    Forecasts
-	Dir     string // the data folder
+	Past    *notices.Past // what became of each report
+	Dir     string        // the data folder
+	Address string        // of the server, for users; "": none
 	Log     *slog.Logger
-
-	failed failures
 }
 
 // toldFolder records the jobs whose end was reported to their webhooks.
@@ -72,6 +75,8 @@ func message(target string, w word) any {
 func (w *word) line() string {
 	text := "scrimp: job " + w.Job + " "
 	switch {
+	case w.Forecast != nil && w.Forecast.Passed:
+		return text + "missed its deadline"
 	case w.Forecast != nil && w.Event == spec.Late:
 		return text + "will be late"
 	case w.Forecast != nil:
@@ -108,12 +113,14 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 	}
 	j, err := spec.Decode(raw)
 	if err == nil && !j.Notify.IsZero() {
-		event, wanted := wantedEnd(j.Notify, n)
-		if wanted && !o.send(ctx, j.Notify, word{ID: n.Key(), Job: n.Job, Event: event, State: string(n.State), Why: n.Why}) {
+		switch o.reportEnd(ctx, j.Notify, n) {
+		case interrupted:
 			return
-		}
-		if err := os.WriteFile(filepath.Join(o.Dir, toldFolder, n.Told()), nil, 0o600); err != nil {
-			o.Log.Warn("cannot record the call of the webhook; it will be repeated", "job", n.Job, "error", err)
+		case open:
+		case made:
+			if err := os.WriteFile(filepath.Join(o.Dir, toldFolder, n.Told()), nil, 0o600); err != nil {
+				o.Log.Warn("cannot record the call of the webhook; it will be repeated", "job", n.Job, "error", err)
+			}
 		}
 	}
 	defer o.Turns.Alone("secrets " + n.Job)() // serialize with a resumption, which brings the secrets anew
@@ -125,6 +132,25 @@ func (o *Outbox) Notify(ctx context.Context, n core.Notify) {
 	if over {
 		o.Forget(n.Job)
 	}
+}
+
+// reportEnd reports a job's end, and that it ended after its deadline, to those whom its file names.
+func (o *Outbox) reportEnd(ctx context.Context, to spec.Notify, n core.Notify) result {
+	end, late := made, true
+	var all sync.WaitGroup
+	if to.Wants(spec.Late) {
+		all.Go(func() {
+			isolate.Retry(ctx, o.Log, "report of job "+n.Job, func() { late = o.lateAtEnd(ctx, to, n) })
+		})
+	}
+	if event, wanted := wantedEnd(to, n); wanted {
+		end = o.send(ctx, to, word{ID: n.Key(), Job: n.Job, Event: event, State: string(n.State), Why: n.Why})
+	}
+	all.Wait()
+	if !late {
+		return interrupted
+	}
+	return end
 }
 
 // secrets returns the secrets of the job; nil if there are none.

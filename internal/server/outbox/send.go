@@ -3,16 +3,35 @@ package outbox
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server/mailer"
+	"scrimp/internal/server/notices"
 	"scrimp/internal/server/webhook"
+)
+
+// The ways to a receiver, as client.Notice names them.
+const (
+	byEmail   = "email"
+	byWebhook = "webhook"
+)
+
+// longestOpen is how long after its first try a report may be sent: nobody needs the news of last month.
+const longestOpen = 72 * time.Hour
+
+// result is what became of a report.
+type result int
+
+const (
+	made        result = iota // everybody has it, or never will
+	open                      // a mail server is missing: the next start goes on
+	interrupted               // ctx ended: the next start goes on
 )
 
 // wantedEnd returns the event of a job's end, and whether n includes it. A job that a budget stops is over its budget,
@@ -29,53 +48,100 @@ func wantedEnd(n spec.Notify, end core.Notify) (event string, wanted bool) {
 	return event, wanted
 }
 
-// send reports w to everybody whom n names, at once, and records who cannot be reached. It returns false if ctx ends
-// before: the report must be repeated.
-func (o *Outbox) send(ctx context.Context, n spec.Notify, w word) bool {
-	user, inputs, submitted := "", w.Job, time.Time{}
-	o.Control.Job(w.Job, func(_ *core.Machine, j *core.Job) {
-		user, inputs, submitted = j.User(), j.Inputs(), j.Submitted()
-	})
+// send reports w to everybody whom n names, at once, except to those whom an earlier server or call has reached.
+func (o *Outbox) send(ctx context.Context, n spec.Notify, w word) result {
+	job := o.about(w.Job)
 	var all sync.WaitGroup
+	var missing atomic.Bool
 	if n.Webhook != "" {
-		target := webhook.Address(n.Webhook, o.secrets(inputs))
+		target := webhook.Address(n.Webhook, o.secrets(job.inputs))
 		all.Go(func() {
-			o.report(ctx, w, webhook.Host(target), o.Hooks.Deliver(ctx, target, user, w.Job, w.ID, message(target, w)))
+			o.once(ctx, &w, byWebhook, webhook.Host(target), func(notices.Entry) (int, error) {
+				return 1, o.Hooks.Deliver(ctx, target, job.user, w.Job, w.ID, message(target, w))
+			})
 		})
 	}
-	m := mailer.Message{Key: w.ID + "\n" + submitted.UTC().Format(time.RFC3339Nano), Date: time.Now(),
-		Subject: w.line(), Text: w.text()}
+	m := mailer.Message{Key: w.ID + "\n" + job.submitted.UTC().Format(time.RFC3339Nano), Date: time.Now(),
+		Subject: w.line(), Text: w.text(job)}
 	for _, to := range n.Email {
-		all.Go(func() { o.report(ctx, w, to, o.Mails.Deliver(ctx, w.Job, to, m)) })
+		all.Go(func() {
+			if o.once(ctx, &w, byEmail, to, func(e notices.Entry) (int, error) { return o.mail(ctx, &w, m, e) }) {
+				missing.Store(true)
+			}
+		})
 	}
 	all.Wait()
-	return ctx.Err() == nil
+	switch {
+	case ctx.Err() != nil:
+		return interrupted
+	case missing.Load():
+		return open
+	}
+	return made
 }
 
-// report records that a receiver is not reached, if err says so.
-func (o *Outbox) report(ctx context.Context, w word, to string, err error) {
-	if err == nil || ctx.Err() != nil {
-		return
+// mail sends a message to a receiver. It goes on with the tries of an earlier server.
+func (o *Outbox) mail(ctx context.Context, w *word, m mailer.Message, e notices.Entry) (tries int, err error) {
+	p := mailer.Progress{Tries: e.Notice.Tries}
+	if e.Notice.Next != nil {
+		p.Next = *e.Notice.Next
 	}
-	o.Log.Warn("cannot report an event", "job", w.Job, "event", w.Event, "to", to, "refused",
-		errors.Is(err, webhook.ErrRefused) || errors.Is(err, mailer.ErrRefused), "error", err)
-	one := Failure{Event: w.Event, To: to, Error: err.Error(), At: time.Now().UTC()}
-	if err := o.failed.add(o.Dir, w.Job, one); err != nil {
-		o.Log.Warn("cannot record a report that failed", "job", w.Job, "error", err)
+	p.Failed = func(tries int, next time.Time, err error) {
+		one := e
+		one.Notice.State, one.Notice.Tries, one.Notice.Error, one.Notice.Next = client.Retrying, tries, err.Error(), &next
+		o.record(w, one)
 	}
+	return o.Mails.Deliver(ctx, w.Job, e.Notice.To, m, p)
 }
 
-// text returns the body of an e-mail.
-func (w *word) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s.\n\n", strings.TrimPrefix(w.line(), "scrimp: "))
-	fmt.Fprintf(&b, "event: %s\nstate: %s\n", w.Event, w.State)
-	if w.Why != "" {
-		fmt.Fprintf(&b, "why:   %s\n", w.Why)
+// once makes a report to a receiver unless one was made, and records what became of it. It returns true if the report
+// waits for a server that sends e-mail.
+func (o *Outbox) once(ctx context.Context, w *word, by, to string, do func(notices.Entry) (int, error)) (waits bool) {
+	n := client.Notice{Job: w.Job, Event: w.Event, By: by, To: to}
+	e, done, ok, err := o.Past.Begin(w.ID, n)
+	if err != nil { // better twice than never
+		o.Log.Warn("cannot read to whom an event was reported", "job", w.Job, "error", err)
+		e, done, ok = notices.Entry{Key: w.ID, Notice: n}, func() {}, true
 	}
-	if f := w.Forecast; f != nil {
-		fmt.Fprintf(&b, "\n%s.\n\n%s\n", f.Detail, f.Fix)
+	if !ok { // another call makes this report
+		return false
 	}
-	fmt.Fprintf(&b, "\nscrimp status %s\n", w.Job)
-	return b.String()
+	defer done()
+	if s := e.Notice.State; s == client.Delivered || s == client.Refused {
+		return false
+	}
+	tries, err := e.Notice.Tries, errTooOld
+	if e.First.IsZero() || time.Since(e.First) < longestOpen {
+		tries, err = do(e)
+	}
+	if err != nil && ctx.Err() != nil {
+		return false
+	}
+	last := e.Notice.Error
+	e.Notice.Tries, e.Notice.Next, e.Notice.Error = tries, nil, ""
+	switch {
+	case err == nil:
+		e.Notice.State = client.Delivered
+	case errors.Is(err, mailer.ErrNone):
+		e.Notice.State, e.Notice.Error, waits = client.Waiting, last, true
+	default:
+		e.Notice.State, e.Notice.Error = client.Refused, err.Error()
+	}
+	if err != nil {
+		o.Log.Warn("cannot report an event", "job", w.Job, "event", w.Event, "to", to, "refused",
+			errors.Is(err, webhook.ErrRefused) || errors.Is(err, mailer.ErrRefused), "error", err)
+	}
+	o.record(w, e)
+	return waits
+}
+
+// errTooOld ends a report that no server has sent in time.
+var errTooOld = errors.New("no server could send it within three days")
+
+// record writes what became of a report.
+func (o *Outbox) record(w *word, e notices.Entry) {
+	e.Notice.At = time.Now().UTC()
+	if err := o.Past.Add(e); err != nil {
+		o.Log.Warn("cannot record a report; the next start may repeat it", "job", w.Job, "error", err)
+	}
 }

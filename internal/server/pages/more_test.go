@@ -74,6 +74,8 @@ func full(t testing.TB, name string) (*fake, *Site) {
 		ExpectedCost: new(money.Picos(2e12))}, {Job: "b", State: "failed", Currency: "USD"}}
 	f.answers["/v1/users"] = []client.User{{Name: name, Grants: []client.Grant{{Team: name, Role: client.Viewer}}, Made: now}}
 	f.answers["/v1/tokens"] = []client.Token{{ID: "abc", User: name, Note: name, Live: true, Made: now, Expires: now.Add(time.Hour)}, {ID: "old"}}
+	f.answers["/v1/notices"] = []client.Notice{{Job: name, Event: name, By: "email", To: name, State: client.Retrying, Error: name,
+		Tries: 2, At: now, Next: &now}, {Job: name, By: "webhook", To: name, State: client.Waiting}}
 	f.answers["/v1/audit"] = client.Audit{Acts: []client.Act{{Who: name, Route: "GET /x", Object: name, Outcome: "refused", Detail: name, At: now}}}
 	f.answers["/v1/costs"] = client.Costs{By: "team", Until: now, Lines: []client.CostLine{{Name: name, Currency: "USD",
 		Spent: money.Picos(5e12), Uses: map[client.Use]money.Amount{client.Useful: money.Picos(5e12)}, Jobs: 1}, {Currency: "EUR", Spent: money.Picos(1)}}}
@@ -127,6 +129,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f, s := newFake(t)
 	f.answers["/v1/groups"], f.answers["/v1/market"], f.answers["/v1/history"] = []client.Group{}, client.Market{}, client.History{}
 	f.answers["/v1/measured"], f.answers["/v1/users"], f.answers["/v1/tokens"] = []client.Run{}, []client.User{}, []client.Token{}
+	f.answers["/v1/notices"] = []client.Notice{}
 	f.answers["/v1/audit"], f.answers["/v1/models"] = client.Audit{}, []client.ModelVersion{}
 	f.answers["/v1/storage"], f.answers["/v1/waste"], f.answers["/v1/bills"], f.answers["/v1/bills/reconcile"] = client.Storage{}, client.Waste{}, client.Bills{}, trueup.Comparison{}
 	f.answers["/v1/anomalies"] = client.Anomalies{}

@@ -75,9 +75,10 @@ type accessPage struct {
 	Me        client.Me
 	Admin     bool
 	Users     []client.User
-	Tokens    []client.Token // valid ones, those of the dashboard last
-	Ended     int            // number of expired and revoked tokens
-	Acts      []client.Act   // newest first
+	Tokens    []client.Token  // valid ones, those of the dashboard last
+	Ended     int             // number of expired and revoked tokens
+	Acts      []client.Act    // newest first
+	Notices   []client.Notice // reports that are being retried, or wait for a mail server
 	Events    uint64
 	Undecided int
 }
@@ -107,6 +108,9 @@ func access(v *visit) (any, error) {
 		return p, nil
 	}
 	if err := v.get("/v1/users", &p.Users); err != nil {
+		return nil, err
+	}
+	if err := v.get("/v1/notices", &p.Notices); err != nil {
 		return nil, err
 	}
 	after := uint64(0)

@@ -104,6 +104,7 @@ func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		u = identity.User{Name: r.PathValue("id"), Made: time.Now().UTC()}
 	}
+	wasOff := u.Off
 	if b.Grants != nil {
 		u.Grants, u.Grouped = convert.To[[]identity.Grant](b.Grants), false
 	}
@@ -114,7 +115,11 @@ func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
 		u.Email = *b.Email
 	}
 	u.Grants = reply.List(u.Grants)
-	if d.change(w, r, u.Name, identity.Change{User: &u}) {
+	c := identity.Change{User: &u}
+	if u.Off || wasOff { // a user who is on again gets new tokens: somebody else may have the old ones
+		c.At = new(time.Now().UTC())
+	}
+	if d.change(w, r, u.Name, c) {
 		reply.JSON(w, convert.To[client.User](u))
 	}
 }
@@ -158,9 +163,10 @@ func (d *Desk) PutTeam(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func shown(t identity.Token) api.Token {
+// shown converts a token for the API; good reports whether it opens the server.
+func shown(t identity.Token, good bool) api.Token {
 	v := api.Token{ID: t.ID, User: t.User, Most: convert.To[client.Role](t.Most), Note: t.Note, Made: t.Made,
-		Expires: t.Expires, Live: t.Live(time.Now())}
+		Expires: t.Expires, Live: good, Off: !good && t.Live(time.Now())}
 	if !t.Revoked.IsZero() {
 		v.Revoked = new(t.Revoked)
 	}
@@ -173,7 +179,7 @@ func (d *Desk) Tokens(w http.ResponseWriter, r *http.Request) {
 	d.Gate.People.Read(func(b *identity.Book) {
 		for _, t := range b.Tokens() {
 			if c := auth.CallerOf(r); auth.Rules(c) || t.User == c.User {
-				list = append(list, shown(t))
+				list = append(list, shown(t, b.Good(t, time.Now())))
 			}
 		}
 	})
@@ -218,7 +224,7 @@ func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
 	text, t := identity.Mint(chance, b.User, now, life)
 	t.Most, t.Note = role, b.Note
 	if d.change(w, r, t.ID+" of "+t.User, identity.Change{Token: &t}) {
-		reply.JSON(w, api.MadeToken{Token: shown(t), Text: text})
+		reply.JSON(w, api.MadeToken{Token: shown(t, true), Text: text})
 	}
 }
 

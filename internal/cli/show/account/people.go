@@ -86,6 +86,8 @@ func Tokens(list []api.Token, p show.Place) string {
 		switch {
 		case t.Revoked != nil:
 			state = "revoked"
+		case t.Off:
+			state = "user off"
 		case !t.Live:
 			state = "expired"
 		}
