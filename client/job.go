@@ -132,7 +132,9 @@ type Job struct {
 	TimeLeft       *float64   `json:"time_left_s"` // market seconds until the deadline
 	Odds           *float64   `json:"odds"`        // chance to meet the deadline, 0 to 1; null: none or unknown
 	// Outlook is what a running job still takes, by simulation; null: unknown.
-	Outlook  *JobOutlook    `json:"outlook,omitempty"`
+	Outlook *JobOutlook `json:"outlook,omitempty"`
+	// Estimate is what a job that waits for its turn is expected to cost, and when it starts; null: unknown.
+	Estimate *JobEstimate   `json:"estimate,omitempty"`
 	Currency money.Currency `json:"currency"`
 	Spent    money.Amount   `json:"spent"`
 	Budget   *money.Amount  `json:"budget"`
@@ -207,6 +209,15 @@ type Preempted struct {
 type JobOutlook struct {
 	Cost    [3]float64 `json:"cost"`     // in the job's currency, besides what is spent
 	FinishS [3]float64 `json:"finish_s"` // from now on, in market seconds
+}
+
+// JobEstimate is what the rest of a waiting job is expected to cost, by the simulation that scrimp plan makes, and when
+// it starts: 10 %, median and 90 %.
+type JobEstimate struct {
+	Cost [3]float64 `json:"cost"` // in the job's currency, besides what is spent
+	// StartS is the time until it gets its first machine, in market seconds: its turn in the queue, and the time until
+	// its machine is for sale; null: unknown.
+	StartS *[3]float64 `json:"start_s"`
 }
 
 // LogLine is a line of a job's output.
