@@ -137,8 +137,11 @@ func (p *jobPage) shares(v *visit) {
 	}
 }
 
-// foresee formats the forecast of a running job.
+// foresee formats the forecast of a running job, and what a waiting one is expected to cost.
 func (p *jobPage) foresee(v *visit) {
+	if q, known := stillCosts(p.Job); known {
+		p.More = between(func(f float64) string { return money.ShortFloat(f, p.Currency) }, &q)
+	}
 	o := p.Outlook
 	if o == nil || p.Finished != nil || p.Speed <= 0 {
 		return
@@ -147,7 +150,6 @@ func (p *jobPage) foresee(v *visit) {
 	for i, s := range o.FinishS {
 		ends[i] = s / p.Speed
 	}
-	p.More = between(func(f float64) string { return money.ShortFloat(f, p.Currency) }, &o.Cost)
 	p.Ends = between(lasting, &ends)
 	if p.Deadline == nil || !p.Deadline.After(p.Submitted) {
 		return

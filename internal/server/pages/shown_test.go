@@ -216,7 +216,7 @@ func TestOverview_ShowsUnknownValuesAsUnknown(t *testing.T) {
 	f, s := newFake(t)
 	f.answers["/v1/jobs"] = []client.Job{{ID: "a", State: "running", Currency: "USD"}}
 	text := textOf(pageOf(t, s, "/"))
-	for _, want := range []string{"Will cost, at mostunknown", "1 job without a budget: unknown", "Saved this monthunknown"} {
+	for _, want := range []string{"Will costunknown", "1 job without an estimate or a budget: unknown", "Saved this monthunknown"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
 		}
