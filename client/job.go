@@ -289,6 +289,27 @@ type MetricValue struct {
 	Value    *float64  `json:"value"` // null: not a finite number
 }
 
+// Curves holds a sample of the values of each metric that a job's programs reported: first the one that judges the job,
+// the others by name.
+type Curves struct {
+	Curves []Curve `json:"curves"`
+	More   int     `json:"more,omitempty"` // metrics that are left out: those with the last names
+}
+
+// Curve is a sample of a metric's values, in order.
+type Curve struct {
+	Metric string       `json:"metric"`
+	Judges bool         `json:"judges,omitempty"` // the job is judged by it
+	Points []CurvePoint `json:"points"`
+}
+
+// CurvePoint is a value of a metric.
+type CurvePoint struct {
+	MarketAt time.Time `json:"market_at"`
+	Step     int64     `json:"step"`
+	Value    float64   `json:"value"`
+}
+
 // JobNode is one machine of a job that has several at once.
 type JobNode struct {
 	Node    int          `json:"node"` // its rank

@@ -102,3 +102,29 @@ func TestJob_ShowsForecastAgainstDeadline(t *testing.T) {
 		}
 	}
 }
+
+// A page draws a bounded number of metrics, says how many it leaves out, and shows hostile names as text.
+func TestJob_DrawsABoundedNumberOfMetrics(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	f.answers["/v1/jobs/a"], f.answers["/v1/jobs/a/explain"] = client.Job{ID: "a", State: "running", Currency: "USD"}, []client.Decision{}
+	curves := client.Curves{More: 7}
+	for i := range 50 {
+		curves.Curves = append(curves.Curves, client.Curve{Metric: "<img src=x onerror=alert(1)>" + strings.Repeat("long", i*i),
+			Judges: i == 0, Points: []client.CurvePoint{{MarketAt: now, Value: 1}, {MarketAt: now.Add(time.Minute), Value: 2}}})
+	}
+	curves.Curves[3].Points = curves.Curves[3].Points[:1] // no curve, and not counted as left out
+	f.answers["/v1/jobs/a/curves"] = curves
+	page := asks(s, "GET", "/jobs/a", "").Body.String()
+	if n := strings.Count(page, `class="chart"`); n != openCurves+foldedCurves {
+		t.Errorf("the page has %d drawings", n)
+	}
+	for _, want := range []string{"24 more metrics</summary>", "26 metrics without a curve on this page", "judges the job"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	if strings.Contains(page, "<img") || len(page) > 200_000 {
+		t.Errorf("a name is markup, or the page has %d bytes", len(page))
+	}
+}
