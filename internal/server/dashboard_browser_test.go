@@ -6,7 +6,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/test/browser"
@@ -95,6 +97,37 @@ func TestPages_InABrowser(t *testing.T) {
 			looks(t, b, fmt.Sprintf("%s %d", path, jobs), axe, func() { b.Go(at + path) })
 		}
 	}
+}
+
+// The pages with forecasts of what runs and waits, and the page of a job with ten metrics. Open metrics stay open on an
+// update.
+func TestPages_ShowForecastsAndCurvesInABrowser(t *testing.T) {
+	lane.Component(t, "browser")
+	axe, err := os.ReadFile(os.Getenv("SCRIMP_AXE"))
+	if err != nil {
+		t.Fatalf("SCRIMP_AXE names no file of axe-core: test/tools.sh installs it: %v", err)
+	}
+	w := newWorldOf(t, deaf{}, func(o *Options) { o.Rate = 1e6 })
+	w.limit(budget.Limit{Scope: budget.All, Window: budget.Month, Running: new(1)})
+	w.runsAt60Of100()
+	w.must("POST", "/v1/jobs", costing("next", "", `,"budget":"$20","work":{"steps":100,"time":"1h"}`), nil)
+	w.must("POST", "/v1/jobs", costing("unknown-work", "", ""), nil)
+	w.forecasts(func() bool {
+		e := w.odds.Estimate("next")
+		return e != nil && e.StartS != nil && w.odds.Outlook("lm") != nil
+	})
+	b, at := w.inBrowser(t)
+	for _, path := range []string{"/", "/jobs?live=1", "/jobs/next", "/jobs/lm"} {
+		looks(t, b, "forecast "+path, axe, func() { b.Go(at + path) })
+	}
+	b.Eval(`document.querySelector("details.curves").open = true`, nil)
+	var end time.Time
+	w.control.Read(func(m *core.Machine) { end = m.Now() })
+	news := core.Progressed{Attempt: "lm.1", Message: 8, Step: 70, Total: 100, Metrics: map[string]float64{"m0": 5, "new": 1}}
+	if err := w.control.Propose(t.Context(), core.Event{At: end.Add(10 * time.Minute), Schema: core.Schema, Tenant: "default", Body: news}); err != nil {
+		t.Fatal(err)
+	}
+	b.Until(`document.body.innerText.includes("70") && document.querySelector("details.curves").open`)
 }
 
 // looks checks a page at three widths in both themes.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -96,7 +97,11 @@ func (w *world) runsAt60Of100() {
 	tell(0, core.AgentClaimed{Attempt: "lm.1"})
 	tell(0, core.AttemptStarted{Attempt: "lm.1", Message: 1})
 	for i := range int64(6) { // a step a minute
-		tell(time.Duration(i+1)*10*time.Minute, core.Progressed{Attempt: "lm.1", Message: i + 2, Step: 10 * (i + 1), Total: 100})
+		p := core.Progressed{Attempt: "lm.1", Message: i + 2, Step: 10 * (i + 1), Total: 100, Metrics: map[string]float64{}}
+		for n := range int64(10) {
+			p.Metrics[fmt.Sprint("m", n)] = float64(n+1) / float64(i+1)
+		}
+		tell(time.Duration(i+1)*10*time.Minute, p)
 	}
 	if err := w.control.Propose(w.t.Context(), events...); err != nil {
 		w.t.Fatal(err)
