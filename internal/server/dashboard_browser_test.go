@@ -11,6 +11,8 @@ import (
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
 	"scrimp/internal/test/browser"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/wire/api"
@@ -120,6 +122,17 @@ func TestPages_ShowForecastsAndCurvesInABrowser(t *testing.T) {
 	for _, path := range []string{"/", "/jobs?live=1", "/jobs/next", "/jobs/lm"} {
 		looks(t, b, "forecast "+path, axe, func() { b.Go(at + path) })
 	}
+	dear := market.Offer{ID: "p/y/m/on-demand", Provider: "p", Zone: "y", Machine: "m", Capacity: market.OnDemand,
+		Currency: money.USD, CPUs: 8, Memory: 1 << 40, Speed: 2}
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	w.event(core.MarketSeen{Offers: []market.Offer{dear},
+		Quotes: []market.Quote{{Offer: dear.ID, Rate: 3e12, Priced: true, Available: true, At: w.control.Now()}}}, 0)
+	looks(t, b, "forecast /submit plan", axe, func() {
+		b.Go(at + "/submit?as=file")
+		b.Eval(fmt.Sprintf(`document.getElementById("text").value = %q; document.querySelector("button[value=plan]").click()`, hour), nil)
+		b.Until(`document.getElementById("planned")`)
+	})
+	b.Go(at + "/jobs/lm")
 	b.Eval(`document.querySelector("details.curves").open = true`, nil)
 	var end time.Time
 	w.control.Read(func(m *core.Machine) { end = m.Now() })

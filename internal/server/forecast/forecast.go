@@ -1,5 +1,5 @@
-// Package forecast estimates what running and waiting jobs still cost, when they finish, and the probability that they meet their
-// deadlines, by simulation.
+// Package forecast estimates what running and waiting jobs still cost, when they start and finish, and the probability
+// that running ones meet their deadlines, by simulation.
 package forecast
 
 import (
@@ -151,7 +151,8 @@ const (
 	forecastLimit = 2 * time.Second
 )
 
-// Run simulates the running jobs one after the other, and then waiting ones, beside the core's own work, until ctx ends.
+// Run simulates the running jobs one after the other, and then waiting ones, beside the core's own work, until ctx
+// ends.
 func (f *Forecaster) Run(ctx context.Context) {
 	mind := plan.NewPlanner()
 	for ctx.Err() == nil {
@@ -168,7 +169,8 @@ func (f *Forecaster) Run(ctx context.Context) {
 
 // simulate plays a scenario of a job, and then rests, so that simulations take their share of a processor. A scenario
 // that makes the planner panic counts as halted, and the others get a new planner.
-func (f *Forecaster) simulate(ctx context.Context, mind **plan.Planner, job string, q sim.Scenario) (played sim.Forecast) {
+func (f *Forecaster) simulate(ctx context.Context, mind **plan.Planner, job string,
+	q sim.Scenario) (played sim.Forecast) {
 	began := time.Now()
 	q.Planner, q.Halt = *mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
 	if err := isolate.Call(func() { played = sim.Ask(q) }); err != nil {

@@ -26,7 +26,7 @@ func TestOverview_AddsUpForecasts(t *testing.T) {
 	}
 	page := asks(s, "GET", "/", "").Body.String()
 	for _, want := range []string{"<h2>Will cost</h2>", "$3.50 to $15.25",
-		"sum of the forecasts of 2 running jobs and 1 waiting job, each 10 % to 90 %", `value="7`,
+		"sum of the forecasts of 2 running jobs and 1 waiting job, each 10 % to 90 %", `value="7`,
 		"left of the budgets of 1 job", "1 job without an estimate or a budget", "starts in 1h 00m to 2h 00m"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %q", want)
