@@ -272,6 +272,11 @@ func (c *Client) Metric(ctx context.Context, id string) (MetricValues, error) {
 	return ask[MetricValues](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/metric", nil)
 }
 
+// Curves samples the values of each metric that the job's programs reported.
+func (c *Client) Curves(ctx context.Context, id string) (Curves, error) {
+	return ask[Curves](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/curves", nil)
+}
+
 // Do sends in as JSON and decodes the response into out; either may be nil. Use it for routes without a method of
 // their own.
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {

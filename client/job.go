@@ -132,7 +132,9 @@ type Job struct {
 	TimeLeft       *float64   `json:"time_left_s"` // market seconds until the deadline
 	Odds           *float64   `json:"odds"`        // chance to meet the deadline, 0 to 1; null: none or unknown
 	// Outlook is what a running job still takes, by simulation; null: unknown.
-	Outlook  *JobOutlook    `json:"outlook,omitempty"`
+	Outlook *JobOutlook `json:"outlook,omitempty"`
+	// Estimate is what a job that waits for its turn is expected to cost, and when it starts; null: unknown.
+	Estimate *JobEstimate   `json:"estimate,omitempty"`
 	Currency money.Currency `json:"currency"`
 	Spent    money.Amount   `json:"spent"`
 	Budget   *money.Amount  `json:"budget"`
@@ -232,6 +234,15 @@ type JobOutlook struct {
 	FinishS [3]float64 `json:"finish_s"` // from now on, in market seconds
 }
 
+// JobEstimate is what the rest of a waiting job is expected to cost, by the simulation that scrimp plan makes, and when
+// it starts: 10 %, median and 90 %.
+type JobEstimate struct {
+	Cost [3]float64 `json:"cost"` // in the job's currency, besides what is spent
+	// StartS is the time until it gets its first machine, in market seconds: its turn in the queue, and the time until
+	// its machine is for sale; null: unknown.
+	StartS *[3]float64 `json:"start_s"`
+}
+
 // LogLine is a line of a job's output.
 type LogLine struct {
 	Node    int        `json:"node,omitempty"` // rank that printed it
@@ -299,6 +310,27 @@ type MetricValue struct {
 	Step     int64     `json:"step"`
 	Epoch    float64   `json:"epoch,omitempty"`
 	Value    *float64  `json:"value"` // null: not a finite number
+}
+
+// Curves holds a sample of the values of each metric that a job's programs reported: first the one that judges the job,
+// the others by name.
+type Curves struct {
+	Curves []Curve `json:"curves"`
+	More   int     `json:"more,omitempty"` // metrics that are left out: those with the last names
+}
+
+// Curve is a sample of a metric's values, in order.
+type Curve struct {
+	Metric string       `json:"metric"`
+	Judges bool         `json:"judges,omitempty"` // the job is judged by it
+	Points []CurvePoint `json:"points"`
+}
+
+// CurvePoint is a value of a metric.
+type CurvePoint struct {
+	MarketAt time.Time `json:"market_at"`
+	Step     int64     `json:"step"`
+	Value    float64   `json:"value"`
 }
 
 // JobNode is one machine of a job that has several at once.

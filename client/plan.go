@@ -75,8 +75,13 @@ type EnginePlan struct {
 	BeginS      *float64    `json:"begin_s,omitempty"`
 }
 
-// PlanRefusal is an offer that a plan does not take, with the reason.
+// PlanRefusal is an offer that a plan does not take, with the reason. null means unknown.
 type PlanRefusal struct {
-	Offer string `json:"offer"`
-	Why   string `json:"why"`
+	Offer   string   `json:"offer"`
+	Why     string   `json:"why"`
+	RateUSD *float64 `json:"rate_usd"` // hourly price of one machine
+	// WorkS is the time that the work takes there without interruptions, in market seconds, and WorkUSD its price on
+	// all machines of the job.
+	WorkS   *float64 `json:"work_s"`
+	WorkUSD *float64 `json:"work_usd"`
 }

@@ -6,9 +6,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
 	"scrimp/internal/test/browser"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/wire/api"
@@ -95,6 +99,48 @@ func TestPages_InABrowser(t *testing.T) {
 			looks(t, b, fmt.Sprintf("%s %d", path, jobs), axe, func() { b.Go(at + path) })
 		}
 	}
+}
+
+// The pages with forecasts of what runs and waits, and the page of a job with ten metrics. Open metrics stay open on an
+// update.
+func TestPages_ShowForecastsAndCurvesInABrowser(t *testing.T) {
+	lane.Component(t, "browser")
+	axe, err := os.ReadFile(os.Getenv("SCRIMP_AXE"))
+	if err != nil {
+		t.Fatalf("SCRIMP_AXE names no file of axe-core: test/tools.sh installs it: %v", err)
+	}
+	w := newWorldOf(t, deaf{}, func(o *Options) { o.Rate = 1e6 })
+	w.limit(budget.Limit{Scope: budget.All, Window: budget.Month, Running: new(1)})
+	w.runsAt60Of100()
+	w.must("POST", "/v1/jobs", costing("next", "", `,"budget":"$20","work":{"steps":100,"time":"1h"}`), nil)
+	w.must("POST", "/v1/jobs", costing("unknown-work", "", ""), nil)
+	w.forecasts(func() bool {
+		e := w.odds.Estimate("next")
+		return e != nil && e.StartS != nil && w.odds.Outlook("lm") != nil
+	})
+	b, at := w.inBrowser(t)
+	for _, path := range []string{"/", "/jobs?live=1", "/jobs/next", "/jobs/lm"} {
+		looks(t, b, "forecast "+path, axe, func() { b.Go(at + path) })
+	}
+	dear := market.Offer{ID: "p/y/m/on-demand", Provider: "p", Zone: "y", Machine: "m", Capacity: market.OnDemand,
+		Currency: money.USD, CPUs: 8, Memory: 1 << 40, Speed: 2}
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	w.event(core.MarketSeen{Offers: []market.Offer{dear},
+		Quotes: []market.Quote{{Offer: dear.ID, Rate: 3e12, Priced: true, Available: true, At: w.control.Now()}}}, 0)
+	looks(t, b, "forecast /submit plan", axe, func() {
+		b.Go(at + "/submit?as=file")
+		b.Eval(fmt.Sprintf(`document.getElementById("text").value = %q; document.querySelector("button[value=plan]").click()`, hour), nil)
+		b.Until(`document.getElementById("planned")`)
+	})
+	b.Go(at + "/jobs/lm")
+	b.Eval(`document.querySelector("details.curves").open = true`, nil)
+	var end time.Time
+	w.control.Read(func(m *core.Machine) { end = m.Now() })
+	news := core.Progressed{Attempt: "lm.1", Message: 8, Step: 70, Total: 100, Metrics: map[string]float64{"m0": 5, "new": 1}}
+	if err := w.control.Propose(t.Context(), core.Event{At: end.Add(10 * time.Minute), Schema: core.Schema, Tenant: "default", Body: news}); err != nil {
+		t.Fatal(err)
+	}
+	b.Until(`document.body.innerText.includes("70") && document.querySelector("details.curves").open`)
 }
 
 // looks checks a page at three widths in both themes.

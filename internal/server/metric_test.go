@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/wire/api"
@@ -39,7 +40,10 @@ func TestMetric_ShowsEveryValue(t *testing.T) {
 		return o
 	}
 	epochs := func(from, to int) *api.Step {
-		s := &api.Step{Step: int64(to), Epoch: float64(to)}
+		s := &api.Step{Step: int64(to), Epoch: float64(to), Metrics: map[string]float64{"acc": float64(to) / 16}}
+		for i := range 60 {
+			s.Metrics[fmt.Sprintf("<b>m%02d", i)] = float64(to * i)
+		}
 		for n := from; n <= to; n++ {
 			s.Values = append(s.Values, api.Value{At: now, Step: int64(n), Epoch: float64(n), Value: float64(n) / 16})
 		}
@@ -64,5 +68,20 @@ func TestMetric_ShowsEveryValue(t *testing.T) {
 	w.must("GET", "/v1/jobs/a/receipt", nil, &bill)
 	if len(bill.Loss) != 5 || bill.LossName != "acc" {
 		t.Errorf("the receipt draws %v of %s", bill.Loss, bill.LossName)
+	}
+	var curves client.Curves
+	w.must("GET", "/v1/jobs/a/curves", nil, &curves)
+	if len(curves.Curves) != 50 || curves.More != 11 || curves.Curves[0].Metric != "acc" || !curves.Curves[0].Judges ||
+		len(curves.Curves[0].Points) != 5 {
+		t.Fatalf("61 metrics have %d curves and %d more, first %+v", len(curves.Curves), curves.More, curves.Curves[0])
+	}
+	for i, c := range curves.Curves[1:] { // the log has the report at step 3, and the server has that at step 5
+		var at []string
+		for _, p := range c.Points {
+			at = append(at, fmt.Sprint(p.Step, p.Value))
+		}
+		if c.Metric != fmt.Sprintf("<b>m%02d", i) || !slices.Equal(at, []string{fmt.Sprint(3, 3*i), fmt.Sprint(5, 5*i)}) {
+			t.Errorf("curve %d is %s: %v", i, c.Metric, at)
+		}
 	}
 }

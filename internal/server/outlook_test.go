@@ -2,9 +2,14 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
+	"scrimp/client"
+	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -16,6 +21,66 @@ import (
 func TestOutlook_OfRunningJobIsRestTimesPrice(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, deaf{}, nil)
+	w.runsAt60Of100()
+	w.forecasts(func() bool { return w.odds.Outlook("lm") != nil })
+	var j api.Job
+	w.must("GET", "/v1/jobs/lm", nil, &j)
+	if j.Outlook == nil || j.Odds != nil {
+		t.Fatalf("outlook %+v, odds %v", j.Outlook, j.Odds)
+	}
+	minutes, usd := j.Outlook.FinishS[1]/60, j.Outlook.Cost[1]
+	if minutes < 35 || minutes > 50 || usd < minutes/60*0.9 || usd > minutes/60*1.1 {
+		t.Errorf("40 steps at a step a minute and a dollar an hour take %.1f min and cost %.3f", minutes, usd)
+	}
+}
+
+// A job that waits for the only place costs what its plan says, and starts when the job before it ends. One whose work
+// nobody states has no estimate.
+func TestEstimate_OfWaitingJobIsItsPlan(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, deaf{}, nil)
+	w.limit(budget.Limit{Scope: budget.All, Window: budget.Month, Running: new(1)})
+	w.runsAt60Of100()
+	spec := costing("next", "", `,"checkpoint":{"dir":"c"},"work":{"steps":100,"time":"10h"}`)
+	w.must("POST", "/v1/jobs", strings.TrimSuffix(spec, "}")+`,"accept_unproven":true}`, nil)
+	w.must("POST", "/v1/jobs", costing("last", "", ""), nil)
+	w.forecasts(func() bool { e := w.odds.Estimate("next"); return e != nil && e.StartS != nil })
+	var before, next, last api.Job
+	w.must("GET", "/v1/jobs/lm", nil, &before)
+	w.must("GET", "/v1/jobs/next", nil, &next)
+	w.must("GET", "/v1/jobs/last", nil, &last)
+	var planned client.Plan
+	w.must("POST", "/v1/plan", spec, &planned)
+	if next.Estimate == nil || next.Estimate.StartS == nil || planned.CostUSD == nil {
+		t.Fatalf("%+v, and the plan is %+v", next, planned)
+	}
+	usd := next.Estimate.Cost[1]
+	if math.Abs(usd-planned.CostUSD[1]) > 0.02*usd || usd < 10 || usd > 10.5 {
+		t.Errorf("10 h at a dollar an hour cost $%.3f, and the plan says $%.3f", usd, planned.CostUSD[1])
+	}
+	if start := next.Estimate.StartS[1] / 60; start < 30 || start > 60 {
+		t.Errorf("it starts in %.1f min, and the job before it needs 40", start)
+	}
+	if next.Outlook != nil || before.Estimate != nil || last.Estimate != nil {
+		t.Errorf("of a waiting job %+v, of a running one %+v, of one of unknown length %+v", next.Outlook,
+			before.Estimate, last.Estimate)
+	}
+}
+
+// forecasts runs the forecaster until a condition holds.
+func (w *world) forecasts(until func() bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.odds.Run(ctx) }()
+	await.True(w.t, "the job has a forecast", until)
+	cancel()
+	<-done
+}
+
+// runsAt60Of100 makes the job lm, which has run for an hour on the only offer, for a dollar an hour: a step a minute.
+func (w *world) runsAt60Of100() {
+	w.t.Helper()
 	w.event(core.MarketSeen{
 		Offers: []market.Offer{{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand,
 			Currency: money.USD, CPUs: 8, Memory: 1 << 40, Speed: 1}},
@@ -32,24 +97,13 @@ func TestOutlook_OfRunningJobIsRestTimesPrice(t *testing.T) {
 	tell(0, core.AgentClaimed{Attempt: "lm.1"})
 	tell(0, core.AttemptStarted{Attempt: "lm.1", Message: 1})
 	for i := range int64(6) { // a step a minute
-		tell(time.Duration(i+1)*10*time.Minute, core.Progressed{Attempt: "lm.1", Message: i + 2, Step: 10 * (i + 1), Total: 100})
+		p := core.Progressed{Attempt: "lm.1", Message: i + 2, Step: 10 * (i + 1), Total: 100, Metrics: map[string]float64{}}
+		for n := range int64(10) {
+			p.Metrics[fmt.Sprint("m", n)] = float64(n+1) / float64(i+1)
+		}
+		tell(time.Duration(i+1)*10*time.Minute, p)
 	}
-	if err := w.control.Propose(t.Context(), events...); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); w.odds.Run(ctx) }()
-	await.True(t, "the job has a forecast", func() bool { return w.odds.Outlook("lm") != nil })
-	cancel()
-	<-done
-	var j api.Job
-	w.must("GET", "/v1/jobs/lm", nil, &j)
-	if j.Outlook == nil || j.Odds != nil {
-		t.Fatalf("outlook %+v, odds %v", j.Outlook, j.Odds)
-	}
-	minutes, usd := j.Outlook.FinishS[1]/60, j.Outlook.Cost[1]
-	if minutes < 35 || minutes > 50 || usd < minutes/60*0.9 || usd > minutes/60*1.1 {
-		t.Errorf("40 steps at a step a minute and a dollar an hour take %.1f min and cost %.3f", minutes, usd)
+	if err := w.control.Propose(w.t.Context(), events...); err != nil {
+		w.t.Fatal(err)
 	}
 }

@@ -96,9 +96,9 @@ type board struct {
 	now     time.Time
 }
 
-// play runs one play in which each job is paid for as long as lasts says.
-func (b *board) play(lasts func(int) time.Duration) map[string]*course {
-	p := play{board: b, lasts: lasts, by: map[string]*course{}, last: b.now, holds: make([][]*course, len(b.courses))}
+// start returns a play at its start, in which each job is paid for as long as lasts says.
+func (b *board) start(lasts func(int) time.Duration) *play {
+	p := &play{board: b, lasts: lasts, by: map[string]*course{}, last: b.now, holds: make([][]*course, len(b.courses))}
 	for _, l := range b.limits {
 		p.limit(l)
 	}
@@ -114,6 +114,12 @@ func (b *board) play(lasts func(int) time.Duration) map[string]*course {
 			p.waits = append(p.waits, i)
 		}
 	}
+	return p
+}
+
+// play runs one play in which each job is paid for as long as lasts says.
+func (b *board) play(lasts func(int) time.Duration) map[string]*course {
+	p := b.start(lasts)
 	var idle *time.Time
 	for t := b.now; ; t = p.end() {
 		p.fill(t)
@@ -142,7 +148,8 @@ type play struct {
 	last  time.Time   // end of the play
 	holds [][]*course // by job, the limits whose scope contains it
 	run   ends
-	waits []int // jobs without a machine, most urgent first
+	waits []int                            // jobs without a machine, most urgent first
+	turn  func(i int, after time.Duration) // is called when a waiting job gets its turn; may be nil
 }
 
 // limit adds a limit as it stands now. The limits in dollars determine how long the play runs.
@@ -194,7 +201,9 @@ func (p *play) fill(t time.Time) {
 		if n < 0 {
 			return
 		}
-		p.begin(p.waits[n], t)
+		if p.begin(p.waits[n], t); p.turn != nil {
+			p.turn(p.waits[n], t.Sub(p.now))
+		}
 		p.waits = slices.Delete(p.waits, n, n+1)
 	}
 }

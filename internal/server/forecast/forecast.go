@@ -1,5 +1,5 @@
-// Package forecast estimates what running jobs still cost, when they finish, and the probability that they meet their
-// deadlines, by simulation.
+// Package forecast estimates what running and waiting jobs still cost, when they start and finish, and the probability
+// that running ones meet their deadlines, by simulation.
 package forecast
 
 import (
@@ -45,13 +45,14 @@ func Rules(speed float64, list []api.Engine) core.Config {
 	return control.CoreConfig(engine.Clock{Speed: speed}, engines)
 }
 
-// Forecaster keeps the forecasts of running jobs.
+// Forecaster keeps the forecasts of running and waiting jobs.
 type Forecaster struct {
 	Control *control.Control
 	Errors  *slog.Logger
 
-	mu   sync.Mutex
-	told map[string]told // by job
+	mu    sync.Mutex
+	told  map[string]told     // running jobs
+	waits map[string]*waiting // waiting jobs
 }
 
 // told is the forecast of a job.
@@ -114,6 +115,7 @@ func (f *Forecaster) Forget(job string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.told, job)
+	delete(f.waits, job)
 }
 
 // learn stores the result of the simulation of q; one that was halted for its duration has none.
@@ -149,30 +151,34 @@ const (
 	forecastLimit = 2 * time.Second
 )
 
-// Run simulates the running jobs one after the other, beside the core's own work, until ctx ends.
+// Run simulates the running jobs one after the other, and then waiting ones, beside the core's own work, until ctx
+// ends.
 func (f *Forecaster) Run(ctx context.Context) {
 	mind := plan.NewPlanner()
-	for last := ""; ctx.Err() == nil; {
-		id, q, more := f.nextForecast(last)
-		last = id
-		if id == "" {
-			_ = wait.For(ctx, forecastEvery)
-			continue
+	for ctx.Err() == nil {
+		for id, q, more := f.nextForecast(""); id != "" && ctx.Err() == nil; id, q, more = f.nextForecast(id) {
+			f.learn(id, q, f.simulate(ctx, &mind, id, q))
+			if !more {
+				break
+			}
 		}
-		began := time.Now()
-		q.Planner, q.Halt = mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
-		var played sim.Forecast
-		if err := isolate.Call(func() { played = sim.Ask(q) }); err != nil { // this job gets no forecast; the others still do
-			f.Errors.Error("cannot forecast a job", "job", id, "error", err, isolate.Stack(err))
-			mind, played = plan.NewPlanner(), sim.Forecast{Halted: true}
-		}
-		f.learn(id, q, played)
-		rest := time.Duration(float64(time.Since(began)) * (1/forecastShare - 1))
-		if !more { // end of a round
-			last, rest = "", max(rest, forecastEvery)
-		}
-		_ = wait.For(ctx, rest)
+		f.estimate(ctx, &mind)
+		_ = wait.For(ctx, forecastEvery)
 	}
+}
+
+// simulate plays a scenario of a job, and then rests, so that simulations take their share of a processor. A scenario
+// that makes the planner panic counts as halted, and the others get a new planner.
+func (f *Forecaster) simulate(ctx context.Context, mind **plan.Planner, job string,
+	q sim.Scenario) (played sim.Forecast) {
+	began := time.Now()
+	q.Planner, q.Halt = *mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
+	if err := isolate.Call(func() { played = sim.Ask(q) }); err != nil {
+		f.Errors.Error("cannot forecast a job", "job", job, "error", err, isolate.Stack(err))
+		*mind, played = plan.NewPlanner(), sim.Forecast{Halted: true}
+	}
+	_ = wait.For(ctx, time.Duration(float64(time.Since(began))*(1/forecastShare-1)))
+	return played
 }
 
 // nextForecast returns the next job after last, by name, that can be simulated; "" if there is none. more reports

@@ -27,6 +27,7 @@ type Log interface {
 type Odds interface {
 	InTime(job string) *float64
 	Outlook(job string) *client.JobOutlook
+	Estimate(job string) *client.JobEstimate
 	Forget(job string)
 }
 

@@ -244,6 +244,9 @@ func (d *Desk) fresh(v *api.Job) {
 			v.Detail = strings.TrimSpace(v.Detail + " On the machine: " + l.Trouble + ".")
 		}
 	}
+	if v.State == string(core.Queued) {
+		v.Estimate = d.Odds.Estimate(v.ID)
+	}
 	if v.State == string(core.Running) {
 		v.Outlook = d.Odds.Outlook(v.ID)
 		if v.Deadline != nil {

@@ -1,6 +1,8 @@
 package pages
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -9,8 +11,8 @@ import (
 	"scrimp/money"
 )
 
-// The overview adds up the forecasts of running jobs, and the rest of the budgets of the others. A job never counts
-// twice.
+// The overview adds up the forecasts of running and waiting jobs, and the rest of the budgets of the others. The total
+// is the sum of the rows. A job never counts twice.
 func TestOverview_AddsUpForecasts(t *testing.T) {
 	t.Parallel()
 	f, s := newFake(t)
@@ -19,12 +21,68 @@ func TestOverview_AddsUpForecasts(t *testing.T) {
 		{ID: "a", State: "running", Currency: "USD", Budget: &budget, Outlook: &client.JobOutlook{Cost: [3]float64{1, 2, 3}}},
 		{ID: "b", State: "running", Currency: "USD", Outlook: &client.JobOutlook{Cost: [3]float64{0.5, 1, 4.25}}},
 		{ID: "c", State: "queued", Currency: "USD", Budget: &budget, Spent: money.Picos(2e12)}, {ID: "d", State: "queued", Currency: "USD"},
+		{ID: "e", State: "queued", Currency: "USD", Budget: &budget, Speed: 2,
+			Estimate: &client.JobEstimate{Cost: [3]float64{2, 3, 8}, StartS: &[3]float64{7200, 9000, 14400}}},
 	}
 	page := asks(s, "GET", "/", "").Body.String()
-	for _, want := range []string{"<h2>Will cost</h2>", "$1.50 to $7.25", "forecast of 2 running jobs, 10 % to 90 %", `value="7`,
-		"left of the budgets of 1 job", "1 job without a budget: unknown"} {
+	for _, want := range []string{"<h2>Will cost</h2>", "$3.50 to $15.25",
+		"sum of the forecasts of 2 running jobs and 1 waiting job, each 10 % to 90 %", `value="7`,
+		"left of the budgets of 1 job", "1 job without an estimate or a budget", "starts in 1h 00m to 2h 00m"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %q", want)
+		}
+	}
+	var low, high float64
+	rows := regexp.MustCompile(`data-l="will cost"><data[^>]* value="([0-9.]+) ([0-9.]+)"`).FindAllStringSubmatch(page, -1)
+	for _, r := range rows {
+		x, _ := strconv.ParseFloat(r[1], 64)
+		y, _ := strconv.ParseFloat(r[2], 64)
+		low, high = low+x, high+y
+	}
+	if len(rows) != 3 || low != 3.5 || high != 15.25 {
+		t.Errorf("%d rows add up to %v and %v", len(rows), low, high)
+	}
+	if n := strings.Count(page, `data-l="will cost"><span class="unknown">`); n != 2 {
+		t.Errorf("%d rows say that the cost is unknown, and two jobs have no estimate", n)
+	}
+}
+
+// A page of the overview reads a bounded number of jobs, and counts the others as jobs without an estimate.
+func TestOverview_CountsJobsThatItDoesNotRead(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	list := make([]client.Job, 1000)
+	for i := range list {
+		list[i] = client.Job{ID: strconv.Itoa(i), State: "queued", Currency: "USD",
+			Estimate: &client.JobEstimate{Cost: [3]float64{1, 1, 1}}}
+	}
+	f.answers["/v1/jobs"], f.answers["/v1/server"] = list, client.Server{Jobs: 5000, Live: 1234,
+		Market: client.MarketClock{Name: "demo", Speed: 1, Now: now}}
+	page := asks(s, "GET", "/", "").Body.String()
+	for _, want := range []string{"1000 waiting jobs", "234 jobs without an estimate"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+}
+
+// The pages of a job and of jobs say when a waiting job starts and what it costs.
+func TestJob_ShowsEstimateWhileItWaits(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	j := client.Job{ID: "a", State: "queued", Currency: "USD", Speed: 2, Submitted: now.Add(-time.Hour),
+		Estimate: &client.JobEstimate{Cost: [3]float64{1, 2, 3}, StartS: &[3]float64{7200, 9000, 14400}}}
+	f.answers["/v1/jobs/a"], f.answers["/v1/jobs/a/explain"] = j, []client.Decision{}
+	f.answers["/v1/jobs"] = []client.Job{j}
+	for path, list := range map[string][]string{
+		"/jobs/a": {"$1.00 to $3.00 more by the forecast", "It starts in 1h 00m to 2h 00m, by the forecast."},
+		"/jobs":   {"$1.00 to $3.00", "starts in 1h 00m to 2h 00m"},
+	} {
+		page := asks(s, "GET", path, "").Body.String()
+		for _, want := range list {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s does not have %q", path, want)
+			}
 		}
 	}
 }
@@ -42,5 +100,31 @@ func TestJob_ShowsForecastAgainstDeadline(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %q", want)
 		}
+	}
+}
+
+// A page draws a bounded number of metrics, says how many it leaves out, and shows hostile names as text.
+func TestJob_DrawsABoundedNumberOfMetrics(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	f.answers["/v1/jobs/a"], f.answers["/v1/jobs/a/explain"] = client.Job{ID: "a", State: "running", Currency: "USD"}, []client.Decision{}
+	curves := client.Curves{More: 7}
+	for i := range 50 {
+		curves.Curves = append(curves.Curves, client.Curve{Metric: "<img src=x onerror=alert(1)>" + strings.Repeat("long", i*i),
+			Judges: i == 0, Points: []client.CurvePoint{{MarketAt: now, Value: 1}, {MarketAt: now.Add(time.Minute), Value: 2}}})
+	}
+	curves.Curves[3].Points = curves.Curves[3].Points[:1] // no curve, and not counted as left out
+	f.answers["/v1/jobs/a/curves"] = curves
+	page := asks(s, "GET", "/jobs/a", "").Body.String()
+	if n := strings.Count(page, `class="chart"`); n != openCurves+foldedCurves {
+		t.Errorf("the page has %d drawings", n)
+	}
+	for _, want := range []string{"24 more metrics</summary>", "26 metrics without a curve on this page", "judges the job"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	if strings.Contains(page, "<img") || len(page) > 200_000 {
+		t.Errorf("a name is markup, or the page has %d bytes", len(page))
 	}
 }

@@ -21,29 +21,31 @@ import (
 // jobPage shows one job.
 type jobPage struct {
 	client.Job
-	Now       time.Time
-	Path      string // address of the page
-	Data      string // address of its JSON
-	Receipt   *client.Receipt
-	Timeline  template.HTML
-	Spend     template.HTML
-	Curves    []template.HTML
-	Use       []useChart
-	Telemetry *client.Telemetry
-	Facts     []fact
-	Reason    string            // a sentence about the job's state
-	Decisions []client.Decision // newest first
-	MoreWhy   int               // decisions not listed
-	Outputs   []client.Outputs
-	Saved     []client.Checkpoint
-	Log       string
-	Actions   []action
-	CanChange bool
-	CanSubmit bool    // the reader may run it again
-	Done      float64 // share of the steps
-	HasDone   bool
-	SpentOf   float64 // share of the budget
-	HasBudget bool
+	Now        time.Time
+	Path       string // address of the page
+	Data       string // address of its JSON
+	Receipt    *client.Receipt
+	Timeline   template.HTML
+	Spend      template.HTML
+	Curves     []curve // of the metrics
+	MoreCurves []curve // folded
+	NoCurves   int     // metrics without a curve on the page
+	Use        []useChart
+	Telemetry  *client.Telemetry
+	Facts      []fact
+	Reason     string            // a sentence about the job's state
+	Decisions  []client.Decision // newest first
+	MoreWhy    int               // decisions not listed
+	Outputs    []client.Outputs
+	Saved      []client.Checkpoint
+	Log        string
+	Actions    []action
+	CanChange  bool
+	CanSubmit  bool    // the reader may run it again
+	Done       float64 // share of the steps
+	HasDone    bool
+	SpentOf    float64 // share of the budget
+	HasBudget  bool
 	// TimeUsed is the elapsed share of the time until the deadline.
 	TimeUsed    float64
 	HasTimeUsed bool
@@ -83,9 +85,9 @@ func job(v *visit) (any, error) {
 		p.Telemetry, p.Use = &t, useCharts(t)
 		p.Facts = figures(t)
 	}
-	var values client.MetricValues
-	if v.get(at+"/metric", &values) == nil {
-		p.Curves = curve(values)
+	var curves client.Curves
+	if v.get(at+"/curves", &curves) == nil {
+		p.draw(curves)
 	}
 	if err := v.get(at+"/explain", &p.Decisions); err != nil {
 		return nil, err
@@ -137,8 +139,11 @@ func (p *jobPage) shares(v *visit) {
 	}
 }
 
-// foresee formats the forecast of a running job.
+// foresee formats the forecast of a running job, and what a waiting one is expected to cost.
 func (p *jobPage) foresee(v *visit) {
+	if q, known := stillCosts(p.Job); known {
+		p.More = between(func(f float64) string { return money.ShortFloat(f, p.Currency) }, &q)
+	}
 	o := p.Outlook
 	if o == nil || p.Finished != nil || p.Speed <= 0 {
 		return
@@ -147,7 +152,6 @@ func (p *jobPage) foresee(v *visit) {
 	for i, s := range o.FinishS {
 		ends[i] = s / p.Speed
 	}
-	p.More = between(func(f float64) string { return money.ShortFloat(f, p.Currency) }, &o.Cost)
 	p.Ends = between(lasting, &ends)
 	if p.Deadline == nil || !p.Deadline.After(p.Submitted) {
 		return
@@ -261,19 +265,48 @@ func spendChart(r client.Receipt) string {
 		func(v float64) string { return money.ShortFloat(v, r.Currency) })
 }
 
-// curve draws the values of the metric that judges a job.
-func curve(m client.MetricValues) []template.HTML {
-	line := draw.Series{Name: m.Metric, Class: "one"}
-	for _, p := range m.Values {
-		if p.Value != nil {
-			line.Points = append(line.Points, draw.Point{X: p.MarketAt.Sub(m.Values[0].MarketAt).Seconds(), Y: *p.Value})
+// curve is the drawing of a metric.
+type curve struct {
+	Name    string
+	Judges  bool // the job is judged by it
+	Drawing template.HTML
+}
+
+// Metrics whose curves a page shows, and those that it folds.
+const (
+	openCurves   = 6
+	foldedCurves = 24
+)
+
+// draw draws the metrics that the job reports, up to a number of them.
+func (p *jobPage) draw(of client.Curves) {
+	p.NoCurves = of.More
+	for _, c := range of.Curves {
+		drawing := curveOf(c)
+		switch one := (curve{draw.Cut(c.Metric, 60), c.Judges, drawing}); {
+		case drawing == "": // a point is no curve; the terms list its value
+		case len(p.Curves) < openCurves:
+			p.Curves = append(p.Curves, one)
+		case len(p.MoreCurves) < foldedCurves:
+			p.MoreCurves = append(p.MoreCurves, one)
+		default:
+			p.NoCurves++
 		}
 	}
-	if len(line.Points) < 2 {
-		return nil
+}
+
+// curveOf draws a metric over time; "" if there are fewer than two points.
+func curveOf(c client.Curve) template.HTML {
+	if len(c.Points) < 2 {
+		return ""
 	}
-	return []template.HTML{template.HTML(draw.Lines(m.Metric+" over time", []draw.Series{line}, draw.Moment,
-		func(v float64) string { return fmt.Sprintf("%.3g", v) }))}
+	name := draw.Cut(c.Metric, 60)
+	line := draw.Series{Name: "", Class: "one"}
+	for _, p := range c.Points {
+		line.Points = append(line.Points, draw.Point{X: p.MarketAt.Sub(c.Points[0].MarketAt).Seconds(), Y: p.Value})
+	}
+	return template.HTML(draw.Lines(name+" over time", []draw.Series{line}, draw.Moment,
+		func(v float64) string { return fmt.Sprintf("%.3g", v) }))
 }
 
 // figures lists the average and peak of each metric of the machines.

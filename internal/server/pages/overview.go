@@ -3,9 +3,11 @@ package pages
 import (
 	"cmp"
 	"fmt"
+	"html/template"
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"scrimp/client"
@@ -54,10 +56,60 @@ type overviewPage struct {
 // the others.
 type ahead struct {
 	Low, High map[money.Currency]float64 // sums of the 10 % and the 90 % of the forecasts
-	Foreseen  int                        // jobs with a forecast
+	Running   int                        // running jobs with a forecast
+	Waiting   int                        // waiting jobs with an estimate
 	Most      sums
 	Bounded   int // other jobs, with a budget
 	Open      int // other jobs without a budget, whose cost is unknown
+	Unread    int // jobs beyond those that the page reads, whose cost is unknown to it
+}
+
+// Foreseen is the number of jobs with a forecast.
+func (a ahead) Foreseen() int { return a.Running + a.Waiting }
+
+// Unknown is the number of jobs whose cost is unknown and unbounded.
+func (a ahead) Unknown() int { return a.Open + a.Unread }
+
+// stillCosts returns the 10 %, the median and the 90 % of what a job still costs; false if it is unknown.
+func stillCosts(j client.Job) (q [3]float64, known bool) {
+	switch {
+	case j.Finished != nil:
+	case j.Outlook != nil:
+		return j.Outlook.Cost, true
+	case j.Estimate != nil:
+		return j.Estimate.Cost, true
+	}
+	return q, false
+}
+
+// willCost formats what a job still costs: its range, with the exact ends in the attributes.
+func willCost(j client.Job) template.HTML {
+	q, known := stillCosts(j)
+	if !known {
+		if j.Finished != nil {
+			return `<span class="none dash">–</span>`
+		}
+		return unknown
+	}
+	text := between(func(f float64) string { return money.ShortFloat(f, j.Currency) }, &q)
+	exact := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+	return element("data", text, "class", "money", "value", exact(q[0])+" "+exact(q[2]), "title",
+		"10 % to 90 % of simulated runs, median "+money.ShortFloat(q[1], j.Currency))
+}
+
+// startsIn formats when a waiting job starts, in wall time; "": it does not wait, or the time is unknown.
+func startsIn(j client.Job) string {
+	if j.Finished != nil || j.Estimate == nil || j.Estimate.StartS == nil || j.Speed <= 0 {
+		return ""
+	}
+	var wall [3]float64
+	for i, s := range j.Estimate.StartS {
+		wall[i] = s / j.Speed
+	}
+	if wall[2] < 1 {
+		return "starts next"
+	}
+	return "starts in " + between(lasting, &wall)
 }
 
 func (overviewPage) twin() string { return "/v1/costs" }
@@ -104,6 +156,9 @@ func overview(v *visit) (any, error) {
 		return nil, err
 	}
 	p.Ahead = aheadOf(live)
+	if len(live) == mostSorted {
+		p.Ahead.Unread = max(0, p.LiveAll-len(live))
+	}
 	slices.Reverse(live)
 	var failed []client.Job
 	if err := v.get("/v1/jobs?state=failed&before=&limit=20&since="+
@@ -149,12 +204,16 @@ func (a ahead) Ranges() (list []string) {
 func aheadOf(live []client.Job) ahead {
 	a := ahead{Most: sums{}, Low: map[money.Currency]float64{}, High: map[money.Currency]float64{}}
 	for _, j := range live {
+		q, known := stillCosts(j)
 		switch {
 		case j.Finished != nil:
-		case j.Outlook != nil:
-			a.Foreseen++
-			a.Low[j.Currency] += j.Outlook.Cost[0]
-			a.High[j.Currency] += j.Outlook.Cost[2]
+		case known:
+			if a.Low[j.Currency] += q[0]; j.Outlook != nil {
+				a.Running++
+			} else {
+				a.Waiting++
+			}
+			a.High[j.Currency] += q[2]
 		case j.Budget == nil:
 			a.Open++
 		default:

@@ -135,8 +135,9 @@ func whole(f *fake, j client.Job) {
 		Interruptions: []client.Interruption{{Instance: "i", MarketAt: now, Notice: 4}},
 		Spend:         []client.Spent{{At: now.Add(-time.Hour)}, {At: now, Amount: money.Picos(4e12)}}, Budget: j.Budget,
 		Tips: []client.Tip{{Text: j.Detail + "save more often"}}}
-	f.answers[at+"/metric"] = client.MetricValues{Metric: "loss", Values: []client.MetricValue{
-		{MarketAt: now.Add(-time.Hour), Value: new(2.0)}, {MarketAt: now, Value: new(1.0)}, {MarketAt: now}}}
+	loss := []client.CurvePoint{{MarketAt: now.Add(-time.Hour), Value: 2}, {MarketAt: now, Step: 5, Value: 1}}
+	f.answers[at+"/curves"] = client.Curves{Curves: []client.Curve{{Metric: "loss", Judges: true, Points: loss},
+		{Metric: j.Detail + "acc", Points: loss}}}
 	f.answers[at+"/explain"] = []client.Decision{{MarketAt: now, Choice: client.Choice{Take: "a/b", Why: "cheapest",
 		Rejected: []client.Rejection{{Offer: "c/d", Why: "costs_more"}}}}}
 	f.answers[at+"/telemetry"] = client.Telemetry{Nodes: []client.TelemetryNode{{Buckets: []client.TelemetryBucket{
@@ -216,7 +217,7 @@ func TestOverview_ShowsUnknownValuesAsUnknown(t *testing.T) {
 	f, s := newFake(t)
 	f.answers["/v1/jobs"] = []client.Job{{ID: "a", State: "running", Currency: "USD"}}
 	text := textOf(pageOf(t, s, "/"))
-	for _, want := range []string{"Will cost, at mostunknown", "1 job without a budget: unknown", "Saved this monthunknown"} {
+	for _, want := range []string{"Will costunknown", "1 job without an estimate or a budget: unknown", "Saved this monthunknown"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
 		}

@@ -359,8 +359,10 @@ func (p *submitPage) Line(n int) string {
 // planView is a plan for people.
 type planView struct {
 	client.Plan
-	Cost, Finish template.HTML // drawings of the ranges
-	Because      string        // why it begins where it does
-	Opens        bool          // it begins when its window opens
-	Never        bool          // the job ends as soon as it starts
+	Cost, Finish template.HTML        // drawings of the ranges
+	Because      string               // why it begins where it does
+	Opens        bool                 // it begins when its window opens
+	Offers       []client.PlanRefusal // that it does not take, the cheapest first; unknown costs last
+	MoreOffers   int                  // that the page leaves out
+	Never        bool                 // the job ends as soon as it starts
 }

@@ -16,8 +16,10 @@ func planned() client.Plan {
 	return client.Plan{Name: "lm", Feasible: true, Known: true, Runs: 200, Speed: 1, Take: "aws/a/m/spot", Why: "cheapest", Nodes: 1,
 		CostUSD: &[3]float64{1.25, 1.5, 2.75}, FinishS: &[3]float64{3600, 3900, 7200}, InTime: new(0.93), OnDemandUSD: new(4.5),
 		OnDemandOffer: "aws/a/m/on-demand", WorstUSD: new(20.0), RateUSD: new(1.2),
-		Reasons:  []string{"the job saves nothing"},
-		Rejected: []client.PlanRefusal{{Offer: "aws/b/m/spot", Why: "unavailable"}}}
+		Reasons: []string{"the job saves nothing"},
+		Rejected: []client.PlanRefusal{{Offer: "aws/b/m/spot", Why: "unavailable"},
+			{Offer: "aws/c/m/on-demand", Why: "costs_more", RateUSD: new(7.5), WorkS: new(3600.0), WorkUSD: new(7.5)},
+			{Offer: "aws/d/m/on-demand", Why: "costs_more", RateUSD: new(3.0), WorkS: new(7200.0), WorkUSD: new(6.0)}}}
 }
 
 // hidden returns the value of a hidden field of a page.
@@ -53,7 +55,15 @@ func TestSubmit_ShowsPlanBeforeConfirmation(t *testing.T) {
 	}
 	page := rec.Body.String()
 	has(t, page, "$1.25 to $2.75", "median $1.50", "in 1h 00m to 2h 00m", "93 %", "aws/a/m/spot", "$20.00", "$4.50", "$1.20 an hour",
-		"The job saves nothing.", "aws/b/m/spot: unavailable", "Submit lm")
+		"The job saves nothing.", "aws/b/m/spot", "unavailable", "$3.00/h", "2h 00m", "$6.00", "Submit lm")
+	last := 0
+	for _, offer := range []string{"aws/a/m/spot</th>", "aws/d/m/on-demand</th>", "aws/c/m/on-demand</th>", "aws/b/m/spot</th>"} {
+		at := strings.Index(page, offer)
+		if at <= last {
+			t.Errorf("%s is not after the offers that cost less: at %d after %d", offer, at, last)
+		}
+		last = at
+	}
 	want := "name: lm\ncommand: |-\n  echo \"a: b\"\n  exec train\nresources:\n  accelerator: A100:8\n  capacity: [spot]\nnodes: 2..4\n" +
 		"work:\n  time: 1h\ncheckpoint:\n  dir: ck\ndeadline: in 6h\nbudget:\n  dollars: \"20\"\n"
 	if text := hidden(t, page, "text"); text != want {

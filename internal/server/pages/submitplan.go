@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,10 +14,19 @@ import (
 	"scrimp/internal/lib/money"
 )
 
+// plannedOffers bounds the offers that the page of a plan lists besides the one that is taken.
+const plannedOffers = 50
+
 // viewOf prepares a plan for the page.
 func viewOf(p client.Plan) *planView {
 	v := &planView{Plan: p, Because: cmp.Or(plan.Reason(p.Why).Text(), readable(p.Why)),
 		Opens: p.BeginS != nil && p.Why == string(plan.Closed), Never: p.FinishS != nil && p.FinishS[2] <= 0}
+	v.Offers = slices.Clone(p.Rejected)
+	slices.SortStableFunc(v.Offers, func(a, b client.PlanRefusal) int {
+		return cmp.Or(cmp.Compare(orLast(a.WorkUSD), orLast(b.WorkUSD)), cmp.Compare(orLast(a.RateUSD), orLast(b.RateUSD)))
+	})
+	v.MoreOffers = max(0, len(v.Offers)-plannedOffers)
+	v.Offers = v.Offers[:len(v.Offers)-v.MoreOffers]
 	if p.CostUSD != nil && !v.Never {
 		v.Cost = rangeBar("cost", *p.CostUSD, dollars, tick{"budget", "limit", p.WorstUSD},
 			tick{"on-demand", "two", p.OnDemandUSD})

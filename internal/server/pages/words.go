@@ -51,6 +51,8 @@ var functions = template.FuncMap{
 	"signed":   signedShare,
 	"over":     func(share float64) string { return fmt.Sprintf("%.0f %%", share*100) },
 	"reason":   reasonOf,
+	"willCost": willCost,
+	"startsIn": startsIn,
 	"uses":     func() []client.Use { return useOrder },
 	"capital":  func(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] },
 	"part":     partClass,

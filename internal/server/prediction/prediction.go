@@ -142,9 +142,32 @@ func (q *Outlook) takes(p *api.Plan, m api.Market, f sim.Forecast) {
 		p.BeginS = new(q.Terms.Window.Opens(q.Now).Sub(q.Now).Seconds())
 	}
 	q.priced(p, m)
-	for _, r := range f.First.Rejected {
-		p.Rejected = append(p.Rejected, api.PlanRefusal{Offer: string(r.Offer), Why: string(r.Why)})
+	byID := map[string]*api.Listing{}
+	for i := range m.Offers {
+		byID[m.Offers[i].Offer.ID] = &m.Offers[i]
 	}
+	for _, r := range f.First.Rejected {
+		p.Rejected = append(p.Rejected, q.refusal(r, byID[string(r.Offer)]))
+	}
+}
+
+// refusal returns an offer that the job does not take, with what its work takes and costs there uninterrupted. l is nil
+// for an offer that the market does not list.
+func (q *Outlook) refusal(r plan.Rejection, l *api.Listing) api.PlanRefusal {
+	v := api.PlanRefusal{Offer: string(r.Offer), Why: string(r.Why)}
+	if l == nil {
+		return v
+	}
+	if l.Quote.Priced && l.Offer.Currency == "USD" {
+		v.RateUSD = new(l.Quote.Rate.Float())
+	}
+	if q.Terms.Work > 0 {
+		v.WorkS = new(q.Terms.Work.Seconds() / cmp.Or(l.Offer.Speed, 1))
+		if v.RateUSD != nil {
+			v.WorkUSD = new(*v.RateUSD * float64(q.Terms.Most()) * *v.WorkS / 3600)
+		}
+	}
+	return v
 }
 
 // noOffer adds why no offer of the market fits the job, and which engines do not answer; nothing if an offer fits.

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/sample"
 	"scrimp/internal/market"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
@@ -262,7 +263,7 @@ func (b *Desk) history(ctx context.Context, v *receipt.Receipt, of view.Job, j *
 		}
 		return nil
 	})
-	for _, one := range sampleEvenly(r.all(), 400) {
+	for _, one := range sample.Evenly(r.all(), 400) {
 		if !one.Broken {
 			v.Loss = append(v.Loss, receipt.Sample{Step: one.Step, At: one.At, Value: one.Value.Value})
 		}
@@ -292,18 +293,6 @@ func addChoice(v *receipt.Receipt, at time.Time, d state.Decided, before []strin
 	}
 	v.Decisions = append(v.Decisions, line)
 	return line.Rejected
-}
-
-// sampleEvenly keeps at most n elements of the list, evenly spaced, including the first and the last.
-func sampleEvenly[T any](list []T, n int) []T {
-	if len(list) <= n {
-		return list
-	}
-	kept := make([]T, 0, n)
-	for i := range n {
-		kept = append(kept, list[i*(len(list)-1)/(n-1)])
-	}
-	return kept
 }
 
 // sums checks that the ledger up to event seq equals exactly what the job had posted at that event. It returns the

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/sample"
 )
 
 // addSpending adds the cumulative cost over time: posted costs, and for running machines their prices.
@@ -24,7 +25,7 @@ func addSpending(v *receipt.Receipt, j *core.Job, postings []ledger.Posting) {
 			ends[a.ID()] = a.Until()
 		}
 	}
-	for _, l := range sampleEvenly(v.Loss, 100) {
+	for _, l := range sample.Evenly(v.Loss, 100) {
 		times = append(times, l.At)
 	}
 	slices.SortFunc(times, time.Time.Compare)

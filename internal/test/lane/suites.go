@@ -31,7 +31,8 @@ var Suites = []Suite{
 	{
 		Name: "browser", Needs: "chromium, axe-core",
 		Inputs: []string{"go.mod", "internal/server/pages", "internal/server/dashboard.go",
-			"internal/server/dashboard_browser_test.go", "internal/server/world_test.go", "internal/test/browser",
+			"internal/server/dashboard_browser_test.go", "internal/server/world_test.go",
+			"internal/server/outlook_test.go", "internal/server/forecast", "internal/test/browser",
 			"internal/test/await", "internal/test/lane", "internal/lib/draw", "client"},
 	},
 	{
