@@ -15,6 +15,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
 )
@@ -121,10 +122,22 @@ var orders = map[string]func(a, b api.Job) int{
 	"deadline":  func(a, b api.Job) int { return missingLast(a.Deadline, b.Deadline, time.Time.Compare) },
 	"finished":  func(a, b api.Job) int { return missingLast(a.Finished, b.Finished, newestFirst) },
 	"name":      func(a, b api.Job) int { return cmp.Compare(a.ID, b.ID) },
+	"start":     func(a, b api.Job) int { return missingLast(startOf(a), startOf(b), cmp.Compare[float64]) },
 	"started":   func(a, b api.Job) int { return missingLast(a.Started, b.Started, newestFirst) },
 	"status":    func(a, b api.Job) int { return cmp.Compare(rankOf(a), rankOf(b)) },
 	"submitted": func(a, b api.Job) int { return newestFirst(a.Submitted, b.Submitted) },
 	"user":      func(a, b api.Job) int { return cmp.Compare(a.User, b.User) },
+}
+
+// startOf returns when a job is expected to start: before all others if it runs, nil if that is unknown.
+func startOf(j api.Job) *float64 {
+	if wall, ok := show.StartsIn(j); ok {
+		return &wall[1]
+	}
+	if j.State == string(core.Running) {
+		return new(float64(-1))
+	}
+	return nil
 }
 
 func sortKeys() []string { return slices.Sorted(maps.Keys(orders)) }
@@ -134,7 +147,7 @@ func newestFirst(a, b time.Time) int { return b.Compare(a) }
 // rankOf returns the position of a job's state in a job's life.
 func rankOf(j api.Job) int { return slices.Index(core.States, core.State(j.State)) }
 
-func missingLast(a, b *time.Time, compare func(a, b time.Time) int) int {
+func missingLast[T any](a, b *T, compare func(a, b T) int) int {
 	switch {
 	case a == nil && b == nil:
 		return 0

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -25,6 +26,7 @@ const jobsOfPage = 1000
 // listing selects the jobs of a list.
 type listing struct {
 	open   bool // queued and running jobs, oldest first; otherwise all, or the newest up to the limit
+	queue  bool // in the order in which they are expected to start
 	limit  int  // 0 for all
 	filter url.Values
 	sort   string // empty for the order of submission
@@ -33,10 +35,14 @@ type listing struct {
 // back reports whether to read pages from the newest job backwards.
 func (l listing) back() bool { return !l.open && l.limit > 0 && l.sort == "" }
 
-// most returns the number of jobs to request: a sorted list is read whole before it is cut.
+// most returns the number of jobs to request: a sorted list is read whole before it is cut, and the queue by as many
+// jobs as fit in one request.
 func (l listing) most() int {
-	if l.sort != "" {
+	switch {
+	case l.sort != "":
 		return 0
+	case l.queue:
+		return max(l.limit, jobsOfPage)
 	}
 	return l.limit
 }
@@ -67,10 +73,10 @@ func (a *app) list(ctx context.Context, c *command.Client, l listing) error {
 	if err != nil {
 		return err
 	}
-	if l.sort != "" {
-		sortJobs(all, l.sort)
-		if more = l.limit > 0 && len(all) > l.limit; more {
-			all, shown = all[:l.limit], l.limit
+	if l.sort != "" || l.queue {
+		sortJobs(all, cmp.Or(l.sort, "start"))
+		if l.limit > 0 && len(all) > l.limit {
+			all, shown, more = all[:l.limit], l.limit, true
 		}
 	}
 	if !a.JSON && len(all) == 0 && len(l.filter) > 0 {
@@ -134,7 +140,9 @@ func (a *app) leftOut(ctx context.Context, c *command.Client, l listing, shown i
 		return
 	}
 	which, of := "newest", draw.Count(s.Jobs, "job")
-	if l.open {
+	if l.queue && s.Live <= l.most() {
+		which, of = "first", draw.Count(s.Live, "job")+" that wait or run"
+	} else if l.open {
 		which, of = "oldest", draw.Count(s.Live, "job")+" that wait or run"
 	}
 	a.Notef("These are the %s %d of %s; --all lists them all, --limit more or fewer.\n", which, shown, of)
@@ -158,7 +166,8 @@ func (a *app) listCmd(cmd *cobra.Command, open bool) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.list(ctx, c, listing{open: open, limit: limit, filter: filter, sort: f.sort})
+		return a.list(ctx, c, listing{open: open, limit: limit, filter: filter, sort: f.sort,
+			queue: open && f.sort == "" && limit > 0})
 	})
 	return cmd
 }
@@ -178,6 +187,8 @@ func (a *app) jobsCmd() *cobra.Command {
 func (a *app) queueCmd() *cobra.Command {
 	return a.listCmd(&cobra.Command{Use: "queue", Short: "List the jobs that wait or run", Args: command.Takes(),
 		GroupID: command.GroupLook,
-		Long: "Lists the jobs that wait or run, the oldest first, as scrimp jobs lists all; it says how many it left out." +
+		Long: "Lists the jobs that run, then those that wait, in the order in which they are expected to start; STARTS is " +
+			"the median of the simulated starts, and scrimp status JOB shows its range. Of more than 1000 jobs it sorts the " +
+			"oldest 1000. It says how many it left out; --json lists all, the oldest first." +
 			command.PlainExit}, true)
 }

@@ -111,6 +111,26 @@ func realLeft(j api.Job) float64 {
 	return *j.TimeLeft
 }
 
+// StartsIn returns the wall time in seconds until a waiting job starts: 10 %, median and 90 %. ok is false if it does
+// not wait or the time is unknown.
+func StartsIn(j api.Job) (wall [3]float64, ok bool) {
+	if j.Finished != nil || j.Estimate == nil || j.Estimate.StartS == nil || j.Speed <= 0 {
+		return wall, false
+	}
+	for i, s := range j.Estimate.StartS {
+		wall[i] = s / j.Speed
+	}
+	return wall, true
+}
+
+// between formats a range whose ends may read alike.
+func between(low, high string) string {
+	if low == high {
+		return low
+	}
+	return low + " to " + high
+}
+
 // jobTimes writes the deadline, the submission and the end.
 func jobTimes(b *strings.Builder, j api.Job, p Place) {
 	if j.Deadline != nil {
@@ -130,6 +150,14 @@ func jobTimes(b *strings.Builder, j api.Job, p Place) {
 		p.Fact(b, "clock", "%s; times here are real time", draw.SimulatedClock(j.Speed))
 	}
 	p.Fact(b, "submitted", "%s", p.When(j.Submitted))
+	if e := j.Estimate; e != nil && j.Finished == nil {
+		money := func(f float64) string { return money.ShortFloat(f, j.Currency) }
+		text := "costs " + between(money(e.Cost[0]), money(e.Cost[2])) + " from there on"
+		if s, ok := StartsIn(j); ok {
+			text = "in about " + Seconds(s[1]) + " (" + between(Seconds(s[0]), Seconds(s[2])) + "), " + text
+		}
+		p.Fact(b, "starts", "%s", text)
+	}
 	if j.Started != nil {
 		p.Fact(b, "started", "%s", p.When(*j.Started))
 	}

@@ -20,6 +20,7 @@ func Jobs(list []api.Job, p Place) string {
 	var rows [][]string
 	// The owner is shown only if the jobs have several.
 	several := slices.ContainsFunc(list, func(j api.Job) bool { return j.User != list[0].User || j.Team != list[0].Team })
+	starts := slices.ContainsFunc(list, func(j api.Job) bool { _, ok := StartsIn(j); return ok })
 	for _, j := range list {
 		step, budget, left, odds := draw.Short(j.Step), "-", "-", "-"
 		if j.Total != nil {
@@ -35,6 +36,9 @@ func Jobs(list []api.Job, p Place) string {
 			odds = fmt.Sprintf("%.0f %%", *j.Odds*100)
 		}
 		row := []string{j.ID, j.State, step, spent(j, 4), budget, left, odds, p.When(j.Submitted), Words(j.Why)}
+		if starts {
+			row = slices.Insert(row, 2, startsText(j))
+		}
 		if several {
 			row = slices.Insert(row, 1, Clean(cmp.Or(j.User, "-")), Clean(cmp.Or(j.Team, "-")))
 		}
@@ -46,10 +50,27 @@ func Jobs(list []api.Job, p Place) string {
 		{Name: "LEFT", Right: true, Leaves: 1}, {Name: "ON-TIME", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4},
 		{Name: "WHY", Least: 6, Leaves: 2},
 	}
+	if starts {
+		columns = slices.Insert(columns, 2, draw.Column{Name: "STARTS"})
+	}
 	if several {
 		columns = slices.Insert(columns, 1, draw.Column{Name: "BY", Least: 6}, draw.Column{Name: "TEAM", Least: 6, Leaves: 6})
 	}
 	return draw.Grid(columns, rows, p.Columns())
+}
+
+// startsText formats when a waiting job is expected to start, by the median.
+func startsText(j api.Job) string {
+	wall, ok := StartsIn(j)
+	switch {
+	case !ok && j.State == "queued":
+		return "unknown"
+	case !ok:
+		return "-"
+	case wall[1] < 1:
+		return "next"
+	}
+	return "in " + Seconds(wall[1])
 }
 
 // Held formats the table of jobs that wait for approval.

@@ -65,6 +65,20 @@ func jobs() []api.Job {
 	}
 }
 
+// queue returns a running job, two that wait for a simulated start, and one whose start is unknown.
+func queue() []api.Job {
+	list := jobs()[:3]
+	soon, late := list[2], list[2]
+	soon.ID, soon.Name = "soon", "soon"
+	soon.Estimate = &api.JobEstimate{Cost: [3]float64{10, 10.2, 10.5}, StartS: &[3]float64{0, 0, 600}}
+	late.Estimate, late.Speed = &api.JobEstimate{Cost: [3]float64{18000, 18500, 18700}, StartS: &[3]float64{36000, 54000, 108000}}, 10
+	list[1] = soon
+	list[2] = late
+	none := late
+	none.ID, none.Name, none.Estimate = "unknown", "unknown", nil
+	return append(list, none)
+}
+
 func sale() api.Market {
 	m := api.Market{Clock: api.MarketClock{Name: "recorded", Speed: 120, Now: now}}
 	add := func(zone, machine string, c market.Capacity, gpus int, rate string, there bool, notice time.Duration, h policy.Hazard) {
@@ -174,7 +188,7 @@ func scores() []replay.Score {
 // pages returns all printed pages by name.
 func pages(p show.Place) map[string]string {
 	out := map[string]string{
-		"jobs": show.Jobs(jobs(), p), "jobs-none": show.Jobs(nil, p), "market": listing.Sale{Market: sale(), Published: map[market.OfferID]listing.Share{"aws/us-east-1a/p3.2xlarge/spot": {Low: 0.05, High: 0.1}}}.Text(p), "market-none": listing.Sale{Market: api.Market{Clock: sale().Clock}}.Text(p),
+		"jobs": show.Jobs(jobs(), p), "queue": show.Jobs(queue(), p), "queue-status": show.Job(queue()[2], p), "jobs-none": show.Jobs(nil, p), "market": listing.Sale{Market: sale(), Published: map[market.OfferID]listing.Share{"aws/us-east-1a/p3.2xlarge/spot": {Low: 0.05, High: 0.1}}}.Text(p), "market-none": listing.Sale{Market: api.Market{Clock: sale().Clock}}.Text(p),
 		"explain": planning.Explain(decisions(), money.USD, p), "server": show.Server(server(), p), "doctor": show.Doctor(checks(), p),
 		"ledger": show.Verified(verified(), p), "ledger-wrong": show.Verified(api.Verified{Problem: "event 7 posts 3 to the job's account, the book holds 4"}, p), "next": show.Next("bert"),
 		"init": written().Text(p), "scores": simulation.Scores(scores(), p),
