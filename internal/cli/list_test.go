@@ -19,7 +19,7 @@ func TestJobs_ReportsOmittedJobs(t *testing.T) {
 		{"jobs --all", "huge huge-2 huge-3 huge-4", ""},
 		{"jobs --limit 4", "huge huge-2 huge-3 huge-4", ""},
 		{"jobs --limit 2", "huge-3 huge-4", "the newest 2 of 4 jobs; --all lists them all"},
-		{"queue --limit 2", "huge huge-3", "the oldest 2 of 3 jobs that wait or run; --all lists them all"},
+		{"queue --limit 2", "huge huge-3", "the first 2 of 3 jobs that wait or run; --all lists them all"},
 		{"queue", "huge huge-3 huge-4", ""},
 		{"status", "huge huge-3 huge-4", ""},
 	} {

@@ -80,8 +80,8 @@ func (a *app) serveCmd() *cobra.Command {
 		"(default calm)")
 	f.IntVar(&o.Rate, "rate", 500, "requests a second that one user, machine or attempt may send")
 	f.IntVar(&o.Running, "running", 4, "jobs that hold a machine at once")
-	f.DurationVar(&o.PreemptAfter, "preempt-after", 10*time.Minute, "`time` that a program runs before a critical job "+
-		"may preempt it")
+	f.Var(serve.Span(&o.PreemptAfter, 10*time.Minute), "preempt-after", "`time` that a program runs before a critical "+
+		"job may preempt it")
 	f.StringVar(&retain, "retain", "90d", "`time` for which the work folder, the output and the older checkpoints of a "+
 		"job are kept once it is over, or ever")
 	f.StringVar(&retainOutputs, "retain-outputs", "ever", "`time` for which its kept outputs and its newest checkpoint "+

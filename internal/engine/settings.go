@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/nearest"
 	"scrimp/internal/lib/quantity"
+	"scrimp/internal/lib/yamlerror"
 	"scrimp/internal/wire/bound"
 )
 
@@ -85,7 +86,7 @@ func (w With) Into(v any, has string) error {
 		}
 		return nil
 	}
-	line := placed.ReplaceAllStringFunc(inOneLine(err),
+	line := placed.ReplaceAllStringFunc(yamlerror.InOneLine(err, inFile),
 		func(at string) string { // numbers count from this part: add its line in the file
 			n, _ := strconv.Atoi(placed.FindStringSubmatch(at)[1])
 			return fmt.Sprintf("line %d: ", w.node.Line+n-1)
@@ -219,6 +220,13 @@ func Settings(dir string) ([]Setting, error) {
 	return readSettings(path, text)
 }
 
+// inFile describes the types of the file in its words.
+var inFile = map[string]yamlerror.Type{
+	"engine.Setting": {Value: "a map of fields", Fields: "an engine has name, kind, agents, users, seats, timing and " +
+		"with; what is of its kind alone, as market or machines, stands under with"},
+	"engine.settingsFile": {Fields: "the file has engines, a list of them"},
+}
+
 // settingsFile is the content of the file.
 type settingsFile struct {
 	Engines []Setting `yaml:"engines"`
@@ -230,7 +238,7 @@ func readSettings(path string, text []byte) ([]Setting, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(&file); err != nil && !errors.Is(err, io.EOF) { // an empty file lists none
-		return nil, fmt.Errorf("read engines: %s: %s", path, inOneLine(err))
+		return nil, fmt.Errorf("read engines: %s: %s", path, yamlerror.InOneLine(err, inFile))
 	}
 	if len(file.Engines) == 0 {
 		return nil, fmt.Errorf("read engines: %s names none: write one, such as {name: local, kind: local}, or remove the "+

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/wait"
+	"scrimp/internal/market/marketfile"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/bills"
@@ -168,6 +169,11 @@ type Server struct {
 // Serve runs a server in the folder until ctx ends, a user stops it, or it has been idle for the idle time. Of
 // several servers on one database, one leads; the others wait and take over.
 func Serve(ctx context.Context, o Options) error {
+	if o.Market != "" { // a folder of a market that cannot be read would later get another
+		if _, err := marketfile.Load(o.Market); err != nil {
+			return err
+		}
+	}
 	if _, err := kept.NewStores(false, o.Stores, o.Dir); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func TestQueueShares_AreSetAndListed(t *testing.T) {
 	}
 	two, five, ten, day := 2.0, money.Rate(5e12), money.Rate(10e12), 24*time.Hour
 	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: "vision", Weight: &two, Guarantee: &five, Borrow: &ten}, nil)
-	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: "text"}, nil)
+	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: "text", Weight: new(1.0)}, nil)
 	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{HalfLife: &day}, nil)
 	w.limit(budget.Limit{Scope: "team:vision", Window: budget.Month, Dollars: dollars(900)}) // keeps the shares
 	w.must("GET", "/v1/queue/shares", nil, &v)
@@ -102,7 +102,7 @@ func TestQueueShares_ShowAViewerTheirTeam(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, team := range []string{"vision", "text"} {
 		w.must("PUT", "/v1/teams/"+team, api.SetTeam{}, nil)
-		w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: team}, nil)
+		w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: team, Weight: new(1.0)}, nil)
 	}
 	ann := w.user("ann", identity.Grant{Team: "text", Role: identity.Viewer})
 	rec, _ := w.ask("GET", "/v1/queue/shares", ann, nil)

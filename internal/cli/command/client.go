@@ -93,6 +93,11 @@ func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
 	case !errors.Is(err, ErrNoServer):
 		return nil, err
 	}
+	if market != "" { // before the folder exists
+		if _, err := marketfile.Load(market); err != nil {
+			return nil, err
+		}
+	}
 	log := filepath.Join(a.Data, server.LogName)
 	why, before := "the server did not start within 20 s: see "+log, sizeOf(log)
 	var ended <-chan error

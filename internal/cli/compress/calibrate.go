@@ -84,7 +84,7 @@ func readBatch(file string) (v forward.Value, err error) {
 		return v, err
 	}
 	b, err := io.ReadAll(io.LimitReader(in, maxBatch+1))
-	if err = errors.Join(err, in.Close()); err != nil {
+	if err := errors.Join(err, in.Close()); err != nil {
 		return v, err
 	}
 	return parseBatch(b)

@@ -45,7 +45,7 @@ func (a *app) budgetsCmd() *cobra.Command {
 
 func (a *app) putBudget(ctx context.Context, c *command.Client, b api.SetBudget, done string) error {
 	if err := c.Do(ctx, http.MethodPut, "/v1/budgets", b, nil); err != nil {
-		return err
+		return command.InFlags(err, "limit.dollars", "dollars", "limit.notify", "notify", "limit.scope", "")
 	}
 	if a.JSON {
 		return a.Print(map[string]string{"done": done})

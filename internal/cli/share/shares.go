@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,7 +36,7 @@ func (x *shareFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&x.weight, "weight", "", "`number` from 0.001 to 1000: a team of weight 2 gets twice the dollars of a "+
 		"team of weight 1 (default: as it is; 1 for a new team)")
 	f.StringVar(&x.guarantee, "guarantee", "", "`dollars` an hour that the team may have running before others get "+
-		"beyond their share; 0 is none (default: as it is)")
+		"beyond their share; 0 or none for none (default: as it is)")
 	f.StringVar(&x.borrow, "borrow", "", "`dollars` an hour beyond its share at which no job of the team starts, or "+
 		"none for no limit (default: as it is)")
 	f.StringVar(&x.halfLife, "half-life", "", "`span` in which what teams spent counts half, 1h to 365d (default: as "+
@@ -59,7 +60,8 @@ func (a *app) queueSetCmd() *cobra.Command {
 				return err
 			}
 			if err := c.Do(ctx, http.MethodPut, "/v1/queue/shares", b, nil); err != nil {
-				return err
+				return command.InFlags(err, "half_life_ns", "half-life", "team", "team", "weight", "weight", "guarantee",
+					"guarantee", "borrow", "borrow", "off", "off")
 			}
 			if a.JSON {
 				return a.Print(map[string]string{"done": done})
@@ -68,6 +70,14 @@ func (a *app) queueSetCmd() *cobra.Command {
 			return nil
 		})}
 	x.add(cmd.Flags())
+	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+		cmd.Flags().Visit(func(f *pflag.Flag) {
+			if f.Value.String() == "" {
+				err = fmt.Errorf("--%s is empty: write its value, or leave the flag out", f.Name)
+			}
+		})
+		return err
+	}
 	return cmd
 }
 
@@ -86,6 +96,8 @@ func (x *shareFlags) change() (b api.SetQueueShare, done string, err error) {
 		return b, "", errors.New("--off removes the whole setting: leave the other flags out")
 	case x.off:
 		return b, "The setting of team " + x.team + " is removed.", nil
+	case x.team != "" && !some && x.halfLife == "":
+		return b, "", errors.New("nothing is set for team " + x.team + ": write --weight, --guarantee or --borrow, or --off")
 	case x.team == "":
 		return b, "What teams spent counts half after " + x.halfLife + ".", nil
 	}
@@ -111,11 +123,11 @@ func (x *shareFlags) parse() (b api.SetQueueShare, err error) {
 		}
 	}
 	if x.halfLife != "" {
-		d, err := spec.ParseDuration(x.halfLife)
+		d, err := spec.ParseDuration(strings.TrimPrefix(x.halfLife, "-"))
 		if err != nil {
 			return b, fmt.Errorf("--half-life %s: %w: write it as in 36h or 7d", x.halfLife, err)
 		}
-		if d < fair.LeastHalfLife || d > fair.MostHalfLife {
+		if x.halfLife[0] == '-' || d < fair.LeastHalfLife || d > fair.MostHalfLife {
 			return b, fmt.Errorf("--half-life %s is out of bounds: write 1h to 365d", x.halfLife)
 		}
 		b.HalfLife = &d
@@ -125,10 +137,13 @@ func (x *shareFlags) parse() (b api.SetQueueShare, err error) {
 
 // rateFlag parses dollars an hour; nil: the flag is not given.
 func rateFlag(flag, text string) (*money.Rate, error) {
-	if text == "" {
+	switch text {
+	case "":
 		return nil, nil
+	case "none":
+		return new(money.Rate(0)), nil
 	}
-	rate, err := money.ParseRate(text)
+	rate, err := spec.ParsePrice(text)
 	if err == nil && (rate < 0 || rate.Float() > 1e6) {
 		err = errors.New("it is not from 0 to 1000000")
 	}

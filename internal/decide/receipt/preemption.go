@@ -32,11 +32,11 @@ func (r Receipt) preemptions(width int) string {
 	for n, t := range r.Tries {
 		if p := t.Preemption; p != nil {
 			text := fmt.Sprintf("attempt %d by %s at %s UTC: %s of work lost, ", n+1, p.By,
-				p.At.UTC().Format("2006-01-02 15:04:05"), r.money(p.Lost))
+				p.At.UTC().Format("2006-01-02 15:04:05"), money.Short(p.Lost, r.Currency))
 			if p.StartUp == nil {
 				text += "not started again yet"
 			} else {
-				text += fmt.Sprintf("%s to start again", r.money(*p.StartUp))
+				text += fmt.Sprintf("%s to start again", money.Short(*p.StartUp, r.Currency))
 			}
 			b.WriteString(draw.Wrap("preempted: ", text, width))
 		}

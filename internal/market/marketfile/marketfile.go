@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/lib/size"
+	"scrimp/internal/lib/yamlerror"
 	"scrimp/internal/market"
 )
 
@@ -59,6 +60,10 @@ type fileOffer struct {
 	} `yaml:"available"`
 }
 
+// inFile describes the types of the file in its words.
+var inFile = map[string]yamlerror.Type{"time.Duration": {Value: "a span such as 10m"},
+	"marketfile.fileOffer": {Value: "a map of fields"}}
+
 // Parse parses a market file, YAML or JSON. Errors name the file, the offer, the field and the fix.
 func Parse(name string, text []byte) (market.Trace, error) {
 	var f file
@@ -68,7 +73,7 @@ func Parse(name string, text []byte) (market.Trace, error) {
 		return market.Trace{}, fmt.Errorf("%s: the file is empty: docs/market-file.md shows one", name)
 	} else if err != nil {
 		return market.Trace{}, fmt.Errorf("%s: %s: docs/market-file.md lists the fields", name,
-			strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", " "), "yaml: "))
+			yamlerror.InOneLine(err, inFile))
 	}
 	t := market.Trace{Name: f.Name, Currency: f.Currency, Speed: f.Speed, Repeat: f.Repeat}
 	if t.Currency == "" {

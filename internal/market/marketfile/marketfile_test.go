@@ -235,3 +235,17 @@ func TestImport_JoinsPricesAndAvailability(t *testing.T) {
 		}
 	}
 }
+
+// A value of the wrong kind and an unknown field are named in the words of the file, with their line.
+func TestParse_NamesMisfitsInWordsOfTheFile(t *testing.T) {
+	for text, want := range map[string]string{
+		"name: x\noffers:\n  - {zone: a, cpus: nope}\n": "m.yaml: line 3: text `nope` stands where a number belongs: ",
+		"name: x\noffers:\n  - {zone: a, boot: 7}\n":    "m.yaml: line 3: a number `7` stands where a span such as 10m belongs: ",
+		"name: x\noffers:\n  - zone: a\n    cpu: 3\n":   "m.yaml: line 4: cpu is unknown there: ",
+		"offers: [a]\n": "m.yaml: line 1: text `a` stands where a map of fields belongs: ",
+	} {
+		if _, err := Parse("m.yaml", []byte(text)); err == nil || err.Error() != want+"docs/market-file.md lists the fields" {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

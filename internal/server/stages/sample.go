@@ -201,7 +201,7 @@ func CheckRows(folders *workdir.Store, inputs []sample.Input, sent []workdir.Ite
 			return err
 		}
 		err = sample.CheckRows(from, in.Path)
-		if err = errors.Join(err, from.Close()); err != nil {
+		if err := errors.Join(err, from.Close()); err != nil {
 			return err
 		}
 	}

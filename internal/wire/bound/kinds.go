@@ -56,7 +56,8 @@ var kinds = map[string]*quantity.Kind{
 	"offset_ns":       quantity.Offset,
 	"BillLine.amount": quantity.Billed, "ReconciledLine.amount": quantity.Billed, "Spent.amount": quantity.Sum,
 	"at_least": quantity.Count, "new_objects": quantity.Count, "gains": quantity.Count, "same": quantity.Count,
-	"ahead": quantity.Count, "latest": quantity.Count, "PaysCheck.worth": quantity.Sum,
+	"taken": quantity.Steps, "taken_of": quantity.Steps, "ahead": quantity.Count, "latest": quantity.Count,
+	"PaysCheck.worth":         quantity.Sum,
 	"SchedulePaysCheck.worth": quantity.Sum,
 	"SetQueueShare.weight":    quantity.Factor, "FairTeam.weight": quantity.Factor,
 }

@@ -1,4 +1,5 @@
-package engine
+// Package yamlerror puts errors of the YAML library in the words of the file that it read.
+package yamlerror
 
 import (
 	"cmp"
@@ -17,26 +18,29 @@ var unknown = regexp.MustCompile(`field (\S+) not found in type (\S+)`)
 var kinds = map[string]string{"seq": "a list", "map": "a map of fields", "int": "a number", "float": "a number",
 	"bool": "true or false", "str": "text", "null": "nothing"}
 
-// inOneLine rewrites an error of the YAML library in terms of the file, without line breaks.
-func inOneLine(err error) string {
+// Type describes a Go type in the words of the file.
+type Type struct {
+	Fields string // the fields that it has, as a sentence
+	Value  string // which values it takes
+}
+
+// InOneLine rewrites an error of the YAML library in terms of the file, without line breaks. types describes Go types
+// by name, such as engine.Setting.
+func InOneLine(err error, types map[string]Type) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")
 	text = strings.Join(strings.Fields(strings.TrimPrefix(text, "yaml: ")), " ")
 	text = unknown.ReplaceAllStringFunc(text, func(s string) string {
 		m := unknown.FindStringSubmatch(s)
 		text := m[1] + " is unknown there"
-		switch m[2] {
-		case "engine.Setting":
-			text += ": an engine has name, kind, agents, users, seats, timing and with; what is of its kind alone, as " +
-				"market or machines, stands under with"
-		case "engine.settingsFile":
-			text += ": the file has engines, a list of them"
+		if has := types[m[2]].Fields; has != "" {
+			text += ": " + has
 		}
 		return text
 	})
 	return misfit.ReplaceAllStringFunc(text, func(s string) string {
 		m := misfit.FindStringSubmatch(s)
 		text := cmp.Or(kinds[m[1]], "a value") + m[2]
-		if takes := belongs(m[3]); takes != "" {
+		if takes := cmp.Or(types[m[3]].Value, belongs(m[3])); takes != "" {
 			return text + " stands where " + takes + " belongs"
 		}
 		return text + " does not belong there"
@@ -52,8 +56,6 @@ func belongs(t string) string {
 		return "a number"
 	case t == "bool":
 		return "true or false"
-	case t == "engine.Setting":
-		return "a map of fields"
 	case t == "string":
 		return "text"
 	}
