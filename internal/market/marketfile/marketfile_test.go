@@ -244,7 +244,7 @@ func TestParse_NamesMisfitsInWordsOfTheFile(t *testing.T) {
 		"name: x\noffers:\n  - zone: a\n    cpu: 3\n":   "m.yaml: line 4: cpu is unknown there: ",
 		"offers: [a]\n": "m.yaml: line 1: text `a` stands where a map of fields belongs: ",
 	} {
-		if _, err := Parse("m.yaml", []byte(text)); err == nil || err.Error() != want+"docs/market-file.md lists the fields" {
+		if _, err := marketfile.Parse("m.yaml", []byte(text)); err == nil || err.Error() != want+"docs/market-file.md lists the fields" {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
