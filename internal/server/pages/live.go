@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"sync"
@@ -16,16 +17,34 @@ const (
 )
 
 // renderPace limits live updates to two fifths of a processor together: after each, the next waits for one and a
-// half times as long as it took. The more pages are open, the longer each waits.
+// half times as long as it took. Readers who see the same share an update; of others, the more have a page open, the
+// longer each waits.
 type renderPace struct {
 	mu   sync.Mutex
 	rest time.Time
+	made map[string]rendered // by what is rendered, and for whom
 }
 
-// do waits for its turn and renders.
-func (p *renderPace) do(r *http.Request, render func() []byte) ([]byte, error) {
+// rendered is an update that others may take for shareFor.
+type rendered struct {
+	body []byte
+	at   time.Time
+}
+
+const shareFor = liveEvery / 2
+
+// accessPath is the address of the page that shows which session is the reader's own.
+const accessPath = "/access"
+
+// do waits for its turn and renders what look returns, or takes what was rendered under its key a moment ago. A key of
+// "" is shared with nobody.
+func (p *renderPace) do(r *http.Request, look func() (key string, render func() []byte)) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	key, render := look()
+	if m, ok := p.made[key]; ok && time.Since(m.at) < shareFor {
+		return m.body, nil
+	}
 	if wait := time.Until(p.rest); wait > 0 {
 		if err := pause(r, wait, nil); err != nil {
 			return nil, err
@@ -35,6 +54,13 @@ func (p *renderPace) do(r *http.Request, render func() []byte) ([]byte, error) {
 	body := render()
 	now := time.Now()
 	p.rest = now.Add(now.Sub(begun) * 3 / 2)
+	maps.DeleteFunc(p.made, func(_ string, m rendered) bool { return now.Sub(m.at) >= shareFor })
+	if key != "" && body != nil {
+		if p.made == nil {
+			p.made = map[string]rendered{}
+		}
+		p.made[key] = rendered{body, now}
+	}
 	return body, nil
 }
 
@@ -72,7 +98,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	flush := http.NewResponseController(w)
 	for last := [32]byte{}; ; {
 		changed := s.Changed()
-		body, err := s.pace.do(r, func() []byte { return s.part(p, of) })
+		body, err := s.pace.do(r, func() (string, func() []byte) { return s.part(p, of) })
 		if err != nil {
 			return
 		}
@@ -95,17 +121,24 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// part renders the main part of a page for the reader; nil: the reader may not see it.
-func (s *Site) part(p page, of *http.Request) []byte {
+// part returns a function that renders the main part of a page for the reader, or nil if the reader may not see it. The
+// main part is the same for all sessions of a user with the same rights, whose key it returns; that of the page Access
+// is the session's own.
+func (s *Site) part(p page, of *http.Request) (key string, render func() []byte) {
 	v, err := s.visit(of)
 	if err != nil {
-		return nil
+		return "", func() []byte { return nil }
 	}
-	body, err := v.render(p)
-	if err != nil {
-		return nil
+	if p.path != accessPath {
+		key = fmt.Sprint(of.URL.RequestURI(), "\n", v.me.User, v.me.Best, v.me.Grants)
 	}
-	return main(body)
+	return key, func() []byte {
+		body, err := v.render(p)
+		if err != nil {
+			return nil
+		}
+		return main(body)
+	}
 }
 
 // pageAt finds the page of an address, and makes the request for it.

@@ -85,7 +85,7 @@ func list() []page {
 			fill: teams},
 		{path: "/estimates", file: "estimates", title: "Estimates", nav: "Estimates", twin: "/v1/measured?expected=1",
 			command: "scrimp estimate --accuracy", fill: estimates},
-		{path: "/access", file: "access", title: "Access", nav: "Access", key: "x", twin: "/v1/tokens",
+		{path: accessPath, file: "access", title: "Access", nav: "Access", key: "x", twin: "/v1/tokens",
 			command: "scrimp tokens", fill: access},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,12 +19,15 @@ var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 // fake is an API with responses from the test.
 type fake struct {
 	t       testing.TB
+	mu      sync.Mutex
 	answers map[string]any // by path, with or without the query
 	asked   []string
 	body    string // of the last request
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.asked = append(f.asked, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("Authorization"))
 	body, _ := io.ReadAll(r.Body)
 	f.body = string(body)

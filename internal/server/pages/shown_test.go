@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,6 +251,51 @@ func TestLive_SendsAPageWhenItChanges(t *testing.T) {
 			t.Errorf("%v", rec.Header())
 		}
 	})
+}
+
+// Fifty pages of a user that are open at one address are rendered once per look, and each gets every change. A page at
+// another address and the page of the user's own sessions are rendered for themselves.
+func TestLive_RendersOncePerLookForAllWhoSeeTheSame(t *testing.T) {
+	t.Parallel()
+	const looks, readers = 10, 50
+	for at, want := range map[string]int{"/jobs": looks + 1, "/access": readers * looks} {
+		synctest.Test(t, func(t *testing.T) {
+			f, s := full(t, "sweep")
+			s.Now = func() time.Time { return now }
+			f.answers["/v1/jobs"] = many(1)
+			begun := time.Now()
+			s.Changed = func() <-chan struct{} {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				switch d := time.Since(begun); {
+				case d >= looks*liveBeat:
+					f.answers["/v1/me"] = &client.Problem{Status: 401}
+				case d > looks*liveBeat/2:
+					f.answers["/v1/jobs"] = many(2)
+				}
+				return nil
+			}
+			var all sync.WaitGroup
+			for range readers {
+				all.Go(func() {
+					text := asks(s, "GET", "/live?at="+at, "").Body.String()
+					if n := strings.Count(text, "event: main\n"); at == "/jobs" && n != 2 || n == 0 {
+						t.Errorf("%s: %d updates: %.300s", at, n, text)
+					}
+				})
+			}
+			all.Wait()
+			n := 0
+			for _, asked := range f.asked {
+				if strings.HasPrefix(asked, map[string]string{"/jobs": "GET /v1/jobs?", "/access": "GET /v1/tokens "}[at]) {
+					n++
+				}
+			}
+			if n > want || n < looks {
+				t.Errorf("%s was rendered %d times for %d readers in %d looks", at, n, readers, looks)
+			}
+		})
+	}
 }
 
 func TestJobs_FiltersAndPagesAreInTheAddress(t *testing.T) {
