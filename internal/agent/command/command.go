@@ -81,9 +81,6 @@ func (r *Runner) Start(ctx context.Context, e api.Exec) {
 	})
 }
 
-// farewell is how long a terminal may take to get the last lines of a session, which say why it ends.
-const farewell = 5 * time.Second
-
 // isSession reports whether a user sends input to the command and follows its output.
 func isSession(e api.Exec) bool { return e.Input || e.Terminal != nil }
 
@@ -92,11 +89,7 @@ func (r *Runner) run(ctx context.Context, e api.Exec, env []string) api.ExecResu
 	if env == nil {
 		return api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
 	}
-	while := time.Duration(0)
-	if e.Attach {
-		while = farewell
-	}
-	ctx, cancel := r.Seat.Within(ctx, while)
+	ctx, cancel := r.Seat.Within(ctx)
 	defer cancel()
 	s := session.Session{Server: r.Server, ID: e.ID, Mask: r.Mask, HangUp: r.HangUp, Typed: r.Seat.Typed}
 	switch c := r.Seat.Console(); {

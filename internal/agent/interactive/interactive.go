@@ -15,7 +15,6 @@ import (
 	"scrimp/internal/agent/session"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
 )
 
@@ -132,16 +131,15 @@ func (s *Seat) Ended() {
 	close(s.over)
 }
 
-// Within returns a context that ends with ctx, or a while after the program of a session has ended. The while is 0 for
-// commands beside the program, so that they do not change its files while scrimp saves them.
-func (s *Seat) Within(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
+// Within returns a context that ends with ctx or once the program has ended, so that commands beside it do not change
+// its files while they are saved. A command beside a job that is no session may go on.
+func (s *Seat) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s != nil {
 		go func() {
 			select {
 			case <-ctx.Done():
 			case <-s.over:
-				_ = wait.For(ctx, while)
 				cancel()
 			}
 		}()
