@@ -21,6 +21,9 @@ type GC struct {
 	// NewestCheckpoints also removes the newest checkpoint of each job.
 	NewestCheckpoints bool `json:"newest_checkpoints,omitempty"`
 	DryRun            bool `json:"dry_run,omitempty"` // only report what would be removed
+	// Fit is the space that the kept outputs of pipeline stages may take, in bytes: those of least value per byte go, and
+	// nothing else; null: what goes depends on its age. Only and OlderThan must be unset with it.
+	Fit *int64 `json:"fit,omitempty"`
 }
 
 // GCDone lists what was removed, or would be.

@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/cli/engines"
 	"scrimp/internal/cli/estimate"
 	"scrimp/internal/cli/export"
+	"scrimp/internal/cli/gc"
 	"scrimp/internal/cli/jobs"
 	"scrimp/internal/cli/models"
 	"scrimp/internal/cli/offers"
@@ -173,15 +174,18 @@ scrimp wait is over.`,
 	for _, family := range [][]*cobra.Command{
 		jobs.Commands(a.App, share.Queue(a.App)...), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),
-		storage.Commands(a.App), compress.Commands(a.App), export.Commands(a.App), bill.Commands(a.App),
+		storage.Commands(a.App), gc.Commands(a.App), compress.Commands(a.App), export.Commands(a.App), bill.Commands(a.App),
 		anomalies.Commands(a.App), models.Commands(a.App), review.Commands(a.App), engines.Commands(a.App),
 		session.Commands(a.App, jobs.NewStarter(a.App)), share.Commands(a.App),
 		tune.Commands(a.App, jobs.Tune(a.App)),
 		{offers.Market(a.App, a.marketServeCmd())},
 		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.schemaCmd(),
-			a.serveCmd(), a.gcCmd(), a.backupCmd(), a.restoreCmd(), a.completionCmd(), a.agentCmd(), a.hostdCmd()},
+			a.serveCmd(), a.backupCmd(), a.restoreCmd(), a.completionCmd(), a.agentCmd(), a.hostdCmd()},
 	} {
 		root.AddCommand(family...)
+	}
+	if pipeline, _, err := root.Find([]string{"pipeline"}); err == nil {
+		pipeline.AddCommand(gc.Cache(a.App))
 	}
 	command.Help(root)
 	a.CompleteHints(root)

@@ -41,7 +41,7 @@ var wanted = map[string]string{
 	"GET /v1/jobs/{id}/outputs": "viewer of the job",
 	"POST /v1/jobs":             "submitter anywhere", "POST /v1/jobs/batch": "submitter anywhere", "GET /v1/jobs": "viewer anywhere",
 	"GET /v1/jobs/{id}": "viewer of the job", "GET /v1/jobs/{id}/watch": "viewer of the job",
-	"POST /v1/groups": "submitter anywhere", "GET /v1/groups": "viewer anywhere", "GET /v1/groups/{id}": "viewer of the job",
+	"POST /v1/groups": "submitter anywhere", "GET /v1/groups": "viewer anywhere", "GET /v1/cache": "viewer anywhere", "GET /v1/groups/{id}": "viewer of the job",
 	"GET /v1/groups/{id}/trials": "viewer of the job",
 	"GET /v1/models":             "viewer anywhere", "GET /v1/models/{id}": "viewer of the job",
 	"GET /v1/groups/{id}/receipt": "viewer of the job", "POST /v1/groups/{id}/end": "submitter of their job",

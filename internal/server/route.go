@@ -132,6 +132,8 @@ func serverRoutes() []route {
 		{"POST", "/v1/gc", identity.Admin, allTeams, false,
 			"Remove what jobs that are over have left, once it is old enough, or say what would go", client.GC{},
 			client.GCDone{}, "", nil, ofRetention((*retention.Desk).GC)},
+		{"GET", "/v1/cache", identity.Viewer, anyTeam, true, "List the kept outputs of pipeline stages, those with the " +
+			"most value per byte first", nil, client.Cache{}, "", nil, ofRetention((*retention.Desk).Cache)},
 		{"GET", "/v1/storage", identity.Viewer, anyTeam, true,
 			"Show what the server keeps by kind and by team, and the paths that job files of live jobs name", nil,
 			client.Storage{}, "", nil, ofRetention((*retention.Desk).Storage)},

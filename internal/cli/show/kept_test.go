@@ -1,12 +1,15 @@
 package show_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/kept"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/test/golden"
 )
 
 // The output names the commands that copy the rest. A request for missing outputs is an error that lists what exists.
@@ -63,5 +66,19 @@ func TestEnding_NamesCommandThatContinues(t *testing.T) {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+func TestCache_ListsWhatOutputsAreWorth(t *testing.T) {
+	cost, value, used := money.Picos(12e12), 9.5, now.Add(-30*time.Hour)
+	v := api.Cache{Currency: money.USD, Bytes: 3<<30 + 5, Saved: money.Picos(24e12), Entries: []api.CacheEntry{
+		{Job: "retrain.prepare", Group: "retrain", Stage: "prepare", Team: "vision", Bytes: 3 << 30, Cost: &cost, Uses: 2,
+			Used: &used, Odds: 0.79, Value: &value, Needed: true},
+		{Job: "old.train", Bytes: 5, Odds: 0.04}}}
+	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}} {
+		golden.Check(t, "cache."+width+".txt", kept.Cache(v, p))
+	}
+	if text := kept.Cache(api.Cache{}, show.Place{}); !strings.Contains(text, "No outputs") {
+		t.Errorf("without outputs: %s", text)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"scrimp/client"
+	"scrimp/internal/lib/size"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/bound"
@@ -21,6 +22,9 @@ const longestDetail = 200
 // wish describes what a request removes, for the audit trail.
 func wish(b client.GC) string {
 	text := "what is due"
+	if b.Fit != nil {
+		return "outputs of stages beyond " + size.Bytes(*b.Fit).String()
+	}
 	if b.OlderThan > 0 {
 		text = "older than " + formatSpan(b.OlderThan)
 	}
@@ -49,6 +53,12 @@ func (d *Desk) GC(w http.ResponseWriter, r *http.Request) {
 	if b.OlderThan < 0 || len(b.Keep) > maxKeep {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, "older_than_ns", "the request is not valid",
 			fmt.Sprintf("write a span of 0 or more, and at most %d jobs to keep", maxKeep), nil)
+		return
+	}
+	if b.Fit != nil && (*b.Fit < 0 || b.OlderThan > 0 || len(b.Only) > 0 || b.NewestCheckpoints) {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "fit", "the request is not valid",
+			"write the bytes that outputs of stages may take, 0 or more, and neither older_than_ns, only nor "+
+				"newest_checkpoints", nil)
 		return
 	}
 	if b.DryRun {

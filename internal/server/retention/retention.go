@@ -74,6 +74,7 @@ type rules struct {
 	spans  map[string]time.Duration // by kind; kinds without an entry stay
 	newest time.Duration            // for newest checkpoints; 0: they stay
 	keep   []string                 // jobs to keep
+	fit    *int64                   // space for outputs of stages; nil: what goes depends on its age
 	dry    bool
 }
 
@@ -92,7 +93,7 @@ func (d *Desk) standingRules() rules {
 // asked returns the rules of a request.
 func (d *Desk) asked(b client.GC) rules {
 	r := d.standingRules()
-	r.keep, r.dry = b.Keep, b.DryRun
+	r.keep, r.dry, r.fit = b.Keep, b.DryRun, b.Fit
 	if b.OlderThan > 0 {
 		for _, kind := range Kinds {
 			r.spans[kind] = b.OlderThan
@@ -132,10 +133,14 @@ func (d *Desk) remove(ctx context.Context, r rules) (done client.GCDone, err err
 	defer d.round.Unlock()
 	t := &taking{d: d, ctx: ctx, rules: r, now: time.Now(), done: client.GCDone{DryRun: r.dry, Items: []client.GCItem{}},
 		jobs: map[string]*owner{}}
-	for _, step := range []func() error{t.workFolders, t.logs, t.blobs, t.machines} {
+	steps := []func() error{t.workFolders, t.logs, t.blobs, t.machines}
+	if r.fit != nil {
+		steps = []func() error{t.fits}
+	}
+	for _, step := range steps {
 		err = errors.Join(err, step())
 	}
-	if _, wanted := r.spans[client.GCUnused]; wanted || len(t.folders) > 0 {
+	if _, wanted := r.spans[client.GCUnused]; r.fit == nil && wanted || len(t.folders) > 0 {
 		err = errors.Join(err, t.sweep())
 	}
 	if !r.dry && len(t.done.Items) > 0 {

@@ -175,6 +175,12 @@ func (t *taking) outputs(job, dir string, changed time.Time) error {
 	if err != nil || !old || size == 0 {
 		return err
 	}
+	t.dropOutputs(job, dir, size, why)
+	return nil
+}
+
+// dropOutputs removes the outputs of a job, which are in the folder dir.
+func (t *taking) dropOutputs(job, dir string, size int64, why string) {
 	t.item(client.GCItem{Kind: client.GCOutputs, Job: job, Bytes: size, Why: why},
 		func(r *client.Removed, at *time.Time) { r.Outputs = at }, func() error {
 			root, err := os.OpenRoot(dir) // confines the removal: a program may have made objects a link
@@ -184,7 +190,6 @@ func (t *taking) outputs(job, dir string, changed time.Time) error {
 			return errors.Join(root.RemoveAll("outputs"), // first, so that no output is left without its parts
 				root.RemoveAll(filepath.Join("objects", "kept")), root.Close())
 		})
-	return nil
 }
 
 // mayBeRead reports whether an unfinished pipeline may still read the outputs of a job.

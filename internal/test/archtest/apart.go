@@ -53,6 +53,7 @@ var neighbours = map[string][]string{
 	"cli/show/utilization": {"cli/show"},
 	"cli/simulate": {"cli/benchmark", "cli/command", "cli/jobfile", "server/forecast",
 		"server/terms"},
+	"cli/gc":            {"cli/command", "cli/show/kept"},
 	"cli/storage":       {"cli/command", "cli/show", "cli/show/holdings"},
 	"cli/show/tracking": {},
 	"cli/terminal":      {"cli/command"},
