@@ -13,7 +13,7 @@ import (
 // GC lists what was or would be removed.
 func GC(v api.GCDone, p show.Place) string {
 	if len(v.Items) == 0 {
-		return draw.Wrap("", "Nothing is old enough to go.", p.Columns())
+		return draw.Wrap("", "Nothing has to go.", p.Columns())
 	}
 	var rows [][]string
 	failed := 0
