@@ -16,6 +16,8 @@ type PendingApproval struct {
 	Most    money.Amount `json:"most"`   // maximum cost of the job; 0 if unknown
 	Bounded bool         `json:"bounded"`
 	Until   time.Time    `json:"until"` // market time; the job is given up if nobody approves it by then
+	// Proposal is set if the submission itself asks for the approval, whatever the limits say.
+	Proposal bool `json:"proposal,omitempty"`
 }
 
 // Threshold is an amount above which a limit requires approval.
@@ -52,9 +54,30 @@ func Approval(limits []Limit, j Job, now time.Time, stretch func(time.Duration) 
 	return a, len(a.Limits) > 0
 }
 
+// Asking returns the approval of a job that the limits ask for, the submission itself, or both; nil: neither does.
+// The submission's own holds whatever the limits say.
+func Asking(limits, own *PendingApproval, j Job) *PendingApproval {
+	if own == nil || !own.Proposal {
+		return limits
+	}
+	a := PendingApproval{Until: own.Until}
+	if limits != nil {
+		a = *limits
+	}
+	a.Proposal, a.Most, a.Bounded = true, money.Amount{}, j.Bounded
+	if j.Bounded {
+		a.Most = j.Most
+	}
+	return &a
+}
+
 // String describes the approval: waits for approval: $120.00 is above $100.00 of team:a/month.
 func (a PendingApproval) String() string {
-	if len(a.Limits) == 0 {
+	switch {
+	case len(a.Limits) > 0:
+	case a.Proposal:
+		return "waits for approval: it is a proposal"
+	default:
 		return "waits for approval"
 	}
 	t := a.Limits[0]

@@ -167,7 +167,7 @@ func (w *Weighing) Submission(b *state.JobSubmitted, user string) (v Verdict) {
 	if t.Parent != "" { // approved together with its group
 		v.No = w.part(j, &t, j.Most)
 	} else {
-		v.Asking = w.asks(j)
+		v.Asking = budget.Asking(w.asks(j), b.Asking, j)
 	}
 	if v.No == nil && v.Asking == nil && b.Asking == nil {
 		w.take(j)
@@ -228,7 +228,7 @@ func (w *Weighing) resumption(j *state.Job, b *state.JobResumed) (v Verdict) {
 }
 
 // update weighs new terms of a job that has not ended. If the job waits for approval, the request becomes one for
-// the new budget. It needs no approval if the new budget is below all thresholds.
+// the new budget. It needs no approval if the new budget is below all thresholds, unless it is a proposal.
 func (w *Weighing) update(j *state.Job, c state.Changes) (v Verdict) {
 	if j.State() != state.Held || c.Budget == nil && !c.NoBudget {
 		v.No = w.changed(j, c)
@@ -239,7 +239,7 @@ func (w *Weighing) update(j *state.Job, c state.Changes) (v Verdict) {
 	if v.No = w.Weigh(is, &t); v.No != nil {
 		return v
 	}
-	if v.Asking = w.asks(is); v.Asking == nil {
+	if v.Asking = budget.Asking(w.asks(is), &j.Approval().PendingApproval, is); v.Asking == nil {
 		w.take(is)
 	} else {
 		v.Asking.Until = j.Approval().Until
