@@ -40,6 +40,8 @@ type Submission struct {
 	AcceptUnproven bool `json:"accept_unproven,omitempty"`
 	// AcceptWait lets a job wait for an accelerator that no present offer has.
 	AcceptWait bool `json:"accept_wait,omitempty"`
+	// Proposal makes the job wait until somebody approves it, for POST /v1/jobs.
+	Proposal *Proposing `json:"proposal,omitempty"`
 }
 
 // Checkpoint describes a checkpoint of a job.
@@ -114,6 +116,7 @@ type Approval struct {
 	Approved *bool         `json:"approved"` // null: it waits
 	By       string        `json:"by,omitempty"`
 	Reason   string        `json:"reason,omitempty"`
+	Proposal bool          `json:"proposal,omitempty"` // the submission itself asks for it, with a proposal
 }
 
 // Job is a job as users see it. Times are wall time unless their names say market.

@@ -30,6 +30,7 @@ import (
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/own"
 	"scrimp/internal/cli/plan"
+	"scrimp/internal/cli/propose"
 	"scrimp/internal/cli/review"
 	"scrimp/internal/cli/serving"
 	"scrimp/internal/cli/session"
@@ -177,7 +178,7 @@ scrimp wait is over.`,
 		storage.Commands(a.App), gc.Commands(a.App), compress.Commands(a.App), export.Commands(a.App), bill.Commands(a.App),
 		anomalies.Commands(a.App), models.Commands(a.App), review.Commands(a.App), engines.Commands(a.App),
 		session.Commands(a.App, jobs.NewStarter(a.App)), share.Commands(a.App),
-		tune.Commands(a.App, jobs.Tune(a.App)),
+		propose.Commands(a.App, jobs.NewStarter(a.App)), tune.Commands(a.App, jobs.Tune(a.App)),
 		{offers.Market(a.App, a.marketServeCmd())},
 		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.schemaCmd(),
 			a.serveCmd(), a.backupCmd(), a.restoreCmd(), a.completionCmd(), a.agentCmd(), a.hostdCmd()},

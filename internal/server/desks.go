@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
 	"scrimp/internal/server/savings"
@@ -72,6 +73,8 @@ func (s *Server) buildHandlers() {
 		Turns: &s.turns, Vault: s.vault(), Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,
 		Reader:  request.Reader{Hooks: s.hooks, Mails: s.outbox.Mails != nil, Now: s.control.Now},
 		Names:   &naming.Names{Control: s.control},
-		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder,
+		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder, Foresee: s.foresee,
 	}
+	s.proposals = &proposals.Desk{Gate: s.gate, Control: s.control, View: s.view, Jobs: s.jobs,
+		HasTeam: s.bills.HasTeam}
 }

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
 	"scrimp/internal/server/savings"
@@ -43,6 +44,11 @@ func ofBills(do func(*bills.Desk, http.ResponseWriter, *http.Request)) handler {
 // ofSavings adapts a method of savings.Desk (waste) to a handler.
 func ofSavings(do func(*savings.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.savings, w, r) }
+}
+
+// ofProposals adapts a method of proposals.Desk to a handler.
+func ofProposals(do func(*proposals.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.proposals, w, r) }
 }
 
 // ofTelemetry adapts a method of telemetry.Desk to a handler.

@@ -136,6 +136,10 @@ func TestOpenAPI_ResponsesMatchTheirSchemas(t *testing.T) {
 			w.must("POST", "/v1/searches/"+name+"/tell", `{"trial":0,"at":1,"value":2}`, nil)
 		}
 	}
+	if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, proposing("idea", `,"tags":{"ticket":"7"},"work":{"steps":9,"time":"1h"}`,
+		`{"why":"w","value":"5","value_text":"words"}`)); rec.Code != 200 {
+		t.Fatalf("proposal: %+v", p)
+	}
 	array := strings.Replace(costing("array", "a", `,"tags":{"ticket":"7"},"budget":{"dollars":"20"}`), "{", `{"array":"0-1",`, 1)
 	if rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, array); rec.Code != 200 {
 		t.Fatalf("array: %+v", p)
@@ -195,6 +199,9 @@ func TestOpenAPI_ResponsesMatchTheirSchemas(t *testing.T) {
 			continue
 		}
 		ids := []string{"plain", "held", "rich"}
+		if strings.HasPrefix(r.Path, "/v1/proposals/") {
+			ids = []string{"idea"}
+		}
 		if strings.HasPrefix(r.Path, "/v1/engines/") {
 			ids = []string{w.engines[0].Name}
 		}

@@ -28,6 +28,8 @@ const (
 	planPatience = 10 * time.Second
 	// fewestRuns is the number of runs of a job for which prediction.Runs take too long.
 	fewestRuns = 20
+	// planBusy is the title of the answer to a request that would wait longer.
+	planBusy = "the server makes the plans of others"
 )
 
 // postPlan simulates a job that is not submitted, as scrimp plan does. It changes and rents nothing.
@@ -36,6 +38,28 @@ func (s *Server) postPlan(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	p, no := s.planOf(r, j)
+	if no != nil {
+		if no.Title == planBusy {
+			w.Header().Set("Retry-After", "5")
+		}
+		no.Answer(w)
+		return
+	}
+	reply.JSON(w, p)
+}
+
+// foresee returns the planned cost of a job in dollars: 10 %, median and 90 %; nil: unknown.
+func (s *Server) foresee(r *http.Request, j spec.Job) *[3]float64 {
+	p, no := s.planOf(r, j)
+	if no != nil || !p.Known {
+		return nil
+	}
+	return p.CostUSD
+}
+
+// planOf simulates a job that is not submitted, or returns why it cannot.
+func (s *Server) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.Refusal) {
 	var market api.Market
 	var about api.Server
 	var runs []client.Run
@@ -49,12 +73,11 @@ func (s *Server) postPlan(w http.ResponseWriter, r *http.Request) {
 			"/v1/measured?"+q.Encode(), &runs)
 	}
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the market was not read", "try again", err)
-		return
+		return p, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the market was not read", Fix: "try again",
+			Err: err}
 	}
 	if wrong := prediction.Unknown(j, market, about); wrong != nil {
-		request.Invalid(wrong).Answer(w)
-		return
+		return p, request.Invalid(wrong)
 	}
 	from := ""
 	if known, ok := measured.Next(convert.To[[]measured.Run](runs), j); ok && j.Work.Time == 0 {
@@ -62,24 +85,21 @@ func (s *Server) postPlan(w http.ResponseWriter, r *http.Request) {
 	}
 	release, ok := s.planTurn(r.Context())
 	if !ok {
-		w.Header().Set("Retry-After", "5")
-		reply.Problem(w, http.StatusServiceUnavailable, "the server makes the plans of others", "try again in 5 s", nil)
-		return
+		return p, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: planBusy, Fix: "try again in 5 s"}
 	}
 	p, halted, err := simulated(r.Context(), j, market, about)
 	release()
 	switch {
 	case err != nil:
 		s.opts.Log.Error("cannot plan a job", "error", err, isolate.Stack(err))
-		reply.Problem(w, http.StatusInternalServerError, "the job was not simulated",
-			"this is a bug of scrimp: report it with what the server's log says", nil)
+		return p, &reply.Refusal{Status: http.StatusInternalServerError, Title: "the job was not simulated",
+			Fix: "this is a bug of scrimp: report it with what the server's log says"}
 	case halted:
-		reply.Problem(w, http.StatusServiceUnavailable, "the simulation takes too long for the server",
-			"run scrimp plan, which simulates on your machine", nil)
-	default:
-		p.WorkFrom = from
-		reply.JSON(w, p)
+		return p, &reply.Refusal{Status: http.StatusServiceUnavailable,
+			Title: "the simulation takes too long for the server", Fix: "run scrimp plan, which simulates on your machine"}
 	}
+	p.WorkFrom = from
+	return p, nil
 }
 
 // simulated returns the plan of a job, with fewer runs if all of them take too long. halted reports that even those

@@ -6,6 +6,7 @@ import (
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/savings"
 	"scrimp/internal/wire/api"
 )
@@ -83,6 +84,16 @@ func moneyRoutes() []route {
 		{"GET", "/v1/waste/history", identity.Viewer, anyTeam, true,
 			"Compare what applied findings promised with what they saved, by the ledger", nil, []client.WasteDecision{}, "",
 			nil, ofSavings((*savings.Desk).History)},
+		{"GET", "/v1/proposals", identity.Viewer, anyTeam, true,
+			"List proposed jobs: those that wait for approval by value per dollar of planned cost, then the others", nil,
+			client.Proposals{}, "", []string{"team: its proposals alone; those of all teams that you may see where it is " +
+				"not given", "budget: dollars, such as 500, to say which of those that wait fit into it"},
+			ofProposals((*proposals.Desk).List)},
+		{"GET", "/v1/proposals/{id}", identity.Viewer, ofJob, true,
+			"Show a proposed job: what was expected, what it has cost, and what it gave", nil, client.Proposal{}, "", nil,
+			ofProposals((*proposals.Desk).Get)},
+		{"POST", "/v1/proposals/{id}/outcome", identity.Submitter, ofOwnJob, false, "Record what a proposed job has given",
+			client.ProposalOutcome{}, client.Proposal{}, "", nil, ofProposals((*proposals.Desk).SetOutcome)},
 		{"GET", "/v1/export/focus", identity.Viewer, anyTeam, true,
 			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
 			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),

@@ -36,6 +36,7 @@ import (
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
 	"scrimp/internal/server/savings"
@@ -140,6 +141,7 @@ type Server struct {
 	books     *books.Books
 	receipts  *receipts.Desk
 	savings   *savings.Desk
+	proposals *proposals.Desk
 	budgets   *budgets.Desk
 	kept      *kept.Kept
 	agents    *agents.Desk

@@ -120,8 +120,8 @@ func (d *Desk) ApprovalOf(a *state.Approval) *api.Approval {
 		return nil
 	}
 	clock := d.Control.Clock()
-	v := &api.Approval{Limits: convert.To[[]client.Threshold](a.Limits), Until: clock.ToWall(a.Until),
-		Reason: a.Reason, By: a.By}
+	v := &api.Approval{Limits: reply.List(convert.To[[]client.Threshold](a.Limits)), Until: clock.ToWall(a.Until),
+		Reason: a.Reason, By: a.By, Proposal: a.Proposal}
 	if a.Bounded {
 		v.Most = new(a.Most)
 	}

@@ -83,6 +83,11 @@ func full(t testing.TB, name string) (*fake, *Site) {
 		{Pipeline: "flow", Version: 2, Run: "flow-2", Project: name, State: "deployed", Deployed: true, Verdict: "passed", Currency: "USD", Cost: money.Picos(3e12),
 			Submitted: now, Gates: []client.GateVerdict{{Stage: name, Metric: name, Pass: true, Why: name}}}}
 	one := money.Picos(1e12)
+	f.answers["/v1/proposals"] = client.Proposals{Budget: new(money.Picos(500e12)), Currency: "USD", Cost: money.Picos(2e12), Value: money.Picos(9e12),
+		Proposals: []client.Proposal{{ID: "idea", State: "held", Team: name, User: name, Currency: "USD", Rank: new(1), Fits: new(true),
+			Cost: &[3]money.Amount{{}, money.Picos(2e12), {}}, Proposing: client.Proposing{Why: name, Value: new(money.Picos(9e12))}},
+			{ID: "words", State: "succeeded", Currency: "USD", Proposing: client.Proposing{Why: name, ValueText: name},
+				Outcome: &client.ProposalOutcome{Text: name}}}}
 	f.answers["/v1/waste"] = client.Waste{Since: now.Add(-48 * time.Hour), Until: now, Findings: []client.WasteFinding{{ID: "w-1", Kind: name, Team: name,
 		About: name, Currency: "USD", Cost: one, Monthly: &one, Evidence: name, Action: "stop", Command: name}},
 		Totals: []client.WasteTotal{{Currency: "USD", Findings: 1, Cost: one, Monthly: &one, Unknown: 1}}}
@@ -106,7 +111,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 }
 
 // everyPage lists the addresses of all pages except that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/costs/days", "/costs/days?by=project&days=30&until=2026-11-20", "/submit", "/submit?as=file", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/bills", "/bills?month=2026-10", "/waste", "/waste?team=vision&since=7d", "/storage", "/anomalies", "/machines", "/engines", "/market",
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/costs/days", "/costs/days?by=project&days=30&until=2026-11-20", "/submit", "/submit?as=file", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/bills", "/bills?month=2026-10", "/waste", "/waste?team=vision&since=7d", "/storage", "/proposals", "/proposals?budget=500&team=vision", "/anomalies", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
@@ -131,6 +136,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f.answers["/v1/measured"], f.answers["/v1/users"], f.answers["/v1/tokens"] = []client.Run{}, []client.User{}, []client.Token{}
 	f.answers["/v1/notices"] = []client.Notice{}
 	f.answers["/v1/audit"], f.answers["/v1/models"] = client.Audit{}, []client.ModelVersion{}
+	f.answers["/v1/proposals"] = client.Proposals{}
 	f.answers["/v1/storage"], f.answers["/v1/waste"], f.answers["/v1/bills"], f.answers["/v1/bills/reconcile"] = client.Storage{}, client.Waste{}, client.Bills{}, trueup.Comparison{}
 	f.answers["/v1/anomalies"] = client.Anomalies{}
 	for _, path := range everyPage {

@@ -2,6 +2,7 @@ package submit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -48,6 +49,9 @@ func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
 	terms, field, err := group.Terms(b)
 	if err == nil && b.From != "" {
 		field, err = "from", fmt.Errorf("a group cannot start from a checkpoint: submit a single job from %s", b.From)
+	}
+	if err == nil && b.Proposal != nil {
+		field, err = "proposal", errors.New("a group cannot be a proposal: propose a single job")
 	}
 	if err != nil {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, field, "the "+ofGroup(b)+" is not valid", "correct "+field, err)

@@ -82,7 +82,8 @@ func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job s
 
 // hasExtras reports whether a submission has more than a job file.
 func hasExtras(b api.Submission) bool {
-	return b.Folder != "" || b.Work != "" || b.Rerun != "" || b.From != "" || len(b.Secrets)+len(b.Shell) > 0
+	return b.Folder != "" || b.Work != "" || b.Rerun != "" || b.From != "" || b.Proposal != nil ||
+		len(b.Secrets)+len(b.Shell) > 0
 }
 
 // hiddenKey returns the refusal of a key whose job the caller may no longer see.
@@ -317,6 +318,9 @@ func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Subm
 		case ofGroup(*b) != "":
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: ofGroup(*b),
 				Title: "a group of jobs is in the batch", Fix: "submit it alone, with POST /v1/groups"}
+		case b.Proposal != nil:
+			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "proposal",
+				Title: "a proposal is in the batch", Fix: "submit it alone, with POST /v1/jobs"}
 		case hasExtras(*b):
 			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec",
 				Title: "a job with a work folder or secrets is in the batch", Fix: "submit it alone, with POST /v1/jobs"}

@@ -4,8 +4,10 @@ package submit
 
 import (
 	"context"
+	"net/http"
 
 	"scrimp/internal/control"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/groups"
@@ -46,4 +48,6 @@ type Desk struct {
 	Quota   func(ctx context.Context, team, job string) error
 	Settled func(ctx context.Context) *reply.Refusal // why the core lacks the limits in force; nil: it has them
 	Forget  func(job string)                         // deletes the secrets of a job
+	// Foresee returns the planned cost of a job in dollars: 10 %, median and 90 %; nil: unknown.
+	Foresee func(r *http.Request, j spec.Job) *[3]float64
 }

@@ -13,12 +13,14 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/submit/request"
@@ -60,6 +62,9 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
 	j, no := d.Reader.Job(&b)
 	if no == nil {
 		no = checkValues(r, b, j)
+	}
+	if no == nil && b.Proposal != nil {
+		no = proposals.Check(b.Proposal)
 	}
 	if no != nil {
 		no.Answer(w)
@@ -124,6 +129,15 @@ func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string,
 	if body.Terms.After, no = d.after(r, b.After); no != nil {
 		return id, no
 	}
+	var first []core.Event // the act of a submission follows its event
+	if b.Proposal != nil {
+		body.Asking = &budget.PendingApproval{Proposal: true, Until: now.Add(d.Control.Clock().Stretch(proposals.Within))}
+		made, err := proposals.Of(r, d.Gate, body, b.Proposal, d.Foresee(r, j))
+		if err != nil {
+			return id, &reply.Refusal{Status: http.StatusInternalServerError, Title: "the proposal was not written", Err: err}
+		}
+		first = append(first, made)
+	}
 	e := core.Event{At: now, Schema: core.Schema, Tenant: d.Control.Tenant(), Actor: auth.Actor(c.User), Key: b.Key}
 	if no = d.Settled(r.Context()); no == nil && (b.From != "" || b.Folder != "") {
 		e.Body = body
@@ -139,7 +153,7 @@ func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string,
 	if no == nil {
 		e.Body = body
 		auth.CallOf(r).Act.Detail = fingerprint(b)
-		if err := d.Gate.Propose(r, id, e); err != nil {
+		if err := d.Gate.Propose(r, id, append(first, e)...); err != nil {
 			no = budgets.Denied(c, err, "the job was not written", "submit it again with the same key")
 			lost = no.Status >= http.StatusInternalServerError
 		}

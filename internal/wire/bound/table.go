@@ -43,6 +43,11 @@ var table = map[string]Bound{
 	"Submission.secrets": {Bytes: variable, Items: 200, Key: name},
 	"Submission.shell":   {Bytes: variable, Items: 200, Key: name},
 	"Submission.rerun":   {Bytes: name},
+
+	"Proposing.why":        {Bytes: sentence},
+	"Proposing.value_text": {Bytes: 200},
+	"ProposalOutcome.text": {Bytes: sentence},
+
 	"Study.metric":       {Bytes: 1024},
 	"Study.params":       {Items: 200},
 	"Study.searcher":     {Bytes: 64},
