@@ -84,6 +84,18 @@ func moneyRoutes() []route {
 		{"GET", "/v1/waste/history", identity.Viewer, anyTeam, true,
 			"Compare what applied findings promised with what they saved, by the ledger", nil, []client.WasteDecision{}, "",
 			nil, ofSavings((*savings.Desk).History)},
+		{"GET", "/v1/export/focus", identity.Viewer, anyTeam, true,
+			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
+			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),
+			inBooks((*books.Books).ExportFocus)},
+		{"GET", "/v1/export/costs", identity.Viewer, anyTeam, true, "Fetch costs as a CSV file for spreadsheets", nil, nil,
+			"text/csv", span, inBooks((*books.Books).ExportCharges)},
+	}
+}
+
+// proposalRoutes rank proposed jobs, and keep what they gave. POST /v1/jobs proposes them.
+func proposalRoutes() []route {
+	return []route{
 		{"GET", "/v1/proposals", identity.Viewer, anyTeam, true,
 			"List proposed jobs: those that wait for approval by value per dollar of planned cost, then the others", nil,
 			client.Proposals{}, "", []string{"team: its proposals alone; those of all teams that you may see where it is " +
@@ -94,11 +106,5 @@ func moneyRoutes() []route {
 			ofProposals((*proposals.Desk).Get)},
 		{"POST", "/v1/proposals/{id}/outcome", identity.Submitter, ofOwnJob, false, "Record what a proposed job has given",
 			client.ProposalOutcome{}, client.Proposal{}, "", nil, ofProposals((*proposals.Desk).SetOutcome)},
-		{"GET", "/v1/export/focus", identity.Viewer, anyTeam, true,
-			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
-			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),
-			inBooks((*books.Books).ExportFocus)},
-		{"GET", "/v1/export/costs", identity.Viewer, anyTeam, true, "Fetch costs as a CSV file for spreadsheets", nil, nil,
-			"text/csv", span, inBooks((*books.Books).ExportCharges)},
 	}
 }

@@ -59,8 +59,8 @@ func (a *app) proposeCmd() *cobra.Command {
 		}}
 	f.Add(cmd)
 	f.AddTerms(cmd)
-	cmd.Flags().StringVar(&why, "why", "", "`text` that says why the job is worth its cost (default: none, and it must be "+
-		"given)")
+	cmd.Flags().StringVar(&why, "why", "", "`text` that says why the job is worth its cost (default: none, and it must "+
+		"be given)")
 	cmd.Flags().StringVar(&value, "value", "", "expected `value`: dollars or words (default: none, and it must be given)")
 	return cmd
 }

@@ -26,6 +26,35 @@ func valueText(a *money.Amount, words string, c money.Currency) string {
 	return strings.Join(parts, ", ")
 }
 
+// row formats a proposal as a row of the table.
+func row(x api.Proposal, asked bool) []string {
+	rank, cost, per, spent, gave, fits := "-", "-", "-", "-", "-", "-"
+	if x.Rank != nil {
+		rank = strconv.Itoa(*x.Rank)
+	}
+	if x.Cost != nil {
+		cost = money.Short(x.Cost[1], x.Currency)
+	}
+	if x.PerDollar != nil {
+		per = fmt.Sprintf("%.2f", *x.PerDollar)
+	}
+	if !x.Spent.IsZero() {
+		spent = money.Short(x.Spent, x.Currency)
+	}
+	if x.Outcome != nil {
+		gave = show.Clean(valueText(x.Outcome.Value, x.Outcome.Text, x.Currency))
+	}
+	if x.Fits != nil {
+		fits = map[bool]string{true: "yes", false: "no"}[*x.Fits]
+	}
+	value := show.Clean(valueText(x.Value, x.ValueText, x.Currency))
+	of := []string{rank, x.ID, show.Named(x.Team), x.State, value, cost, per, spent, gave}
+	if asked {
+		of = append(of, fits)
+	}
+	return of
+}
+
 // list formats proposals as a table, with what fits into the budget below it.
 func list(v api.Proposals, p show.Place) string {
 	if len(v.Proposals) == 0 {
@@ -34,39 +63,13 @@ func list(v api.Proposals, p show.Place) string {
 	var rows [][]string
 	fits, ranked := 0, 0
 	for _, x := range v.Proposals {
-		rank, per, fit := "-", "-", "-"
+		rows = append(rows, row(x, v.Budget != nil))
 		if x.Rank != nil {
 			ranked++
-			rank = strconv.Itoa(*x.Rank)
 		}
-		if x.PerDollar != nil {
-			per = fmt.Sprintf("%.2f", *x.PerDollar)
+		if x.Fits != nil && *x.Fits {
+			fits++
 		}
-		if x.Fits != nil {
-			fit = "no"
-			if *x.Fits {
-				fits++
-				fit = "yes"
-			}
-		}
-		cost := "-"
-		if x.Cost != nil {
-			cost = money.Short(x.Cost[1], x.Currency)
-		}
-		spent := "-"
-		if !x.Spent.IsZero() {
-			spent = money.Short(x.Spent, x.Currency)
-		}
-		gave := "-"
-		if x.Outcome != nil {
-			gave = valueText(x.Outcome.Value, x.Outcome.Text, x.Currency)
-		}
-		row := []string{rank, x.ID, show.Named(x.Team), x.State, show.Clean(valueText(x.Value, x.ValueText, x.Currency)), cost,
-			per, spent, show.Clean(gave)}
-		if v.Budget != nil {
-			row = append(row, fit)
-		}
-		rows = append(rows, row)
 	}
 	columns := []draw.Column{{Name: "#", Right: true}, {Name: "ID", Key: true}, {Name: "TEAM", Leaves: 2},
 		{Name: "STATE"}, {Name: "VALUE", Least: 8}, {Name: "COST", Right: true}, {Name: "PER $", Right: true, Leaves: 3},
@@ -78,8 +81,8 @@ func list(v api.Proposals, p show.Place) string {
 	if v.Budget == nil {
 		return text
 	}
-	says := fmt.Sprintf("%d of %d ranked proposals fit into %s: %s for %s.", fits, ranked, money.Short(*v.Budget, v.Currency),
-		money.Short(v.Value, v.Currency), money.Short(v.Cost, v.Currency))
+	says := fmt.Sprintf("%d of %d ranked proposals fit into %s: %s for %s.", fits, ranked,
+		money.Short(*v.Budget, v.Currency), money.Short(v.Value, v.Currency), money.Short(v.Cost, v.Currency))
 	if !v.Exact {
 		says += " There are too many sets to try all: another set may be worth more."
 	}

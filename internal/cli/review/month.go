@@ -27,9 +27,10 @@ type Review struct {
 	Whole bool      `json:"whole"` // false: you may not see all teams, and the figures are of those that you may
 	Sums  []*Sum    `json:"sums"`  // by currency
 	// Budgets are the limits of dollars per month.
-	Budgets   []Budget      `json:"budgets"`
-	Anomalies []api.Anomaly `json:"anomalies"` // of the month, the dearest first; null: it is too long ago
-	Actions   []Action      `json:"actions"`   // at most three
+	Budgets   []Budget       `json:"budgets"`
+	Anomalies []api.Anomaly  `json:"anomalies"` // of the month, the dearest first; null: it is too long ago
+	Proposals []api.Proposal `json:"proposals"` // proposed or decided in the month, newest first
+	Actions   []Action       `json:"actions"`   // at most three
 }
 
 // Sum is what the month cost in one currency.

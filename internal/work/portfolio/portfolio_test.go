@@ -87,6 +87,12 @@ func TestChoose_IsNoWorseThanTheRankWhenItGivesUp(t *testing.T) {
 			t.Errorf("%v for %v, and in rank order %v", value, cost, least)
 		}
 	}
+	// The example of docs/proposals.md: the first of the rank is not in the best set.
+	list := []portfolio.Item{{"a", usd(6), usd(13)}, {"b", usd(5), usd(10)}, {"c", usd(5), usd(10)}}
+	portfolio.Rank(list)
+	if chosen, exact := portfolio.Choose(list, usd(10)); !exact || !slices.Equal(chosen, []bool{false, true, true}) {
+		t.Errorf("%v", chosen)
+	}
 	if !gaveUp {
 		t.Error("every search was exact: the test shows nothing")
 	}
