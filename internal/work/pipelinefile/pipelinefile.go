@@ -124,7 +124,6 @@ var later = map[string]string{
 	"on_data":  "is a condition of a schedule: write it below schedule",
 	"on_drift": "is a field of a stage: write it into the stage that trains",
 	"sample":   "is a field of the file: write it at the top",
-	"shards":   "is not supported yet: write foreach with a list of the shards",
 	"live":     "is of an old DVC: write metrics and plots",
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -305,7 +306,10 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 		{"    outs: [data]\n", "    outs: [data]\n    params: [lr]\n", "`params.yaml` is not there"},
 		{"    outs: [data]\n", "    outs: [data]\n    params: [../p.yaml: [lr]]\n", "lies outside the folder"},
 		{"    outs: [data]\n", "    outs: [data]\n    always_changed: maybe\n", "write true or false"},
-		{"    outs: [data]\n", "    outs: [data]\n    shards: 4\n", "write foreach with a list"},
+		{"    outs: [data]\n", "    outs: [data]\n    shards: 4\n", "data is made by prepare@0 too"},
+		{"    outs: [data]\n", "    outs: [data]\n    shards: 0\n", "write a whole number from 1 to"},
+		{"    outs: [data]\n", "    outs: [data]\n    shards: []\n", "is a list with nothing in it"},
+		{"    foreach: [mail, chat]\n", "    foreach: [mail, chat]\n    shards: 2\n", "keep one of them"},
 		{"cmd: ./prepare", "cmd: ./prepare ${train.lr}", "pipeline.yaml:15: `stages.prepare.cmd` names ${train.lr}, and there is no train"},
 		{"cmd: ./prepare", "cmd: ./prepare ${train", "without }"},
 		{"cmd: ./prepare", "cmd: ./prepare ${a b.}", "is not a name such as"},
@@ -427,4 +431,40 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q has %d stages and %d jobs", text, len(file.Spec.Stages), len(file.Jobs))
 		}
 	})
+}
+
+// A stage with shards is a stage for each of them, which others may name together.
+func TestParse_DividesAStageIntoShards(t *testing.T) {
+	f, err := Parse("pipeline.yaml", []byte(`name: x
+budget: $5
+vars: [{parts: [uk, us]}]
+stages:
+  split:
+    shards: 3
+    cmd: ./split ${item.index} ${item.count}
+    deps: [raw]
+    outs: ["part${item.index}"]
+  clean:
+    shards: ${parts}
+    cmd: ./clean ${item.value} ${key}
+    deps: [raw]
+    outs: ["clean/${item.value}"]
+  all: {cmd: ./all, after: [split, clean], deps: [raw]}
+`), now, read(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i, s := range f.Spec.Stages {
+		got = append(got, s.Name+": "+f.Jobs[i].Command+" > "+strings.Join(s.Outs, " "))
+	}
+	slices.Sort(got)
+	want := []string{"all: ./all > ", "clean@0: ./clean uk 0 > clean/uk", "clean@1: ./clean us 1 > clean/us",
+		"split@0: ./split 0 3 > part0", "split@1: ./split 1 3 > part1", "split@2: ./split 2 3 > part2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if after := f.Spec.Stages[f.Spec.Find("all")].After; strings.Join(after, " ") != "split@0 split@1 split@2 clean@0 clean@1" {
+		t.Errorf("all comes after %q", after)
+	}
 }

@@ -25,7 +25,7 @@ type stage struct {
 
 // dvc lists the words of a stage that are not job-file fields.
 var dvc = []string{"cmd", "wdir", "deps", "outs", "params", "metrics", "plots", "vars", "frozen", "always_changed",
-	"desc", "meta", "foreach", "do", "matrix", "after", "dependencies", "gate", "examples", "deploy", "on_drift"}
+	"desc", "meta", "foreach", "do", "matrix", "shards", "after", "dependencies", "gate", "examples", "deploy", "on_drift"}
 
 // ours reports whether a word of a stage is not a job-file field.
 func ours(word string) bool { return slices.Contains(dvc, word) || later[word] != "" }
@@ -45,8 +45,12 @@ func (r *reader) entry(key, n *yaml.Node) {
 		r.wrong(key, field, "is no map of fields", "write cmd below it")
 		return
 	}
-	each, do, matrix := in(n, "foreach"), in(n, "do"), in(n, "matrix")
+	each, do, matrix, shards := in(n, "foreach"), in(n, "do"), in(n, "matrix"), in(n, "shards")
 	switch {
+	case shards != nil && (each != nil || do != nil || matrix != nil):
+		r.wrong(shards, field+".shards", "stands beside foreach or matrix", "keep one of them")
+	case shards != nil:
+		r.each(key, n, r.shards(shards, field+".shards"))
 	case each == nil && matrix == nil && do == nil:
 		r.stage(key, key.Value, n, scope{vars: r.vars})
 	case each != nil && matrix != nil:
@@ -97,6 +101,28 @@ func (r *reader) items(n *yaml.Node, field string) (list []instance) {
 	}
 	if len(list) == 0 {
 		r.wrong(n, field, "is no list and no map with something in it", "write a list, or ${NAME} of one")
+	}
+	return list
+}
+
+// shards returns the instances of a stage whose work is divided: a number of them, or one for each value of a list. The
+// templates of each have item.index from 0, item.count, and item.value of a list.
+func (r *reader) shards(n *yaml.Node, field string) (list []instance) {
+	n = r.fill(n, scope{vars: r.vars}, field, false)
+	values, count := n.Content, len(n.Content)
+	if n.Kind != yaml.SequenceNode {
+		values, count = nil, r.whole(n, field, 1, pipeline.MaxStages)
+	} else if count == 0 {
+		r.wrong(n, field, "is a list with nothing in it", "write a number, or a list of what to divide")
+	}
+	for i := range min(count, pipeline.MaxStages) {
+		index := str(n, strconv.Itoa(i))
+		item := yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column}
+		item.Content = []*yaml.Node{str(n, "index"), index, str(n, "count"), str(n, strconv.Itoa(count))}
+		if values != nil {
+			item.Content = append(item.Content, str(n, "value"), values[i])
+		}
+		list = append(list, instance{index.Value, &item, index})
 	}
 	return list
 }
@@ -182,7 +208,7 @@ func (r *reader) stage(key *yaml.Node, name string, n *yaml.Node, s scope) {
 	x := &stage{key: key, node: &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: key.Line, Column: key.Column}}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		word, v := n.Content[i], n.Content[i+1]
-		if slices.Contains([]string{"foreach", "do", "matrix", "vars", "meta", "desc"}, word.Value) {
+		if slices.Contains([]string{"foreach", "do", "matrix", "shards", "vars", "meta", "desc"}, word.Value) {
 			continue
 		}
 		v = r.fill(v, s, join(field, word.Value), word.Value == "cmd" || word.Value == "command")
