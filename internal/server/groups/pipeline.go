@@ -28,6 +28,7 @@ func (d *Desk) pipelineOf(k known, g *state.Group) *api.PipelineState {
 				s.Drift.Values = append(s.Drift.Values, api.ColumnDrift(c))
 			}
 		}
+		s.WarmStart = warmStart(x.Warm)
 		for _, need := range spec.Needs {
 			s.Needs = append(s.Needs, g.Terms.Pipeline.Stages[need].Name)
 		}
@@ -45,6 +46,14 @@ func (d *Desk) pipelineOf(k known, g *state.Group) *api.PipelineState {
 		v.Stages = append(v.Stages, s)
 	}
 	return v
+}
+
+// warmStart is what a stage began with, for the API.
+func warmStart(w *pipeline.Warmed) *api.WarmStart {
+	if w == nil {
+		return nil
+	}
+	return &api.WarmStart{PipelineWarm: api.PipelineWarm(w.Warm), Version: w.Version, Run: w.Run, Digest: w.Digest}
 }
 
 // verdicts are what gates compared, for the API.

@@ -67,6 +67,8 @@ var table = map[string]Bound{
 	"PipelineGate.metric":     {Bytes: 4096},
 	"PipelineDrift.file":      {Bytes: 4096},
 	"PipelineDrift.columns":   {Bytes: 4096, Items: 200},
+	"PipelineWarm.from":       {Bytes: 4096},
+	"PipelineWarm.to":         {Bytes: 4096},
 	"Schedule.cron":           {Bytes: 200},
 	"Schedule.zone":           {Bytes: 100},
 	"ScheduleData.path":       {Bytes: 4096},

@@ -120,9 +120,9 @@ func (d *Drift) Verdict(list []ColumnDrift) (v DriftVerdict, err error) {
 	return v, nil
 }
 
-// MakerOf returns the stage that makes a path, or -1.
+// MakerOf returns the stage that makes a path from all of the data, or -1.
 func (s *Spec) MakerOf(p string) int {
 	return slices.IndexFunc(s.Stages, func(x Stage) bool {
-		return slices.ContainsFunc(x.Outs, func(o string) bool { return holds(o, p) })
+		return x.Sample == "" && slices.ContainsFunc(x.Outs, func(o string) bool { return holds(o, p) })
 	})
 }

@@ -43,6 +43,8 @@ type Stage struct {
 	Deploy bool `json:"deploy,omitempty"`
 	// Drift lets the stage begin only if a file has drifted from a reference; nil: it begins without.
 	Drift *Drift `json:"on_drift,omitempty"`
+	// Warm lets the stage begin with what the deployed version has made; nil: it begins from scratch.
+	Warm *Warm `json:"warm_start,omitempty"`
 	// Program is the digest of everything else that affects its outputs: command, environment, image and setup.
 	Program string `json:"program,omitempty"`
 	// Needs lists the positions of its predecessors: those of After, those that make its inputs, and the one that its
@@ -138,6 +140,9 @@ func New(stages []Stage) (*Spec, error) {
 	if err := spec.checkGates(); err != nil {
 		return nil, err
 	}
+	if err := spec.checkWarms(); err != nil {
+		return nil, err
+	}
 	return spec, nil
 }
 
@@ -183,6 +188,9 @@ func (s *Stage) check() error {
 	}
 	if err := s.checkDrift(); err != nil {
 		return s.wrong("on_drift", "%w", err)
+	}
+	if err := s.checkWarm(); err != nil {
+		return s.wrong("warm_start", "%w", err)
 	}
 	for _, m := range s.Metrics {
 		if !slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, m) }) {

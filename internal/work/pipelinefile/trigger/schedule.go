@@ -1,5 +1,5 @@
 // Package trigger reads the parts of a pipeline file that say when runs and stages begin: the schedule with its
-// conditions, and on_drift of a stage.
+// conditions, and on_drift and warm_start of a stage.
 package trigger
 
 import (
