@@ -196,6 +196,7 @@ type WarmStart struct {
 	Version int    `json:"version,omitempty"` // of the model; 0: what the work folder had, for no version was deployed
 	Run     string `json:"run,omitempty"`     // that deployed it
 	Digest  string `json:"digest,omitempty"`  // of what the server put there
+	Why     string `json:"why"`               // a sentence
 }
 
 // PipelineDrift lets a stage begin only if a column of a CSV file has drifted from that of a reference by more than

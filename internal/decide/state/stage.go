@@ -141,15 +141,17 @@ func (s *State) warmJobs(jobs map[string]bool, g *Group) {
 	if g.Terms.Pipeline == nil {
 		return
 	}
-	for _, w := range g.Terms.Pipeline.Warmth() {
-		if job, _ := s.WarmOf(g, w); job != "" {
-			jobs[job] = true
+	for i := range g.Terms.Pipeline.Stages {
+		if w := g.Terms.Pipeline.Stages[i].Warm; w != nil {
+			if job, _ := s.WarmOf(g, *w); job != "" {
+				jobs[job] = true
+			}
 		}
 	}
 }
 
-// WarmOf is the job that has made what a warm start of a pipeline begins with, and the run that deployed it; run nil: no
-// version is deployed, and job "": no stage of that run has made it.
+// WarmOf is the job that has made what a warm start of a pipeline begins with, and the run that deployed it. If run is
+// nil, no version is deployed; if job is "", no stage of the run has made it.
 func (s *State) WarmOf(g *Group, w pipeline.Warm) (job string, run *Group) {
 	ref, _, ok := s.Deployed(g)
 	if !ok {

@@ -1,6 +1,8 @@
 package groups
 
 import (
+	"fmt"
+
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/wire/api"
@@ -53,7 +55,12 @@ func warmStart(w *pipeline.Warmed) *api.WarmStart {
 	if w == nil {
 		return nil
 	}
-	return &api.WarmStart{PipelineWarm: api.PipelineWarm(w.Warm), Version: w.Version, Run: w.Run, Digest: w.Digest}
+	why := fmt.Sprintf("it began with %s of version %d (%s), at %s", w.From, w.Version, w.Run, w.To)
+	if w.Version == 0 {
+		why = fmt.Sprintf("it began with %s of the work folder: no version was deployed", w.To)
+	}
+	return &api.WarmStart{PipelineWarm: api.PipelineWarm(w.Warm), Version: w.Version, Run: w.Run, Digest: w.Digest,
+		Why: why}
 }
 
 // verdicts are what gates compared, for the API.

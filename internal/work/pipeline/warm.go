@@ -1,13 +1,14 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
 	"slices"
+
+	"scrimp/internal/work/pipeline/workpath"
 )
 
-// Warm is the warm start of a stage: it begins with a file or folder that the deployed version of its pipeline has made.
-// While no version is deployed, the stage begins with what the work folder has at To.
+// Warm is the warm start of a stage: it begins with a file or folder that the deployed version of its pipeline has
+// made. While no version is deployed, it begins with what the work folder has at To.
 type Warm struct {
 	From string `json:"from"` // an output, or a path in one, of a stage before the one that deploys
 	To   string `json:"to"`   // a path that the stage reads
@@ -26,11 +27,11 @@ func (s *Stage) checkWarm() error {
 	if s.Warm == nil {
 		return nil
 	}
-	from, err := cleaned(s.Warm.From)
+	from, err := workpath.Clean(s.Warm.From)
 	if err != nil {
 		return fmt.Errorf("from: %w", err)
 	}
-	to, err := cleaned(s.Warm.To)
+	to, err := workpath.Clean(s.Warm.To)
 	if err != nil {
 		return fmt.Errorf("to: %w", err)
 	}
@@ -43,50 +44,34 @@ func (s *Stage) checkWarm() error {
 
 // checkWarms reports what is wrong with the warm starts of a pipeline whose stages are sorted.
 func (s *Spec) checkWarms() error {
+	if !slices.ContainsFunc(s.Stages, func(x Stage) bool { return x.Warm != nil }) {
+		return nil
+	}
+	made, err := makersOf(s.Stages)
+	if err != nil {
+		return err
+	}
 	deploys := s.Deploys()
+	before := s.before(max(deploys, 0))
 	for i := range s.Stages {
 		w := s.Stages[i].Warm
 		if w == nil {
 			continue
 		}
-		wrong := func(err error) error { return &Problem{s.Stages[i].Name, "warm_start", err} }
-		if deploys < 0 {
-			return wrong(errors.New("it begins with the deployed version, and no stage deploys one: write deploy: true in " +
-				"the stage that puts the model in place"))
-		}
-		maker := s.MakerOf(w.From)
-		switch name := s.Stages[deploys].Name; {
+		wrong := func(format string, a ...any) error { return s.Stages[i].wrong("warm_start", format, a...) }
+		maker, others := made.maker(w.From), made.of(w.To)
+		switch {
+		case deploys < 0:
+			return wrong("it begins with the deployed version, and no stage deploys one: write deploy: true in the stage " +
+				"that puts the model in place")
 		case maker < 0:
-			return wrong(fmt.Errorf("no stage makes %s: name an output of a stage before %s", w.From, name))
-		case !s.leads(maker, deploys):
-			return wrong(fmt.Errorf("%s, which makes %s, does not come before %s: name an output of a stage that does",
-				s.Stages[maker].Name, w.From, name))
-		}
-		for n := range s.Stages {
-			if slices.ContainsFunc(s.Stages[n].Outs, func(o string) bool { return holds(o, w.To) || holds(w.To, o) }) {
-				return wrong(fmt.Errorf("%s is made by %s: give a path that no stage makes", w.To, s.Stages[n].Name))
-			}
+			return wrong("no stage makes %s: name an output of a stage before %s", w.From, s.Stages[deploys].Name)
+		case !before(maker):
+			return wrong("%s, which makes %s, does not come before %s: name an output of a stage that does",
+				s.Stages[maker].Name, w.From, s.Stages[deploys].Name)
+		case len(others) > 0:
+			return wrong("%s is made by %s: give a path that no stage makes", w.To, s.Stages[others[0]].Name)
 		}
 	}
 	return nil
-}
-
-// leads reports whether the stage from comes before the stage to.
-func (s *Spec) leads(from, to int) bool {
-	led := make([]bool, len(s.Stages))
-	led[from] = true
-	for n := from + 1; n <= to; n++ { // each stage follows those that it needs
-		led[n] = slices.ContainsFunc(s.Stages[n].Needs, func(need int) bool { return led[need] })
-	}
-	return from < to && led[to]
-}
-
-// Warmth returns the warm starts of the stages.
-func (s *Spec) Warmth() (list []Warm) {
-	for i := range s.Stages {
-		if w := s.Stages[i].Warm; w != nil {
-			list = append(list, *w)
-		}
-	}
-	return list
 }

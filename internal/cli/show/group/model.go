@@ -150,15 +150,6 @@ func GateText(g api.GateVerdict) string {
 	return text
 }
 
-// warmText says what a stage with a warm start began with.
-func warmText(w api.WarmStart) string {
-	if w.Version == 0 {
-		return fmt.Sprintf("it began with %s of the work folder: no version was deployed", show.Clean(w.To))
-	}
-	return fmt.Sprintf("it began with %s of version %d (%s), at %s", show.Clean(w.From), w.Version, show.Clean(w.Run),
-		show.Clean(w.To))
-}
-
 // gateFacts are what the gates of a run compared, and what the stages that they skipped would have cost.
 func gateFacts(b *strings.Builder, g api.Group, p show.Place) {
 	spared, known, unknown := money.Amount{}, 0, []string(nil)
@@ -170,7 +161,7 @@ func gateFacts(b *strings.Builder, g api.Group, p show.Place) {
 			p.Fact(b, "drift", "%s: %s", s.Name, show.Clean(s.Drift.Why))
 		}
 		if s.WarmStart != nil {
-			p.Fact(b, "warm start", "%s: %s", s.Name, warmText(*s.WarmStart))
+			p.Fact(b, "warm start", "%s: %s", s.Name, show.Clean(s.WarmStart.Why))
 		}
 		switch fails := slices.ContainsFunc(s.Gates, func(v api.GateVerdict) bool { return !v.Pass }) ||
 			s.Drift != nil && !s.Drift.Pass; {
