@@ -34,6 +34,8 @@ type Schedule struct {
 	Until  *time.Time   `json:"until,omitempty"`
 	// NoCatchUp skips runs that were due while the server was down. Otherwise one run makes up for all of them.
 	NoCatchUp bool `json:"no_catch_up,omitempty"`
+	// Notify is a webhook that gets the comparison of each week. It may name secrets, as notify of a job does.
+	Notify string `json:"notify,omitempty"`
 	ScheduleConditions
 }
 
@@ -138,7 +140,9 @@ type ScheduleState struct {
 	// WaitsSince is when a run was due that waits for a price, in market time, and Waits what it waits for.
 	WaitsSince *time.Time      `json:"waits_since,omitempty"`
 	Waits      []ScheduleCheck `json:"waits,omitempty"`
-	Weeks      []ScheduleWeek  `json:"weeks"` // of the last runs, newest last; a schedule without conditions has them too
+	// Reports are the weekly reports to the webhook, and what became of each.
+	Reports []Notice       `json:"reports,omitempty"`
+	Weeks   []ScheduleWeek `json:"weeks"` // of the last runs, newest last; a schedule without conditions has them too
 }
 
 // ScheduleRun is a run of a schedule that started or was skipped.

@@ -70,6 +70,7 @@ var table = map[string]Bound{
 	"PipelineWarm.from":       {Bytes: 4096},
 	"PipelineWarm.to":         {Bytes: 4096},
 	"Schedule.cron":           {Bytes: 200},
+	"Schedule.notify":         {Bytes: 4096},
 	"Schedule.zone":           {Bytes: 100},
 	"ScheduleData.path":       {Bytes: 4096},
 	"PipelineDrift.reference": {Bytes: 4096},

@@ -122,6 +122,9 @@ func Schedule(g api.Group, p show.Place) string {
 	if !y.Saved.IsZero() {
 		p.Fact(&b, "saved", "%s by stages that were not run again", money.Format(y.Saved, g.Currency, 4))
 	}
+	for _, r := range y.Reports[max(0, len(y.Reports)-1):] {
+		p.Fact(&b, "report", "the last week's to %s: %s", r.To, strings.TrimSuffix(r.State+": "+r.Error, ": "))
+	}
 	if g.Why != "" {
 		p.Fact(&b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+g.Detail, ": "))
 	}
