@@ -10,6 +10,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/workdir"
 )
 
 // warmer is a pipeline whose training begins with the model that is deployed.
@@ -27,21 +28,20 @@ func (w *world) heldAt(job, path string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, i := range items {
-		if i.Path == path {
-			f, err := w.folders.Open(i.Sum)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			defer func() { _ = f.Close() }()
-			b, err := io.ReadAll(f)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			return string(b)
-		}
+	n := slices.IndexFunc(items, func(i workdir.Item) bool { return i.Path == path })
+	if n < 0 {
+		return ""
 	}
-	return ""
+	f, err := w.folders.Open(items[n].Sum)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(b)
 }
 
 // trainsWarm runs the stages of a run, and returns what its training began with.
@@ -92,10 +92,10 @@ func TestWarmStart_BeginsWithWhatIsDeployed(t *testing.T) {
 func TestWarmStart_DoesNotBeginWithWhatFailedToDeploy(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)
-	body := func(data, min string) string {
+	body := func(data, least string) string {
 		folder := folderWith(t, map[string]string{"data": data, "start/model.txt": "base"})
 		text := strings.Replace(warmer(folder, "retrain"), `"outs":["made"]`, `"outs":["made"],"metrics":["made/m.json"]`, 1)
-		return strings.Replace(text, `"outs":["live"]`, `"outs":["live"],"gate":{"metric":"acc","min":"`+min+`"}`, 1)
+		return strings.Replace(text, `"outs":["live"]`, `"outs":["live"],"gate":{"metric":"acc","min":"`+least+`"}`, 1)
 	}
 	for n, c := range []struct{ acc, want string }{{"0.9", "base"}, {"0.1", "model of retrain"}, {"0.9", "model of retrain"}} {
 		run := []string{"retrain", "retrain-2", "retrain-3"}[n]
