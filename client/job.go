@@ -200,7 +200,7 @@ const (
 // Notice is a report of notify to one receiver.
 type Notice struct {
 	Job   string     `json:"job"`
-	Event string     `json:"event"` // done, failed, late or over_budget
+	Event string     `json:"event"` // done, failed, late or over_budget; week of a schedule
 	By    string     `json:"by"`    // email or webhook
 	To    string     `json:"to"`    // an e-mail address, or the host of a webhook
 	State string     `json:"state"` // delivered, retrying, waiting or refused

@@ -34,6 +34,8 @@ type Schedule struct {
 	Until  *time.Time   `json:"until,omitempty"`
 	// NoCatchUp skips runs that were due while the server was down. Otherwise one run makes up for all of them.
 	NoCatchUp bool `json:"no_catch_up,omitempty"`
+	// Notify is a webhook that gets the comparison of each week. It may name secrets, as notify of a job does.
+	Notify string `json:"notify,omitempty"`
 	ScheduleConditions
 }
 
@@ -138,7 +140,9 @@ type ScheduleState struct {
 	// WaitsSince is when a run was due that waits for a price, in market time, and Waits what it waits for.
 	WaitsSince *time.Time      `json:"waits_since,omitempty"`
 	Waits      []ScheduleCheck `json:"waits,omitempty"`
-	Weeks      []ScheduleWeek  `json:"weeks"` // of the last runs, newest last; a schedule without conditions has them too
+	// Reports are the weekly reports to the webhook, and what became of each.
+	Reports []Notice       `json:"reports,omitempty"`
+	Weeks   []ScheduleWeek `json:"weeks"` // of the last runs, newest last; a schedule without conditions has them too
 }
 
 // ScheduleRun is a run of a schedule that started or was skipped.
@@ -179,6 +183,24 @@ type PipelineStage struct {
 	Deploy bool `json:"deploy,omitempty"`
 	// OnDrift lets the stage begin only if a file has drifted from a reference.
 	OnDrift *PipelineDrift `json:"on_drift,omitempty"`
+	// WarmStart lets the stage begin with what the deployed version of the pipeline has made.
+	WarmStart *PipelineWarm `json:"warm_start,omitempty"`
+}
+
+// PipelineWarm names what a stage begins with: an output of the deployed version, which the server puts at To. While no
+// version is deployed, the stage begins with what the work folder has there.
+type PipelineWarm struct {
+	From string `json:"from"` // an output of a stage before the one that deploys
+	To   string `json:"to"`   // a path that the stage reads and that no stage makes
+}
+
+// WarmStart is what a stage began with.
+type WarmStart struct {
+	PipelineWarm
+	Version int    `json:"version,omitempty"` // of the model; 0: what the work folder had, for no version was deployed
+	Run     string `json:"run,omitempty"`     // that deployed it
+	Digest  string `json:"digest,omitempty"`  // of what the server put there
+	Why     string `json:"why"`               // a sentence
 }
 
 // PipelineDrift lets a stage begin only if a column of a CSV file has drifted from that of a reference by more than
@@ -283,6 +305,8 @@ type StageState struct {
 	Gates []GateVerdict `json:"gates,omitempty"`
 	// Drift is the drift that the server has measured; null: the stage has no on_drift, or its turn has not come.
 	Drift *DriftVerdict `json:"drift,omitempty"`
+	// WarmStart is what the stage began with; null: it has no warm_start, has not begun, or was reused.
+	WarmStart *WarmStart `json:"warm_start,omitempty"`
 	// Spared estimates what a stage that a gate skipped would have cost: the cost of its last run. It is nil if the stage
 	// never ran, if the cost of that run was not final, or if no gate skipped the stage. Saved does not include it.
 	Spared   *money.Amount `json:"spared,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -270,4 +271,47 @@ func TestPipeline_RefusesABudgetThatStartsNothing(t *testing.T) {
 	}
 	h.do("pipeline", "schedule", "-y", "--cron", "0 3 * * *", "--total", "$900", "--budget", "$100", "--name", "enough")
 	h.do("pipeline", "schedule", "-y", "--cron", "0 3 * * *", "--total", "$900", "--name", "forced", "--force")
+}
+
+// warmed is a pipeline that trains further from the model in place.
+const warmed = `name: retrain
+budget: $5
+stages:
+  train: {cmd: cat start.txt fresh.txt > model.txt, deps: [start.txt, fresh.txt], outs: [model.txt],
+    warm_start: {from: model.txt, to: start.txt}}
+  deploy: {cmd: mkdir -p live && cp model.txt live, deps: [model.txt], outs: [live]}
+`
+
+// The first run begins with the file of the work folder, the next with the deployed model, and an unchanged one runs
+// nothing.
+func TestPipeline_BeginsWithTheDeployedModel(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("pipeline.yaml", warmed)
+	h.write("fresh.txt", "1\n")
+	if out, err := h.try("pipeline", "run", "-y"); err == nil || !strings.Contains(out, "train has nothing to begin with") {
+		t.Fatalf("without a start: %v\n%s", err, out)
+	}
+	h.write("start.txt", "0\n")
+	for n, want := range []string{"0\n1\n", "0\n1\n2\n", "0\n1\n2\n3\n"} {
+		h.write("fresh.txt", fmt.Sprintln(n+1))
+		g, states := h.pipeline(0)
+		if states != "train done, deploy done" {
+			t.Fatalf("run %d: %s", n+1, states)
+		}
+		if w := g.Pipeline.Stages[0].WarmStart; w == nil || w.Version != n {
+			t.Errorf("run %d began with %+v", n+1, w)
+		}
+		h.do("get", g.ID+".train", "--to", fmt.Sprint("got", n))
+		got, err := os.ReadFile(filepath.Join(h.dir, fmt.Sprint("got", n), "model.txt"))
+		if err != nil || string(got) != want {
+			t.Errorf("run %d made %q, %v, want %q", n+1, got, err, want)
+		}
+	}
+	if out := h.do("pipeline", "status", "retrain"); !strings.Contains(out, "train: it began with model.txt of version 2 (retrain-2), at start.txt") {
+		t.Error(out)
+	}
+	if _, states := h.pipeline(0); states != "train reused, deploy reused" {
+		t.Errorf("unchanged: %s", states)
+	}
 }

@@ -67,6 +67,7 @@ func (s *Server) buildHandlers() {
 		Vault: s.vault(), Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents,
 		Notices: s.notices})
 	s.groups = s.groupDesk()
+	s.outbox.Weeks = s.weeks
 	s.searches = &searches.Desk{Meta: s.store, Gate: s.gate, Control: s.control}
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,

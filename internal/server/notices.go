@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"scrimp/client"
+	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/reply"
 )
 
@@ -24,4 +25,13 @@ func (s *Server) notices(job string) (all []client.Notice, failed []client.Undel
 // getNotices lists the reports of all jobs that are being retried, or wait for a server that sends e-mail.
 func (s *Server) getNotices(w http.ResponseWriter, _ *http.Request) {
 	reply.JSON(w, s.outbox.Past.Open())
+}
+
+// weeks returns the weeks that webhooks of schedules should have by now.
+func (s *Server) weeks() (list []outbox.Weekly) {
+	for _, w := range s.groups.EndedWeeks() {
+		list = append(list, outbox.Weekly{User: w.User, Webhook: w.Webhook,
+			Report: outbox.NewWeek(w.Schedule, w.Name, w.Currency, w.Week, w.Text)})
+	}
+	return list
 }

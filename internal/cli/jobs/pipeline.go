@@ -267,6 +267,9 @@ func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err err
 		if s.Drift != nil {
 			x.OnDrift = new(api.PipelineDrift(*s.Drift))
 		}
+		if s.Warm != nil {
+			x.WarmStart = new(api.PipelineWarm(*s.Warm))
+		}
 		for _, g := range s.Gates {
 			x.Gates = append(x.Gates, api.PipelineGate(g))
 		}

@@ -104,7 +104,7 @@ func (f *pipelineFlags) schedules(p *preparedPipeline, now time.Time) error {
 			"--total '$200'")
 	}
 	p.wire.Schedule = &api.Schedule{Cron: y.Cron, Zone: y.Zone, Budget: *total, Runs: y.Runs, NoCatchUp: y.NoCatchUp,
-		ScheduleConditions: conditions(y.When, p.folder)}
+		Notify: y.Notify, ScheduleConditions: conditions(y.When, p.folder)}
 	if !y.Until.IsZero() {
 		p.wire.Schedule.Until = &y.Until
 	}

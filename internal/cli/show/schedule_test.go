@@ -39,6 +39,8 @@ func TestSchedules_MatchGolden(t *testing.T) {
 	when.Schedule.Waits = []api.ScheduleCheck{{Pass: true, Why: "120 new objects"}, {Why: "gpu-a costs $1.30 an hour, and the limit is $1.20: the run waits until 2026-07-15 18:00 UTC at most"}}
 	when.Schedule.Weeks = []api.ScheduleWeek{{Begin: now.AddDate(0, 0, -14), Runs: 5, Skipped: 2, Cost: amount("40"), OnDemand: ptr(amount("95.5")), Gain: "0.012"},
 		{Begin: now.AddDate(0, 0, -7), Runs: 1, Skipped: 6, Cost: amount("8"), CostOpen: true}}
+	when.Schedule.Reports = []api.Notice{{Event: "week", To: "hooks.example.org", State: api.Delivered},
+		{Event: "week", To: "hooks.example.org", State: api.Refused, Error: "it answered 404\x1b[2J"}}
 	fresh := g
 	fresh.Spent, fresh.Schedule = amount("0"), &api.ScheduleState{Cron: "0 3 * * *", Each: amount("9"), Due: ptr(now.Add(time.Hour)), DueMarket: ptr(now.Add(time.Hour))}
 	over := g

@@ -105,28 +105,63 @@ func (s *State) indexStages(g *Group) {
 }
 
 // StageJobs are the jobs whose outputs pipelines that are not over may still read, and those that have the examples of
-// deployed versions.
+// deployed versions or what a warm start begins with.
 func (s *State) StageJobs() map[string]bool {
 	jobs := map[string]bool{}
 	for _, g := range s.groups {
 		if g.Phase == GroupOver {
 			continue
 		}
+		s.warmJobs(jobs, g)
 		for n := range g.Stages {
 			if g.Stages[n].Job != "" {
 				jobs[g.Stages[n].Job] = true
 			}
 		}
 	}
-	for _, m := range s.stages.models { // gates compare with the examples of what is deployed
+	for _, m := range s.stages.models { // gates and warm starts read what is deployed
 		g := s.groups[m.deployed.Group]
 		for n := 0; g != nil && n < len(g.Stages); n++ {
 			if g.Terms.Pipeline.Stages[n].Examples != "" && g.Stages[n].Job != "" {
 				jobs[g.Stages[n].Job] = true
 			}
 		}
+		if g != nil {
+			s.warmJobs(jobs, g)
+		}
 	}
 	return jobs
+}
+
+// warmJobs adds the jobs that have made what the warm starts of a pipeline, or of the runs of a schedule, begin with.
+func (s *State) warmJobs(jobs map[string]bool, g *Group) {
+	if g.Terms.Run != nil {
+		g = &Group{Terms: *g.Terms.Run}
+	}
+	if g.Terms.Pipeline == nil {
+		return
+	}
+	for i := range g.Terms.Pipeline.Stages {
+		if w := g.Terms.Pipeline.Stages[i].Warm; w != nil {
+			if job, _ := s.WarmOf(g, *w); job != "" {
+				jobs[job] = true
+			}
+		}
+	}
+}
+
+// WarmOf is the job that has made what a warm start of a pipeline begins with, and the run that deployed it. If run is
+// nil, no version is deployed; if job is "", no stage of the run has made it.
+func (s *State) WarmOf(g *Group, w pipeline.Warm) (job string, run *Group) {
+	ref, _, ok := s.Deployed(g)
+	if !ok {
+		return "", nil
+	}
+	run = s.groups[ref.Group]
+	if n := run.Terms.Pipeline.MakerOf(w.From); n >= 0 {
+		job = run.Stages[n].Job
+	}
+	return job, run
 }
 
 // StageOf returns the pipeline and the stage of a job, or nil if it has none.

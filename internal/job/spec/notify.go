@@ -64,6 +64,9 @@ var mailboxForm = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+(\.[A-Za-z0
 // IsMailbox reports whether text is an e-mail address that scrimp writes to.
 func IsMailbox(text string) bool { return len(text) <= longestMailbox && mailboxForm.MatchString(text) }
 
+// IsHook reports whether a text has the form of a webhook's address.
+func IsHook(address string) bool { return hookForm.MatchString(address) }
+
 // notify checks who hears of the job.
 func (c *checker) notify() {
 	n := c.j.Notify

@@ -41,6 +41,9 @@ func (d *Desk) Visible(c identity.Caller, id string) (v api.Group, ok bool) {
 			v, ok = d.show(k, g), true
 		}
 	})
+	if v.Schedule != nil {
+		v.Schedule.Reports, _ = d.Jobs.Notices(v.ID)
+	}
 	return v, ok
 }
 

@@ -1,6 +1,8 @@
 package groups
 
 import (
+	"fmt"
+
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/wire/api"
@@ -28,6 +30,7 @@ func (d *Desk) pipelineOf(k known, g *state.Group) *api.PipelineState {
 				s.Drift.Values = append(s.Drift.Values, api.ColumnDrift(c))
 			}
 		}
+		s.WarmStart = warmStart(x.Warm)
 		for _, need := range spec.Needs {
 			s.Needs = append(s.Needs, g.Terms.Pipeline.Stages[need].Name)
 		}
@@ -45,6 +48,19 @@ func (d *Desk) pipelineOf(k known, g *state.Group) *api.PipelineState {
 		v.Stages = append(v.Stages, s)
 	}
 	return v
+}
+
+// warmStart is what a stage began with, for the API.
+func warmStart(w *pipeline.Warmed) *api.WarmStart {
+	if w == nil {
+		return nil
+	}
+	why := fmt.Sprintf("it began with %s of version %d (%s), at %s", w.From, w.Version, w.Run, w.To)
+	if w.Version == 0 {
+		why = fmt.Sprintf("it began with %s of the work folder: no version was deployed", w.To)
+	}
+	return &api.WarmStart{PipelineWarm: api.PipelineWarm(w.Warm), Version: w.Version, Run: w.Run, Digest: w.Digest,
+		Why: why}
 }
 
 // verdicts are what gates compared, for the API.

@@ -30,9 +30,10 @@ type Outbox struct {
 	Hooks   webhook.Sender
 	Mails   *mailer.Sender // nil: the server sends no e-mail
 	Odds    Forecasts
-	Past    *notices.Past // what became of each report
-	Dir     string        // the data folder
-	Address string        // of the server, for users; "": none
+	Weeks   func() []Weekly // the weeks that webhooks of schedules should have by now
+	Past    *notices.Past   // what became of each report
+	Dir     string          // the data folder
+	Address string          // of the server, for users; "": none
 	Log     *slog.Logger
 }
 

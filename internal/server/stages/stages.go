@@ -83,7 +83,12 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 		return err
 	}
 	v.Of.Taken, v.Of.TakenOf = share.Taken, share.Of
-	inputs, missing, beyond := contents(items, stage.Deps)
+	inputs, _, beyond := contents(items, stage.Deps)
+	items, warm, err := f.warmed(ctx, s, n, items) // it is no part of the key: an unchanged stage is reused
+	if err != nil {
+		return err
+	}
+	missing := Absent(items, stage.Deps)
 	if missing != "" {
 		*v = failed(*v, fmt.Sprintf("its input %s does not exist", missing))
 		return nil
@@ -95,6 +100,7 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 			return err
 		}
 	}
+	v.Of.Warm = warm
 	job, team := state.StageJob(s.Group, stage), ""
 	if err := f.Folders.Compose(job, items); err != nil {
 		return err

@@ -12,11 +12,14 @@ import (
 	"slices"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/stages"
 	"scrimp/internal/server/submit/group"
+	"scrimp/internal/server/workdir"
 	"scrimp/internal/wire/api"
+	"scrimp/internal/work/pipeline"
 )
 
 // ofPipeline sets a placeholder command in the job file of a whole pipeline, which only names the pipeline, its
@@ -76,7 +79,7 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 			}
 			j.Env[spec.SampleVariable] = stage.Sample
 		}
-		if stage.Program, no = programOf(j, d.inherited(b, whole)); no != nil {
+		if stage.Program, no = programOf(j, d.inherited(b, whole), warmOf(whole.Name, stage.Warm)); no != nil {
 			return nil, no
 		}
 		text, err := j.Encode()
@@ -133,7 +136,16 @@ func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *rep
 		at := t.Pipeline.Find(s.Name)
 		deps := slices.DeleteFunc(slices.Concat(t.Pipeline.Stages[at].Deps,
 			t.Pipeline.Stages[at].Drift.Files()), isMade)
-		if dep := stages.Absent(items, deps); dep != "" {
+		warm := t.Pipeline.Stages[at].Warm
+		there := d.starts(t, warm, items)
+		if warm != nil && stages.Absent(there, []string{warm.To}) != "" {
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity,
+				Field: fmt.Sprintf("pipeline.stages[%d].warm_start", i),
+				Title: fmt.Sprintf("stage %s has nothing to begin with: no version of %s with %s is deployed, and %s is not "+
+					"in the work folder", s.Name, t.Member.Name, warm.From, warm.To),
+				Fix: "put there what the first run begins with: a model, or a file that the command takes for none"}
+		}
+		if dep := stages.Absent(there, deps); dep != "" {
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: fmt.Sprintf("pipeline.stages[%d].deps", i),
 				Title: fmt.Sprintf("stage %s reads %s, which is not in the work folder and which no stage makes", s.Name, dep),
 				Fix:   "correct the path, or take it back in .scrimpignore where that leaves it out"}
@@ -152,13 +164,36 @@ func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *rep
 	return nil
 }
 
+// warmOf identifies a warm start: the pipeline whose deployed version it begins with, and the paths. Stages of other
+// pipelines begin with another model, so that they share no outputs.
+func warmOf(name string, w *pipeline.Warm) []string {
+	if w == nil {
+		return nil
+	}
+	return []string{name, w.From, w.To}
+}
+
+// starts returns the paths of a work folder with that of a warm start, if a deployed version has something for it.
+func (d *Desk) starts(t *core.GroupTerms, w *pipeline.Warm, items []workdir.Item) []workdir.Item {
+	if w == nil {
+		return items
+	}
+	d.Control.Read(func(m *core.Machine) {
+		if job, _ := m.State().WarmOf(&state.Group{Terms: *t}, *w); job != "" {
+			items = append(slices.Clone(items), workdir.Item{Path: w.To})
+		}
+	})
+	return items
+}
+
 // programOf returns a digest of the parts of a job, other than its inputs, that determine its outputs.
-func programOf(j spec.Job, inherited string) (string, *reply.Refusal) {
+func programOf(j spec.Job, inherited string, warm []string) (string, *reply.Refusal) {
 	text, err := json.Marshal(struct {
 		Command, Setup, Image, Inherited string
 		Args                             []string
 		Env                              map[string]string
-	}{j.Command, j.Setup, j.Image, inherited, j.Args, j.Env})
+		Warm                             []string `json:",omitempty"`
+	}{j.Command, j.Setup, j.Image, inherited, j.Args, j.Env, warm})
 	if err != nil {
 		return "", &reply.Refusal{Status: http.StatusInternalServerError, Title: "a stage has no key", Err: err}
 	}

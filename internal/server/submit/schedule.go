@@ -18,7 +18,7 @@ import (
 // scheduled returns the terms of a schedule with runs of the given terms.
 func (d *Desk) scheduled(ctx context.Context, c identity.Caller, run *core.GroupTerms,
 	b *api.Schedule) (t core.GroupTerms, no *reply.Refusal) {
-	y := schedule.Spec{Cron: b.Cron, Zone: b.Zone, Runs: b.Runs, NoCatchUp: b.NoCatchUp,
+	y := schedule.Spec{Cron: b.Cron, Zone: b.Zone, Runs: b.Runs, NoCatchUp: b.NoCatchUp, Notify: b.Notify,
 		When: condition.Of(b.ScheduleConditions)}
 	if b.Until != nil {
 		y.Until = *b.Until
@@ -26,6 +26,9 @@ func (d *Desk) scheduled(ctx context.Context, c identity.Caller, run *core.Group
 	if err := y.Check(d.Control.Now()); err != nil {
 		return t, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "pipeline.schedule", Err: err,
 			Title: "the schedule is not valid", Fix: "correct it"}
+	}
+	if no := d.Reader.Hook(b.Notify, "pipeline.schedule.notify"); no != nil {
+		return t, no
 	}
 	if no := condition.Check(ctx, d.Kept, c.User, run.Pipeline, &y.When); no != nil {
 		return t, no

@@ -71,6 +71,8 @@ type (
 	StageState     = client.StageState
 	PipelineDrift  = client.PipelineDrift
 	PipelineSample = client.PipelineSample
+	PipelineWarm   = client.PipelineWarm
+	WarmStart      = client.WarmStart
 	DriftVerdict   = client.DriftVerdict
 	ColumnDrift    = client.ColumnDrift
 	StageContent   = client.StageContent

@@ -46,7 +46,8 @@ type Stage struct {
 	Product
 }
 
-// Judged is what came of the gates of a stage, and of its drift, and which share of the data a sample got.
+// Judged is what came of the gates of a stage, and of its drift, which share of the data a sample got, and what a
+// warm start began with.
 type Judged struct {
 	// Taken of TakenOf rows or files are the data of a stage of a sample; 0 of 0: the stage reads no input that the
 	// sample divides, or an older version began it.
@@ -55,6 +56,8 @@ type Judged struct {
 	Gates   []pipeline.Verdict `json:"gates,omitempty"`
 	// Drift is the drift that the server has measured; nil: none.
 	Drift *pipeline.DriftVerdict `json:"drift,omitempty"`
+	// Warm is what a stage with a warm start began with; nil: it has none, has not begun, or was reused.
+	Warm *pipeline.Warmed `json:"warm,omitempty"`
 	// Spared is what a stage that a gate skipped had cost when it last ran; nil: it has not, its cost was not final, or no
 	// gate skipped it.
 	Spared *money.Amount `json:"spared,omitempty"`

@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"scrimp/internal/work/pipeline/workpath"
 )
 
 // Drift lets a stage begin only if columns of a CSV file have drifted from those of a reference. The server measures it
@@ -36,10 +38,10 @@ func (s *Stage) checkDrift() error {
 	}
 	c := *d
 	var err error
-	if c.File, err = cleaned(d.File); err != nil {
+	if c.File, err = workpath.Clean(d.File); err != nil {
 		return fmt.Errorf("file: %w", err)
 	}
-	if c.Reference, err = cleaned(d.Reference); err != nil {
+	if c.Reference, err = workpath.Clean(d.Reference); err != nil {
 		return fmt.Errorf("reference: %w", err)
 	}
 	above, err := Decimal(c.Above)
@@ -59,7 +61,7 @@ func (s *Stage) checkDrift() error {
 		}
 	}
 	for _, p := range []string{c.File, c.Reference} {
-		if slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, p) }) {
+		if workpath.Within(s.Outs, p) {
 			return fmt.Errorf("the stage makes %s itself: name what is there before it begins", p)
 		}
 	}
@@ -120,9 +122,9 @@ func (d *Drift) Verdict(list []ColumnDrift) (v DriftVerdict, err error) {
 	return v, nil
 }
 
-// MakerOf returns the stage that makes a path, or -1.
+// MakerOf returns the stage that makes a path from all of the data, or -1.
 func (s *Spec) MakerOf(p string) int {
 	return slices.IndexFunc(s.Stages, func(x Stage) bool {
-		return slices.ContainsFunc(x.Outs, func(o string) bool { return holds(o, p) })
+		return x.Sample == "" && workpath.Within(x.Outs, p)
 	})
 }

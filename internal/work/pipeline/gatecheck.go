@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"strings"
+
+	"scrimp/internal/work/pipeline/workpath"
 )
 
 // Gate lets a stage begin only if a metric of an earlier stage is good enough.
@@ -88,11 +89,11 @@ func (s *Stage) checkExamples() error {
 	if s.Examples == "" {
 		return nil
 	}
-	c, err := cleaned(s.Examples)
+	c, err := workpath.Clean(s.Examples)
 	if err != nil {
 		return err
 	}
-	if s.Examples = c; !slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, c) }) {
+	if s.Examples = c; !workpath.Within(s.Outs, c) {
 		return fmt.Errorf("%s is none of its outs", c)
 	}
 	return nil

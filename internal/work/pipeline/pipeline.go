@@ -14,6 +14,9 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"scrimp/internal/work/pipeline/order"
+	"scrimp/internal/work/pipeline/workpath"
 )
 
 // Spec is a pipeline. Each stage follows those that it needs.
@@ -43,6 +46,8 @@ type Stage struct {
 	Deploy bool `json:"deploy,omitempty"`
 	// Drift lets the stage begin only if a file has drifted from a reference; nil: it begins without.
 	Drift *Drift `json:"on_drift,omitempty"`
+	// Warm lets the stage begin with what the deployed version has made; nil: it begins from scratch.
+	Warm *Warm `json:"warm_start,omitempty"`
 	// Program is the digest of everything else that affects its outputs: command, environment, image and setup.
 	Program string `json:"program,omitempty"`
 	// Needs lists the positions of its predecessors: those of After, those that make its inputs, and the one that its
@@ -61,8 +66,7 @@ const (
 	MaxText   = 4096      // bytes of a path or of a parameter's value
 	MaxNeeds  = 1_000_000 // total number of dependencies
 	maxName   = 100
-	maxDepth  = 100 // nested folders
-	maxShown  = 10  // stages of a cycle that its problem names
+	maxShown  = 10 // stages of a cycle that its problem names
 )
 
 // Problem is an error in a pipeline with its location.
@@ -118,16 +122,16 @@ func New(stages []Stage) (*Spec, error) {
 	if err := needs(list, byName); err != nil {
 		return nil, err
 	}
-	order, err := ordered(list)
+	sorted, err := ordered(list)
 	if err != nil {
 		return nil, err
 	}
 	at := make([]int, len(list))
-	for to, from := range order {
+	for to, from := range sorted {
 		at[from] = to
 	}
 	spec := &Spec{Stages: make([]Stage, len(list))}
-	for to, from := range order {
+	for to, from := range sorted {
 		s := list[from]
 		for i, n := range s.Needs {
 			s.Needs[i] = at[n]
@@ -136,6 +140,9 @@ func New(stages []Stage) (*Spec, error) {
 		spec.Stages[to] = s
 	}
 	if err := spec.checkGates(); err != nil {
+		return nil, err
+	}
+	if err := spec.checkWarms(); err != nil {
 		return nil, err
 	}
 	return spec, nil
@@ -169,14 +176,14 @@ func (s *Stage) check() error {
 		name string
 		list *[]string
 	}{{"deps", &s.Deps}, {"outs", &s.Outs}, {"metrics", &s.Metrics}} {
-		clean, err := cleanPaths(*f.list)
+		clean, err := workpath.CleanAll(*f.list)
 		if err != nil {
 			return s.wrong(f.name, "%w", err)
 		}
 		*f.list = clean
 	}
-	if p := s.overlap(); p != nil {
-		return p
+	if err := workpath.Overlap(s.Outs, s.Deps); err != nil {
+		return s.wrong("outs", "%w", err)
 	}
 	if err := s.checkExamples(); err != nil {
 		return s.wrong("examples", "%w", err)
@@ -184,8 +191,11 @@ func (s *Stage) check() error {
 	if err := s.checkDrift(); err != nil {
 		return s.wrong("on_drift", "%w", err)
 	}
+	if err := s.checkWarm(); err != nil {
+		return s.wrong("warm_start", "%w", err)
+	}
 	for _, m := range s.Metrics {
-		if !slices.ContainsFunc(s.Outs, func(o string) bool { return holds(o, m) }) {
+		if !workpath.Within(s.Outs, m) {
 			return s.wrong("metrics", "%s is none of its outs", m)
 		}
 	}
@@ -270,51 +280,37 @@ func makersOf(list []Stage) (makers, error) {
 
 // of lists the stages that make a path, a folder above it, or something in it.
 func (m *makers) of(p string) (list []int) {
-	for up := p; up != "."; up = path.Dir(up) {
-		if n, made := m.at[up]; made {
-			list = append(list, n)
-		}
+	if n := m.maker(p); n >= 0 {
+		list = append(list, n)
 	}
 	return append(list, m.below[p]...)
 }
 
-// ordered returns the positions of stages so that each follows those that it needs.
-func ordered(list []Stage) (order []int, err error) {
-	const open, done = 1, 2
-	mark := make([]int, len(list))
-	type visit struct{ stage, next int }
-	for first := range list {
-		if mark[first] != 0 {
-			continue
-		}
-		mark[first] = open
-		for path := []visit{{stage: first}}; len(path) > 0; {
-			at := &path[len(path)-1]
-			if at.next == len(list[at.stage].Needs) {
-				mark[at.stage], order = done, append(order, at.stage)
-				path = path[:len(path)-1]
-				continue
-			}
-			n := list[at.stage].Needs[at.next]
-			at.next++
-			switch mark[n] {
-			case open:
-				var names []string
-				for k := slices.IndexFunc(path, func(v visit) bool { return v.stage == n }); k < len(path); k++ {
-					names = append(names, list[path[k].stage].Name)
-				}
-				if names = append(names, list[n].Name); len(names) > maxShown {
-					names[maxShown-1] = fmt.Sprintf("%d others, of which the last", len(names)-maxShown)
-					names = slices.Delete(names, maxShown, len(names)-1)
-				}
-				return nil, &Problem{list[n].Name, "", fmt.Errorf("the stages wait for each other: %s",
-					strings.Join(names, " needs "))}
-			case 0:
-				mark[n], path = open, append(path, visit{stage: n})
-			}
+// maker is the stage that makes a path or a folder above it, or -1.
+func (m *makers) maker(p string) int {
+	for up := p; up != "."; up = path.Dir(up) {
+		if n, made := m.at[up]; made {
+			return n
 		}
 	}
-	return order, nil
+	return -1
+}
+
+// ordered returns the positions of stages so that each follows those that it needs.
+func ordered(list []Stage) ([]int, error) {
+	sorted, cycle := order.Of(len(list), func(at int) []int { return list[at].Needs })
+	if cycle == nil {
+		return sorted, nil
+	}
+	var names []string
+	for _, n := range cycle {
+		names = append(names, list[n].Name)
+	}
+	if len(names) > maxShown {
+		names[maxShown-1] = fmt.Sprintf("%d others, of which the last", len(names)-maxShown)
+		names = slices.Delete(names, maxShown, len(names)-1)
+	}
+	return nil, &Problem{names[0], "", fmt.Errorf("the stages wait for each other: %s", strings.Join(names, " needs "))}
 }
 
 // Find returns the position of a stage by its name or label, or -1.
@@ -335,7 +331,7 @@ func (s *Spec) Reads(stage int) (list []int) {
 
 // Takes reports whether a stage reads some of a path: one that it names, or any path if it names none.
 func (s *Stage) Takes(out string) bool {
-	return len(s.Deps) == 0 || slices.ContainsFunc(s.Deps, func(d string) bool { return holds(d, out) || holds(out, d) })
+	return len(s.Deps) == 0 || workpath.Touch(s.Deps, out)
 }
 
 // Content is the content of a path: its digest, or "" if nothing exists.

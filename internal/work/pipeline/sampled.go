@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"scrimp/internal/work/pipeline/workpath"
 )
 
 // Sample is a run on parts of the data before the run on all of it.
@@ -28,7 +30,7 @@ func (s *Spec) Sampled(x Sample) (*Spec, error) {
 	wrong := func(format string, a ...any) (*Spec, error) {
 		return nil, &Problem{"", "sample", fmt.Errorf(format, a...)}
 	}
-	data, err := cleanPaths(x.Data)
+	data, err := workpath.CleanAll(x.Data)
 	switch {
 	case len(x.Gates) > maxGates:
 		return wrong("there are %d gates: write at most %d", len(x.Gates), maxGates)

@@ -151,3 +151,15 @@ func TestSampled_RefusesWhatItCannotHonour(t *testing.T) {
 		}
 	}
 }
+
+// What a stage that measures drift or starts warm reads is made from all of the data, not by a sample.
+func TestMakerOf_PassesOverSamples(t *testing.T) {
+	for seed := range uint64(50) {
+		plain, s, _ := sampledFor(t, seed)
+		for _, x := range plain.Stages {
+			if n := s.MakerOf(x.Outs[0]); n < 0 || s.Stages[n].Name != x.Name {
+				t.Fatalf("seed %d: %s is made by the stage %d, want %s", seed, x.Outs[0], n, x.Name)
+			}
+		}
+	}
+}

@@ -54,6 +54,7 @@ func TestSchedule_RefusesConditionsByName(t *testing.T) {
 		{"when_it_pays: {value_of_point: 5, metric: evaluate.a, latest: 36h}", "`schedule.when_it_pays.latest` is \"36h\""},
 		{"when_it_pays: {value_of_point: 5, metric: evaluate.a, runs: 0}", "`schedule.when_it_pays.runs`"},
 		{"on_drift: {}", "`schedule.on_drift`"},
+		{"notify: ann@example.org", "`schedule.notify` is \"ann@example.org\""},
 	} {
 		text := strings.Replace(ownFile, "parallel: 2", "schedule:\n  cron: 0 3 * * *\n  "+c.lines, 1)
 		_, err := Parse("pipeline.yaml", []byte(text), now, read(nil))

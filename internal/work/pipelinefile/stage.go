@@ -25,7 +25,8 @@ type stage struct {
 
 // dvc lists the words of a stage that are not job-file fields.
 var dvc = []string{"cmd", "wdir", "deps", "outs", "params", "metrics", "plots", "vars", "frozen", "always_changed",
-	"desc", "meta", "foreach", "do", "matrix", "shards", "after", "dependencies", "gate", "examples", "deploy", "on_drift"}
+	"desc", "meta", "foreach", "do", "matrix", "shards", "after", "dependencies", "gate", "examples", "deploy", "on_drift",
+	"warm_start"}
 
 // ours reports whether a word of a stage is not a job-file field.
 func ours(word string) bool { return slices.Contains(dvc, word) || later[word] != "" }
@@ -255,6 +256,8 @@ func (r *reader) words(x *stage, folder, field string) {
 			}
 		case "on_drift":
 			x.Drift = r.trigger().Drift(v, at, func(p string) string { return joined(folder, p) })
+		case "warm_start":
+			x.Warm = r.trigger().Warm(v, at, func(p string) string { return joined(folder, p) })
 		case "examples":
 			r.examples(x, v, folder, at)
 		case "deploy":

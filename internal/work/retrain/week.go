@@ -1,9 +1,11 @@
 package retrain
 
 import (
+	"fmt"
 	"math/big"
 	"time"
 
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
 
@@ -70,4 +72,20 @@ func monday(t time.Time) time.Time {
 	y, m, d := t.UTC().Date()
 	back := (int(t.UTC().Weekday()) + 6) % 7
 	return time.Date(y, m, d-back, 0, 0, 0, 0, time.UTC)
+}
+
+// Text compares the week in a sentence: cost, on-demand equivalent, and the gain of a metric; metric "": no gain is of
+// interest.
+func (w *Week) Text(metric string, currency money.Currency) string {
+	text := fmt.Sprintf("%s, %d skipped, cost %s", draw.Count(w.Runs, "run"), w.Skipped, money.Format(w.Cost, currency, 4))
+	if w.Open {
+		text += " so far"
+	}
+	if w.OnDemand != nil && w.Runs > 0 {
+		text += fmt.Sprintf("; on-demand it would be %s", money.Format(*w.OnDemand, currency, 4))
+	}
+	if metric != "" && w.Gain != "" {
+		text += fmt.Sprintf("; %s gained %s", metric, w.Gain)
+	}
+	return "week of " + w.Begin.UTC().Format("2 January") + ": " + text
 }

@@ -26,6 +26,8 @@ type Spec struct {
 	NoCatchUp bool `json:"no_catch_up,omitempty"`
 	// When has the conditions under which a due run begins.
 	When retrain.Conditions `json:"when,omitzero"`
+	// Notify is the webhook that gets the comparison of each week; empty: nobody does.
+	Notify string `json:"notify,omitempty"`
 }
 
 // Bounds of a schedule.

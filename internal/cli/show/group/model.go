@@ -160,6 +160,9 @@ func gateFacts(b *strings.Builder, g api.Group, p show.Place) {
 		if s.Drift != nil {
 			p.Fact(b, "drift", "%s: %s", s.Name, show.Clean(s.Drift.Why))
 		}
+		if s.WarmStart != nil {
+			p.Fact(b, "warm start", "%s: %s", s.Name, show.Clean(s.WarmStart.Why))
+		}
 		switch fails := slices.ContainsFunc(s.Gates, func(v api.GateVerdict) bool { return !v.Pass }) ||
 			s.Drift != nil && !s.Drift.Pass; {
 		case s.Spared != nil:

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/retrain"
 )
 
 // SchedulePlan describes when a pipeline will run, before it is scheduled.
@@ -43,18 +44,13 @@ func conditions(c api.ScheduleConditions, currency money.Currency) (list []strin
 
 // week summarizes the runs of a week in a sentence.
 func week(w api.ScheduleWeek, g api.Group) string {
-	text := fmt.Sprintf("%s, %d skipped, cost %s", draw.Count(w.Runs, "run"), w.Skipped,
-		money.Format(w.Cost, g.Currency, 4))
-	if w.CostOpen {
-		text += " so far"
+	one := retrain.Week{Begin: w.Begin, Runs: w.Runs, Skipped: w.Skipped, Cost: w.Cost, Open: w.CostOpen,
+		OnDemand: w.OnDemand, Gain: show.Clean(w.Gain)}
+	metric := ""
+	if x := g.Schedule.WhenItPays; x != nil {
+		metric = show.Clean(x.Metric)
 	}
-	if w.OnDemand != nil && w.Runs > 0 {
-		text += fmt.Sprintf("; on-demand it would be %s", money.Format(*w.OnDemand, g.Currency, 4))
-	}
-	if x := g.Schedule.WhenItPays; x != nil && w.Gain != "" {
-		text += fmt.Sprintf("; %s gained %s", show.Clean(x.Metric), show.Clean(w.Gain))
-	}
-	return "week of " + w.Begin.UTC().Format("2 January") + ": " + text
+	return one.Text(metric, g.Currency)
 }
 
 // weeksShown is the number of weeks that the page of a schedule compares.
@@ -125,6 +121,9 @@ func Schedule(g api.Group, p show.Place) string {
 	}
 	if !y.Saved.IsZero() {
 		p.Fact(&b, "saved", "%s by stages that were not run again", money.Format(y.Saved, g.Currency, 4))
+	}
+	for _, r := range y.Reports[max(0, len(y.Reports)-1):] {
+		p.Fact(&b, "report", "the last week's to %s: %s", r.To, strings.TrimSuffix(r.State+": "+r.Error, ": "))
 	}
 	if g.Why != "" {
 		p.Fact(&b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+g.Detail, ": "))

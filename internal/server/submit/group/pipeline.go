@@ -31,6 +31,9 @@ func ofPipeline(b *api.Pipeline) (t core.GroupTerms, field string, err error) {
 		if s.OnDrift != nil {
 			x.Drift = new(pipeline.Drift(*s.OnDrift))
 		}
+		if s.WarmStart != nil {
+			x.Warm = new(pipeline.Warm(*s.WarmStart))
+		}
 		for _, g := range s.Gates {
 			x.Gates = append(x.Gates, pipeline.Gate(g))
 		}

@@ -109,9 +109,8 @@ func (rd Reader) Job(b *api.Submission) (spec.Job, *reply.Refusal) {
 		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model", Title: "no such model can be",
 			Fix: "correct it, or leave it out", Err: err}
 	}
-	if rd.Hooks.Refuses(j.Notify.Webhook) {
-		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "notify.webhook",
-			Title: "the webhook leads inside the server's network", Fix: webhook.InsideFix}
+	if no := rd.Hook(j.Notify.Webhook, "notify.webhook"); no != nil {
+		return j, no
 	}
 	if len(j.Notify.Email) > 0 && !rd.Mails {
 		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "notify.email",
@@ -122,6 +121,19 @@ func (rd Reader) Job(b *api.Submission) (spec.Job, *reply.Refusal) {
 			Title: "the job file was not written"}
 	}
 	return j, nil
+}
+
+// Hook returns why the server does not call a webhook, which a field names; nil: it does, or there is none.
+func (rd Reader) Hook(address, field string) *reply.Refusal {
+	switch {
+	case address != "" && !spec.IsHook(address):
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: "the webhook is no address",
+			Fix: "give an http or https URL"}
+	case rd.Hooks.Refuses(address):
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field,
+			Title: "the webhook leads inside the server's network", Fix: webhook.InsideFix}
+	}
+	return nil
 }
 
 // read parses the job file as users write it: an object, or a string with YAML text. It refuses a deadline without a

@@ -1,5 +1,5 @@
 // Package trigger reads the parts of a pipeline file that say when runs and stages begin: the schedule with its
-// conditions, and on_drift of a stage.
+// conditions, and on_drift and warm_start of a stage.
 package trigger
 
 import (
@@ -66,8 +66,8 @@ func (r *Reader) Schedule(n *yaml.Node) (s Schedule) {
 }
 
 // scheduleFields are the fields of a schedule.
-var scheduleFields = []string{"cron", "zone", "budget", "runs", "until", "catch_up", retrain.OnData, "at_least",
-	retrain.NotBefore, "by", retrain.WhenItPays}
+var scheduleFields = []string{"cron", "zone", "budget", "runs", "until", "catch_up", "notify", retrain.OnData,
+	"at_least", retrain.NotBefore, "by", retrain.WhenItPays}
 
 // ofSchedule reads one field of a schedule.
 func (r *Reader) ofSchedule(s *Schedule, key, v *yaml.Node) {
@@ -99,6 +99,11 @@ func (r *Reader) ofSchedule(s *Schedule, key, v *yaml.Node) {
 			r.wrong(v, field, "is neither true nor false", "write catch_up: false to skip what was due while nothing ran")
 		}
 		y.NoCatchUp = !does
+	case "notify":
+		if y.Notify = v.Value; !spec.IsHook(v.Value) {
+			r.wrong(v, field, fmt.Sprintf("is %.60q", v.Value), "write the http or https URL of a webhook, which gets the "+
+				"comparison of each week")
+		}
 	case retrain.OnData, "at_least", retrain.NotBefore, "by", retrain.WhenItPays:
 		r.condition(&y.When, key, v, field)
 	case "on_drift":

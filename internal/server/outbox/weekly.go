@@ -1,0 +1,79 @@
+package outbox
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/lib/isolate"
+	"scrimp/internal/lib/wait"
+	"scrimp/internal/server/notices"
+	"scrimp/internal/server/webhook"
+	"scrimp/money"
+)
+
+// Weekly is a week of a schedule for its webhook.
+type Weekly struct {
+	User    string // who opened the schedule
+	Webhook string // may name secrets
+	Report  WeekReport
+}
+
+// WeekReport is the body of a call about a week of a schedule.
+type WeekReport struct {
+	ID       string              `json:"id"`    // the same at each try, so that receivers can drop repeats
+	Event    string              `json:"event"` // week
+	Schedule string              `json:"schedule"`
+	Name     string              `json:"name"` // of the pipeline
+	Currency money.Currency      `json:"currency"`
+	Week     client.ScheduleWeek `json:"week"`
+	Text     string              `json:"text"` // the sentence of scrimp pipeline status
+}
+
+// week is the event of a WeekReport.
+const week = "week"
+
+// weeksEvery is the interval between two looks for weeks that are over.
+const weeksEvery = time.Minute
+
+// NewWeek returns the report of a week.
+func NewWeek(schedule, name string, c money.Currency, w client.ScheduleWeek, text string) WeekReport {
+	return WeekReport{ID: week + "/" + schedule + "/" + w.Begin.UTC().Format(time.DateOnly), Event: week,
+		Schedule: schedule, Name: name, Currency: c, Week: w, Text: text}
+}
+
+// ReportWeeks reports the weeks of schedules until ctx ends. A webhook that does not answer delays no other.
+func (o *Outbox) ReportWeeks(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for wait.For(ctx, weeksEvery) == nil {
+		all.Go(func() { o.WeekPass(ctx) })
+	}
+}
+
+// WeekPass reports the weeks that are over and that nobody has reported, and returns when it has. A week whose webhook
+// refuses it is not sent again.
+func (o *Outbox) WeekPass(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, one := range o.Weeks() {
+		all.Go(func() {
+			isolate.Retry(ctx, o.Log, "weekly report of "+one.Report.Schedule, func() { o.reportWeek(ctx, one) })
+		})
+	}
+	all.Wait()
+}
+
+// reportWeek reports one week.
+func (o *Outbox) reportWeek(ctx context.Context, one Weekly) {
+	r := one.Report
+	target := webhook.Address(one.Webhook, o.secrets(r.Schedule))
+	o.once(ctx, &word{ID: r.ID, Job: r.Schedule, Event: week}, byWebhook, webhook.Host(target),
+		func(notices.Entry) (int, error) {
+			var body any = r
+			if webhook.IsChat(target) {
+				body = chat{"scrimp: " + r.Name + ", " + r.Text}
+			}
+			return 1, o.Hooks.Deliver(ctx, target, one.User, r.Schedule, r.ID, body)
+		})
+}
