@@ -384,6 +384,30 @@ func TestGang_IsGivenUpWhenAMachineEndsEarly(t *testing.T) {
 	g.replays()
 }
 
+// A machine of an incomplete gang that the provider's list lacks may still run. When its end and its bill come before
+// the gang is given up, the job pays until that end, and the bill is booked.
+func TestGang_PaysForAMachineThatOutlivedItsListing(t *testing.T) {
+	g := newGang(t, 2, 0, nil)
+	g.grants("g.1", "i1")
+	from := g.at
+	g.ended["i1"], g.sum = true, hour(time.Minute)
+	g.do(time.Minute, InventorySeen{Provider: "p", AsOf: agentsStart.Add(g.at + time.Minute)})
+	end := g.at + 9*time.Second
+	g.sum = hour(end - from)
+	g.do(11*time.Second, InstanceEnded{Instance: "i1", Until: agentsStart.Add(end), Cause: "stopped", Launch: "g.1"})
+	if !g.TakesBill("i1", "g.1") {
+		t.Fatal("its end was reported, and its bill is not taken")
+	}
+	bill := hour(end - from).Add(money.Picos(7))
+	g.do(time.Second, BillReceived{Instance: "i1", Launch: "g.1", Lines: []BillLine{{Amount: bill, Currency: money.USD}}})
+	g.sum = bill
+	g.do(time.Minute, LaunchCancelled{Launch: "g.1"})
+	if k := g.attempt("g.1").On("i1"); k.Live() || k.Until() != agentsStart.Add(end) || g.cost["g"] != bill {
+		t.Errorf("it ended at %v and cost %v, its bill is %v", k.Until(), g.cost["g"], bill)
+	}
+	g.replays()
+}
+
 // When the provider refuses the rest of a gang, the core releases and pays the granted machines at once.
 func TestGang_ReleasesItsMachinesAfterAPartialRefusal(t *testing.T) {
 	g := newGang(t, 2, 0, nil)

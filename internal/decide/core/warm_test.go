@@ -324,6 +324,24 @@ func TestWarm_FinishedJobPaysNoMinimum(t *testing.T) {
 	w.is("i1/idle.1", hour(time.Hour).Sub(hour(10*time.Minute)))
 }
 
+// A credit gives each owner back what the bill charged them, and no more: the finished job its seconds, the idle span
+// its seconds and the minimum charge.
+func TestWarm_CreditGivesBackWhatWasCharged(t *testing.T) {
+	w := newWarmWith(t, time.Hour, nil)
+	w.step(10*time.Second, MachineCleaned{Instance: "i1"})
+	w.step(20*time.Second, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at).Add(20 * time.Second), Cause: "interrupted"})
+	seconds := hour(630 * time.Second)
+	rest := hour(time.Hour).Sub(seconds)
+	credit := money.Amount{}.Sub(hour(time.Hour)).Add(money.Picos(1000))
+	w.step(time.Minute, BillReceived{Instance: "i1", Launch: "j.1", Lines: []BillLine{
+		{Rule: "interrupted-early", Amount: credit, Currency: money.USD}, {Amount: seconds, Currency: money.USD},
+		{Rule: "minimum", Amount: rest, Currency: money.USD}}})
+	job := w.cost["j"].Big().Int64() // the job had the machine for 600 s of the hour that it is charged for
+	if job < 166 || job > 167 || w.cost["j"].Add(w.cost["i1/idle.1"]) != money.Picos(1000) {
+		t.Errorf("the job pays %v, the idle span %v, of %v", w.cost["j"], w.cost["i1/idle.1"], money.Picos(1000))
+	}
+}
+
 // A machine that is not known to be clean is released. So is one that was to wait when its engine stops allowing
 // it.
 func TestWarm_ReleasesAnUnusableMachine(t *testing.T) {

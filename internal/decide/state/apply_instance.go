@@ -239,6 +239,10 @@ func (s *State) leaves(i *Instance, t *Task) {
 
 func (s *State) extended(f InstanceExtended) {
 	i := s.instance(f.Instance)
+	if len(i.r.Seats) > 0 && s.seated(i) == nil { // of an incomplete allocation
+		i.r.Until, i.r.Cause = f.Until, f.Cause
+		return
+	}
 	if s.seated(i) == nil {
 		if idle := &i.r.Idles[len(i.r.Idles)-1]; f.Until.After(i.r.Until) {
 			idle.Until, i.r.Until, i.r.Cause = later(f.Until, idle.From), f.Until, f.Cause

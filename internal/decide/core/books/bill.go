@@ -15,7 +15,7 @@ import (
 // must be sent again.
 func (bk *Books) TakesBill(instance, launch string) bool {
 	i := bk.State.Instance(instance)
-	if i != nil && bk.incomplete(i) {
+	if i != nil && bk.Incomplete(i) {
 		return !i.Live() && !i.Lost()
 	}
 	if i != nil && i.Shared() {
@@ -34,7 +34,7 @@ func (bk *Books) Billed(b state.BillReceived) {
 	i := bk.State.Instance(b.Instance)
 	switch {
 	case i == nil:
-	case bk.incomplete(i):
+	case bk.Incomplete(i):
 		if !i.Live() && !i.Lost() {
 			bk.Fact(state.BillTaken{Instance: i.ID()}) // it is booked when its allocation is closed
 		}
@@ -68,9 +68,10 @@ func (bk *Books) billStray(i *state.Instance, lines []state.BillLine) {
 	bk.Fact(state.BillTaken{Instance: i.ID()})
 }
 
-// SplitBill books the newest bill of a shared machine in parts that add up to it. Plain seconds and credits are
-// split by what its attempts and idle spans cost at plain seconds. What a rule adds, such as a minimum charge, goes
-// to whoever had the machine when it ended: an earlier job does not pay for unused time after it.
+// SplitBill books the newest bill of a shared machine in parts that add up to it. Plain seconds are split by what its
+// attempts and idle spans cost at plain seconds. What a rule adds, such as a minimum charge, goes to whoever had the
+// machine when it ended: an earlier job does not pay for unused time after it. A credit is split by what the charges
+// of the bill came to, so that nobody gets back more than they paid.
 func (bk *Books) SplitBill(i *state.Instance, lines []state.BillLine) {
 	var tasks []*state.Task
 	var weights []money.Amount
@@ -85,11 +86,8 @@ func (bk *Books) SplitBill(i *state.Instance, lines []state.BillLine) {
 	}
 	parts := make([][]state.BillLine, len(weights))
 	atEnd := atTheEnd(i, tasks, weights)
-	for _, l := range lines {
-		by := weights
-		if l.Rule != "" && l.Amount.Sign() > 0 {
-			by = atEnd
-		}
+	charged := make([]money.Amount, len(weights))
+	share := func(l state.BillLine, by []money.Amount) {
 		for n, part := range allocate(l.Amount, by) {
 			if !part.IsZero() || l.Rule == "" {
 				mine := l
@@ -98,6 +96,21 @@ func (bk *Books) SplitBill(i *state.Instance, lines []state.BillLine) {
 				}
 				parts[n] = append(parts[n], mine)
 			}
+			charged[n] = charged[n].Add(part)
+		}
+	}
+	for _, l := range lines {
+		switch {
+		case l.Amount.Sign() < 0:
+		case l.Rule != "":
+			share(l, atEnd)
+		default:
+			share(l, weights)
+		}
+	}
+	for _, l := range lines {
+		if l.Amount.Sign() < 0 {
+			share(l, owed(charged, weights))
 		}
 	}
 	f := state.BillSplit{Instance: i.ID()}
@@ -111,6 +124,19 @@ func (bk *Books) SplitBill(i *state.Instance, lines []state.BillLine) {
 		f.Parts = append(f.Parts, state.BillPart{Task: i.Idles()[n].Owner.Task, Bill: SumsOf(Together(lines))})
 	}
 	bk.Fact(f)
+}
+
+// owed returns the charges of those that still owe something, or the weights if nobody does.
+func owed(charged, weights []money.Amount) []money.Amount {
+	owed, any := make([]money.Amount, len(charged)), false
+	for n, a := range charged {
+		owed[n] = atLeastZero(a)
+		any = any || a.Sign() > 0
+	}
+	if !any {
+		return weights
+	}
+	return owed
 }
 
 // atTheEnd returns the weights of those that had a machine when it ended: its tasks, or the last idle span.
@@ -231,7 +257,7 @@ func rulesOf(a, b map[string]money.Amount) (list []string) {
 	return list
 }
 
-// incomplete reports whether the allocation of the instance still lacks machines.
-func (bk *Books) incomplete(i *state.Instance) bool {
+// Incomplete reports whether the allocation of the instance still lacks machines.
+func (bk *Books) Incomplete(i *state.Instance) bool {
 	return len(i.Seats()) > 0 && bk.State.Allocation(i.Seats()[0].Attempt) != nil
 }

@@ -230,7 +230,11 @@ func (is *Instances) late(i *state.Instance, until time.Time, cause string) {
 	if slices.ContainsFunc(tasks, func(k *state.Task) bool { return k.Taken() && k.Over().IsZero() }) {
 		cause = "interrupted" // its program was interrupted, however the machine ended after it was heard from again
 	}
-	if len(tasks) == 0 && len(i.Idles()) == 0 { // its allocation was never complete
+	if is.books.Incomplete(i) { // its time is booked when its allocation is closed
+		if until.After(i.Until()) {
+			is.Fact(state.InstanceExtended{Instance: i.ID(), Until: until, Cause: cause})
+		}
+		is.Fact(state.InstanceLeft{Instance: i.ID()})
 		return
 	}
 	if len(tasks) == 0 { // it had no task
