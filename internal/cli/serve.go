@@ -23,7 +23,7 @@ import (
 func (a *app) serveCmd() *cobra.Command {
 	o := server.Options{}
 	var logJSON bool
-	var retain, retainOutputs string
+	var retain, retainOutputs, preemptAfter string
 	cmd := &cobra.Command{Use: "serve", Short: "Serve a team, in the foreground", Args: command.Takes(),
 		GroupID: command.GroupShare,
 		Long: "Serves the data folder to everybody who has a token, until Ctrl-C or SIGTERM; jobs go " +
@@ -42,6 +42,9 @@ func (a *app) serveCmd() *cobra.Command {
 			}
 			o.Dir, o.Version, o.Build, o.Kinds = dir, Version, command.Build(), engines.Kinds
 			o.Log = slog.New(slog.NewTextHandler(a.Err, nil))
+			if o.PreemptAfter, err = serve.MinimumRun(preemptAfter); err != nil {
+				return err
+			}
 			if o.Retain, err = retainedFor("--retain", retain); err != nil {
 				return err
 			}
@@ -85,7 +88,7 @@ func (a *app) serveCmd() *cobra.Command {
 		"(default calm)")
 	f.IntVar(&o.Rate, "rate", 500, "requests a second that one user, machine or attempt may send")
 	f.IntVar(&o.Running, "running", 4, "jobs that hold a machine at once")
-	f.DurationVar(&o.PreemptAfter, "preempt-after", 10*time.Minute, "`time` that a program runs before a critical job "+
+	f.StringVar(&preemptAfter, "preempt-after", "10m", "`time` that a program runs before a critical job "+
 		"may preempt it")
 	f.StringVar(&retain, "retain", "90d", "`time` for which the work folder, the output and the older checkpoints of a "+
 		"job are kept once it is over, or ever")

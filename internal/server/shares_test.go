@@ -24,9 +24,9 @@ func TestQueueShares_AreSetAndListed(t *testing.T) {
 	if w.must("GET", "/v1/queue/shares", nil, &v); v.Shared || v.Teams == nil {
 		t.Errorf("before any setting: %+v", v)
 	}
-	two, five, ten, day := 2.0, money.Rate(5e12), money.Rate(10e12), 24*time.Hour
+	one, two, five, ten, day := 1.0, 2.0, money.Rate(5e12), money.Rate(10e12), 24*time.Hour
 	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: "vision", Weight: &two, Guarantee: &five, Borrow: &ten}, nil)
-	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: "text"}, nil)
+	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: "text", Weight: &one}, nil)
 	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{HalfLife: &day}, nil)
 	w.limit(budget.Limit{Scope: "team:vision", Window: budget.Month, Dollars: dollars(900)}) // keeps the shares
 	w.must("GET", "/v1/queue/shares", nil, &v)
@@ -64,8 +64,10 @@ func TestQueueShares_RefuseBadSettings(t *testing.T) {
 	w.limit(budget.Limit{Scope: budget.All, Window: budget.Day, Dollars: dollars(48)}) // $2 an hour
 	w.must("PUT", "/v1/queue/shares", `{"team":"vision","weight":2,"guarantee":"1.5"}`, nil)
 	for body, field := range map[string]string{
-		`{}`:                                                    "team",
-		`{"weight":2}`:                                          "team",
+		`{}`:                "team",
+		`{"weight":2}`:      "team",
+		`{"team":"vision"}`: "team",
+		`{"team":"vision","half_life_ns":86400000000000}`:       "team",
 		`{"team":"visoin","weight":2}`:                          "team",
 		`{"team":"nobody","off":true}`:                          "team",
 		`{"team":"vision","weight":0}`:                          "weight",
@@ -100,9 +102,10 @@ func TestQueueShares_RefuseBadSettings(t *testing.T) {
 func TestQueueShares_ShowAViewerTheirTeam(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
+	one := 1.0
 	for _, team := range []string{"vision", "text"} {
 		w.must("PUT", "/v1/teams/"+team, api.SetTeam{}, nil)
-		w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: team}, nil)
+		w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: team, Weight: &one}, nil)
 	}
 	ann := w.user("ann", identity.Grant{Team: "text", Role: identity.Viewer})
 	rec, _ := w.ask("GET", "/v1/queue/shares", ann, nil)

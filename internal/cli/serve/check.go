@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	"scrimp/internal/job/spec"
 	"scrimp/internal/server"
 )
 
 // Check returns an error that names each flag of scrimp serve whose number is out of bounds.
 func Check(o *server.Options) error {
-	return errors.Join(atLeast(o.Running, o.Rate), minimumRun(o.PreemptAfter))
+	return atLeast(o.Running, o.Rate)
 }
 
 // atLeast returns an error if a flag is too small.
@@ -24,10 +25,15 @@ func atLeast(running, rate int) error {
 // longestRun bounds the guaranteed minimum run of a job.
 const longestRun = 30 * 24 * time.Hour
 
-// minimumRun returns an error if the guaranteed minimum run of a job is out of bounds.
-func minimumRun(d time.Duration) error {
-	if d < time.Second || d > longestRun {
-		return fmt.Errorf("--preempt-after %v: give 1s to %v; preemptible: false in a job file exempts a job", d, longestRun)
+// MinimumRun parses --preempt-after, the guaranteed minimum run of a job.
+func MinimumRun(text string) (time.Duration, error) {
+	d, err := spec.ParseDuration(text)
+	if err == nil && (d < time.Second || d > longestRun) {
+		err = errors.New("it is out of bounds")
 	}
-	return nil
+	if err != nil {
+		return 0, fmt.Errorf("--preempt-after %s: %w: write 1s to 30d; preemptible: false in a job file exempts a job", text,
+			err)
+	}
+	return d, nil
 }

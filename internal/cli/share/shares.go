@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,7 +36,7 @@ func (x *shareFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&x.weight, "weight", "", "`number` from 0.001 to 1000: a team of weight 2 gets twice the dollars of a "+
 		"team of weight 1 (default: as it is; 1 for a new team)")
 	f.StringVar(&x.guarantee, "guarantee", "", "`dollars` an hour that the team may have running before others get "+
-		"beyond their share; 0 is none (default: as it is)")
+		"beyond their share, or none (default: as it is)")
 	f.StringVar(&x.borrow, "borrow", "", "`dollars` an hour beyond its share at which no job of the team starts, or "+
 		"none for no limit (default: as it is)")
 	f.StringVar(&x.halfLife, "half-life", "", "`span` in which what teams spent counts half, 1h to 365d (default: as "+
@@ -45,7 +46,8 @@ func (x *shareFlags) add(f *pflag.FlagSet) {
 
 func (a *app) queueSetCmd() *cobra.Command {
 	var x shareFlags
-	cmd := &cobra.Command{Use: "set", Short: "Set the share of a team in the queue", Args: command.Takes(),
+	var cmd *cobra.Command
+	cmd = &cobra.Command{Use: "set", Short: "Set the share of a team in the queue", Args: command.Takes(),
 		Long: "Sets how much of the dollars a team gets while jobs of several teams of one priority wait. The first " +
 			"setting turns the shares on, for all teams: a team without a setting has the weight 1. Before that, and once " +
 			"the last setting is removed, the queue does not regard teams. It needs the role admin of all teams." +
@@ -54,13 +56,14 @@ func (a *app) queueSetCmd() *cobra.Command {
 			"  scrimp queue set --team vision --guarantee 5 --borrow 10\n  scrimp queue set --half-life 3d\n" +
 			"  scrimp queue set --team vision --off",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
-			b, done, err := x.change()
+			b, done, err := x.change(cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
 			if err := c.Do(ctx, http.MethodPut, "/v1/queue/shares", b, nil); err != nil {
-				return err
+				return inFlags(err, shareFields)
 			}
+			done += withoutTeams(ctx, c, b)
 			if a.JSON {
 				return a.Print(map[string]string{"done": done})
 			}
@@ -71,8 +74,26 @@ func (a *app) queueSetCmd() *cobra.Command {
 	return cmd
 }
 
-// change returns the change that the flags describe, and the sentence that says that it is done.
-func (x *shareFlags) change() (b api.SetQueueShare, done string, err error) {
+// shareFields are the flags of the fields that the server's errors name.
+var shareFields = map[string]string{"team": "--team", "weight": "--weight", "guarantee": "--guarantee",
+	"borrow": "--borrow", "half_life_ns": "--half-life", "off": "--off"}
+
+// withoutTeams returns a sentence for a server that has no team: there, jobs of any team name count, so a misspelt name
+// goes unnoticed.
+func withoutTeams(ctx context.Context, c *command.Client, b api.SetQueueShare) string {
+	var list []api.Team
+	if b.Team == "" || b.Off || c.Do(ctx, http.MethodGet, "/v1/teams", nil, &list) != nil || len(list) > 0 {
+		return ""
+	}
+	return " This server has no teams yet: the share is for jobs whose file says team: " + b.Team +
+		". scrimp teams set " + b.Team + " makes the team."
+}
+
+// change returns the change that the given flags describe, and the sentence that says that it is done.
+func (x *shareFlags) change(given func(flag string) bool) (b api.SetQueueShare, done string, err error) {
+	if err := x.empty(given); err != nil {
+		return b, "", err
+	}
 	if b, err = x.parse(); err != nil {
 		return b, "", err
 	}
@@ -88,8 +109,30 @@ func (x *shareFlags) change() (b api.SetQueueShare, done string, err error) {
 		return b, "The setting of team " + x.team + " is removed.", nil
 	case x.team == "":
 		return b, "What teams spent counts half after " + x.halfLife + ".", nil
+	case !some && x.halfLife != "":
+		return b, "", errors.New("--half-life is for all teams: leave --team out, or add its --weight")
+	case !some:
+		return b, "", fmt.Errorf("nothing is set for team %s: write --weight 1 for the share of a team without a setting, "+
+			"or --guarantee or --borrow", x.team)
 	}
 	return b, "The share of team " + x.team + " is set. scrimp queue shares lists all.", nil
+}
+
+// empty returns an error for a flag with an empty value, such as the --weight "$WEIGHT" of a script whose variable is
+// not set.
+func (x *shareFlags) empty(given func(flag string) bool) error {
+	for _, f := range []struct{ flag, text, write string }{
+		{"team", x.team, "the name of a team, as scrimp teams lists them"},
+		{"weight", x.weight, fmt.Sprintf("a number from %g to %g", fair.LeastWeight, fair.MostWeight)},
+		{"guarantee", x.guarantee, "dollars an hour, as in 5 or 12.50, or none"},
+		{"borrow", x.borrow, "dollars an hour, as in 5 or 12.50, or none for no limit"},
+		{"half-life", x.halfLife, "a span, as in 36h or 7d"},
+	} {
+		if given(f.flag) && strings.TrimSpace(f.text) == "" {
+			return fmt.Errorf("--%s is empty: write %s", f.flag, f.write)
+		}
+	}
+	return nil
 }
 
 func (x *shareFlags) parse() (b api.SetQueueShare, err error) {
@@ -102,7 +145,9 @@ func (x *shareFlags) parse() (b api.SetQueueShare, err error) {
 		}
 		b.Weight = &weight
 	}
-	if b.Guarantee, err = rateFlag("guarantee", x.guarantee); err != nil {
+	if x.guarantee == "none" {
+		b.Guarantee = new(money.Rate)
+	} else if b.Guarantee, err = rateFlag("guarantee", x.guarantee); err != nil {
 		return b, err
 	}
 	if b.NoBorrow = x.borrow == "none"; !b.NoBorrow {
@@ -112,28 +157,28 @@ func (x *shareFlags) parse() (b api.SetQueueShare, err error) {
 	}
 	if x.halfLife != "" {
 		d, err := spec.ParseDuration(x.halfLife)
-		if err != nil {
-			return b, fmt.Errorf("--half-life %s: %w: write it as in 36h or 7d", x.halfLife, err)
+		if err == nil && (d < fair.LeastHalfLife || d > fair.MostHalfLife) {
+			err = errors.New("it is out of bounds")
 		}
-		if d < fair.LeastHalfLife || d > fair.MostHalfLife {
-			return b, fmt.Errorf("--half-life %s is out of bounds: write 1h to 365d", x.halfLife)
+		if err != nil {
+			return b, fmt.Errorf("--half-life %s: %w: write 1h to 365d, as in 36h or 7d", x.halfLife, err)
 		}
 		b.HalfLife = &d
 	}
 	return b, nil
 }
 
-// rateFlag parses dollars an hour; nil: the flag is not given.
+// rateFlag parses dollars an hour, with or without the sign of dollars; nil: the flag is not given.
 func rateFlag(flag, text string) (*money.Rate, error) {
 	if text == "" {
 		return nil, nil
 	}
-	rate, err := money.ParseRate(text)
+	rate, err := money.ParseRate(strings.TrimPrefix(text, "$"))
 	if err == nil && (rate < 0 || rate.Float() > 1e6) {
 		err = errors.New("it is not from 0 to 1000000")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--%s %s: %w: write dollars an hour, as in 5 or 12.50", flag, text, err)
+		return nil, fmt.Errorf("--%s %s: %w: write dollars an hour, as in 5 or 12.50, or none", flag, text, err)
 	}
 	return &rate, nil
 }

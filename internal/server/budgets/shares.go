@@ -107,6 +107,9 @@ func (d *Desk) sharesAfter(old *fair.Rules, b *api.SetQueueShare) (*fair.Rules, 
 	case b.Team == "" && b.HalfLife == nil:
 		return nil, &fair.Wrong{Field: "team", Cause: "the change is empty",
 			Fix: "send a team and its weight, or a half-life"}
+	case b.Team != "" && !some && !b.Off:
+		return nil, &fair.Wrong{Field: "team", Cause: "the change sets nothing for team " + b.Team,
+			Fix: "send its weight, guarantee or borrow, or a half-life without a team"}
 	case b.Off && (some || b.HalfLife != nil):
 		return nil, &fair.Wrong{Field: "off", Cause: "off removes the whole setting of the team",
 			Fix: "send nothing else with it"}
