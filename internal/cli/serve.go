@@ -57,6 +57,9 @@ func (a *app) serveCmd() *cobra.Command {
 			if err := serve.Check(&o); err != nil {
 				return err
 			}
+			if err := command.CheckMarket(dir, o.Market); err != nil {
+				return err
+			}
 			if namesPassword(o.DB) {
 				o.Log.Warn("everybody on this machine can read the password of the database in the list of processes: leave it " +
 					"out of --db, and put it in PGPASSWORD or ~/.pgpass")
@@ -64,6 +67,7 @@ func (a *app) serveCmd() *cobra.Command {
 			o.DB = cmp.Or(o.DB, os.Getenv("SCRIMP_DB"))
 			o.Ready = func(address string) {
 				serve.Keep(&o)
+				command.ForgetMarket(dir)
 				if !a.JSON {
 					a.Printf("Serving %s on %s\nA first user:  scrimp --data %s users set NAME --grant admin && scrimp --data %s "+
 						"tokens new NAME\n", dir, address, dir, dir)

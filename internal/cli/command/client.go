@@ -97,7 +97,10 @@ func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
 	} else if ended, err = a.spawn(market); err != nil {
 		return nil, err
 	}
-	return a.begun(ctx, log, before, why, ended)
+	if c, err = a.begun(ctx, log, before, why, ended); err == nil {
+		ForgetMarket(a.Data)
+	}
+	return c, err
 }
 
 // answer returns the server's description. It retries a busy server of this folder for a quarter of a minute, because a
@@ -201,6 +204,11 @@ func (a *App) spawn(market string) (ended <-chan error, err error) {
 	dir, err := filepath.Abs(a.Data)
 	if err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", a.Data, err)
+	}
+	if !a.Ends {
+		if market, err = wantedMarket(dir, market); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w: give another with --data", err)

@@ -67,8 +67,7 @@ func Parse(name string, text []byte) (market.Trace, error) {
 	if err := d.Decode(&f); errors.Is(err, io.EOF) {
 		return market.Trace{}, fmt.Errorf("%s: the file is empty: docs/market-file.md shows one", name)
 	} else if err != nil {
-		return market.Trace{}, fmt.Errorf("%s: %s: docs/market-file.md lists the fields", name,
-			strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", " "), "yaml: "))
+		return market.Trace{}, fmt.Errorf("%s: %s: docs/market-file.md lists the fields", name, inWords(err))
 	}
 	t := market.Trace{Name: f.Name, Currency: f.Currency, Speed: f.Speed, Repeat: f.Repeat}
 	if t.Currency == "" {
