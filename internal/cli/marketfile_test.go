@@ -15,9 +15,9 @@ func TestServe_RefusesBrokenMarketFileBeforeItListens(t *testing.T) {
 	const market = "name: own\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: spot, price: 0.1}\n"
 	h.write("job.yaml", "name: j\ncommand: 'true'\n")
 	for from, says := range map[string]string{
-		"machine: m": "--market market.yaml: line 3: machin is no field of an offer: did you mean machine?",
-		"cpus: 1":    "--market market.yaml: line 3: the text `one` stands where a whole number belongs",
-		"name: own":  "--market market.yaml: line 1: label is no field of a market file, which has name, currency,",
+		"machine: m": "--market: market.yaml: line 3: machin is no field of an offer: did you mean machine?",
+		"cpus: 1":    "--market: market.yaml: line 3: the text `one` stands where a whole number belongs",
+		"name: own":  "--market: market.yaml: line 1: label is no field of a market file, which has name, currency,",
 	} {
 		to := map[string]string{"machine: m": "machin: m", "cpus: 1": "cpus: one", "name: own": "label: own"}[from]
 		h.write("market.yaml", strings.Replace(market, from, to, 1))
@@ -27,8 +27,8 @@ func TestServe_RefusesBrokenMarketFileBeforeItListens(t *testing.T) {
 		}
 	}
 	for line, says := range map[string]string{
-		"run -y -d job.yaml":                      "has no market yet, and the last scrimp serve did not start with --market",
-		"run -y -d --market market.yaml job.yaml": "--market market.yaml: line 1: label",
+		"run -y -d job.yaml":                      "has no market yet, and the last scrimp serve did not start with --market: /",
+		"run -y -d --market market.yaml job.yaml": "--market: market.yaml: line 1: label",
 	} {
 		if _, errs, code := h.status(line); code != 1 || !strings.Contains(errs, says) {
 			t.Errorf("%s: exit status %d, %q", line, code, errs)

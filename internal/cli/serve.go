@@ -3,27 +3,24 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/engines"
 	"scrimp/internal/cli/serve"
-	"scrimp/internal/job/spec"
 	"scrimp/internal/server"
 )
 
 func (a *app) serveCmd() *cobra.Command {
 	o := server.Options{}
 	var logJSON bool
-	var retain, retainOutputs, preemptAfter string
+	var spans serve.Spans
 	cmd := &cobra.Command{Use: "serve", Short: "Serve a team, in the foreground", Args: command.Takes(),
 		GroupID: command.GroupShare,
 		Long: "Serves the data folder to everybody who has a token, until Ctrl-C or SIGTERM; jobs go " +
@@ -42,22 +39,13 @@ func (a *app) serveCmd() *cobra.Command {
 			}
 			o.Dir, o.Version, o.Build, o.Kinds = dir, Version, command.Build(), engines.Kinds
 			o.Log = slog.New(slog.NewTextHandler(a.Err, nil))
-			if o.PreemptAfter, err = serve.MinimumRun(preemptAfter); err != nil {
-				return err
-			}
-			if o.Retain, err = retainedFor("--retain", retain); err != nil {
-				return err
-			}
-			if o.RetainOutputs, err = retainedFor("--retain-outputs", retainOutputs); err != nil {
+			if err := spans.Into(&o); err != nil {
 				return err
 			}
 			if logJSON {
 				o.Log = slog.New(slog.NewJSONHandler(a.Err, nil))
 			}
-			if err := serve.Check(&o); err != nil {
-				return err
-			}
-			if err := command.CheckMarket(dir, o.Market); err != nil {
+			if err := errors.Join(serve.Check(&o), command.CheckMarket(dir, o.Market)); err != nil {
 				return err
 			}
 			if namesPassword(o.DB) {
@@ -92,12 +80,7 @@ func (a *app) serveCmd() *cobra.Command {
 		"(default calm)")
 	f.IntVar(&o.Rate, "rate", 500, "requests a second that one user, machine or attempt may send")
 	f.IntVar(&o.Running, "running", 4, "jobs that hold a machine at once")
-	f.StringVar(&preemptAfter, "preempt-after", "10m", "`time` that a program runs before a critical job "+
-		"may preempt it")
-	f.StringVar(&retain, "retain", "90d", "`time` for which the work folder, the output and the older checkpoints of a "+
-		"job are kept once it is over, or ever")
-	f.StringVar(&retainOutputs, "retain-outputs", "ever", "`time` for which its kept outputs and its newest checkpoint "+
-		"are kept, or ever")
+	spans.Flags(f)
 	f.StringSliceVar(&o.HookHosts, "hook-hosts", nil,
 		"`hosts` inside this network that webhooks may be on, as HOST or HOST:PORT (default none)")
 	serve.MailFlags(f, &o.Mail)
@@ -116,19 +99,4 @@ func namesPassword(address string) bool {
 	}
 	_, has := u.User.Password()
 	return has || u.Query().Has("password")
-}
-
-// retainedFor parses a retention time; a negative result means forever.
-func retainedFor(flag, text string) (time.Duration, error) {
-	if text == "ever" {
-		return -1, nil
-	}
-	span, err := spec.ParseDuration(text)
-	if err == nil && span < time.Hour {
-		err = errors.New("write ever, or a span of at least an hour")
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%s %s: %w", flag, text, err)
-	}
-	return span, nil
 }

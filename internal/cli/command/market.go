@@ -41,20 +41,9 @@ func ForgetMarket(dir string) { _ = os.Remove(filepath.Join(dir, wantedName)) }
 // readable returns an error for a market file that does not parse.
 func readable(file string) error {
 	if _, err := marketfile.Load(file); err != nil {
-		return fmt.Errorf("--market %s: %w", file, withoutName(err, file))
+		return fmt.Errorf("--market: %w", err)
 	}
 	return nil
-}
-
-// withoutName returns err without the name of the file at its start, which the caller's sentence has already.
-func withoutName(err error, file string) error {
-	if rest, ok := strings.CutPrefix(err.Error(), file+": "); ok {
-		return fmt.Errorf("%s", rest)
-	}
-	if rest, ok := strings.CutPrefix(err.Error(), file+":"); ok { // and its line
-		return fmt.Errorf("line %s", rest)
-	}
-	return err
 }
 
 // opened reports whether the folder has engines or a market.
@@ -67,8 +56,8 @@ func opened(dir string) bool {
 	return false
 }
 
-// wantedMarket returns the market with which to start the folder's server: the given one, or the one that the last scrimp
-// serve could not read, or "" for the folder's own.
+// wantedMarket returns the market with which to start the folder's server: the given one, or the one that the last
+// scrimp serve could not read, or "" for the folder's own.
 func wantedMarket(dir, given string) (string, error) {
 	if given != "" {
 		return given, readable(given)

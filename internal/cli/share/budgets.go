@@ -48,7 +48,7 @@ var budgetFields = map[string]string{"limit.dollars": "--dollars", "limit.notify
 
 func (a *app) putBudget(ctx context.Context, c *command.Client, b api.SetBudget, done string) error {
 	if err := c.Do(ctx, http.MethodPut, "/v1/budgets", b, nil); err != nil {
-		return inFlags(err, budgetFields)
+		return command.InFlags(err, budgetFields)
 	}
 	if a.JSON {
 		return a.Print(map[string]string{"done": done})
@@ -156,7 +156,7 @@ func (a *app) budgetsSetCmd() *cobra.Command {
 			return err
 		}
 		err = a.putBudget(ctx, c, api.SetBudget{Limit: convert.To[*api.Limit](&l)}, "Budget "+l.Name()+" is set.")
-		return inFlags(err, map[string]string{"limit.scope": w.flag()})
+		return command.InFlags(err, map[string]string{"limit.scope": w.flag()})
 	})
 	return cmd
 }

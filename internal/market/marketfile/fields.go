@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/lib/nearest"
 )
 
-// unknown and misfit match the YAML library's errors for an unknown field, with Go's name of the type that lacks it, and
-// for a value of the wrong kind, with YAML's name of its kind and Go's name of the field's type.
+// unknown and misfit match the YAML library's errors for an unknown field, with Go's name of the type that lacks it,
+// and for a value of the wrong kind, with YAML's name of its kind and Go's name of the field's type.
 var (
 	unknown = regexp.MustCompile(`field (\S+) not found in type (\S+)`)
 	misfit  = regexp.MustCompile("cannot unmarshal !!(\\w+)( `[^`]*`)? into (\\S+)")

@@ -1,4 +1,4 @@
-package share
+package queue
 
 import (
 	"strings"
@@ -62,23 +62,5 @@ func TestQueueSet_TakesAmountsAsTheTablePrintsThem(t *testing.T) {
 	}
 	if b, err = changeOf(t, "--team", "text", "--borrow", "none"); err != nil || b.Borrow != nil || !b.NoBorrow {
 		t.Errorf("--borrow none: %+v, %v", b, err)
-	}
-}
-
-// An error of the server names the flag instead of the field of the request.
-func TestInFlags_NamesTheFlagOfAField(t *testing.T) {
-	for field, want := range map[string]string{"half_life_ns": "--half-life: no team has a share yet", "team": "--team: no",
-		"other": "other: no", "": "no"} {
-		sent := &api.Problem{Title: "no team has a share yet", Field: field}
-		err := inFlags(sent, shareFields)
-		if !strings.HasPrefix(err.Error(), want) || sent.Field != field {
-			t.Errorf("%q: %v", field, err)
-		}
-	}
-	for w, want := range map[window]string{{scope: "team:text", team: "text"}: "--team", {scope: "team:text"}: "--scope",
-		{scope: "all"}: "--scope", {scope: "tag:a=b", tag: "a=b"}: "--tag"} {
-		if got := w.flag(); got != want {
-			t.Errorf("%+v: %s, want %s", w, got, want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package share
+package command
 
 import (
 	"errors"
@@ -6,9 +6,9 @@ import (
 	api "scrimp/client"
 )
 
-// inFlags returns err with the flag in place of the field of the request that the server's answer names: a user of the
+// InFlags returns err with the flag in place of the field of the request that the server's answer names: a user of the
 // command line has not written the request.
-func inFlags(err error, flags map[string]string) error {
+func InFlags(err error, flags map[string]string) error {
 	p, ok := errors.AsType[*api.Problem](err)
 	if !ok || flags[p.Field] == "" {
 		return err

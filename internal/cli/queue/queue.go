@@ -1,4 +1,5 @@
-package share
+// Package queue holds the commands that set and list the shares of teams in the queue.
+package queue
 
 import (
 	"context"
@@ -19,8 +20,11 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Queue returns the commands below scrimp queue that set and list the shares of teams.
-func Queue(shared *command.App) []*cobra.Command {
+// app gives the commands of this package their shared environment.
+type app struct{ *command.App }
+
+// Commands returns the commands below scrimp queue.
+func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{a.queueSetCmd(), a.queueSharesCmd()}
 }
@@ -61,7 +65,7 @@ func (a *app) queueSetCmd() *cobra.Command {
 				return err
 			}
 			if err := c.Do(ctx, http.MethodPut, "/v1/queue/shares", b, nil); err != nil {
-				return inFlags(err, shareFields)
+				return command.InFlags(err, shareFields)
 			}
 			done += withoutTeams(ctx, c, b)
 			if a.JSON {
