@@ -9,6 +9,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
@@ -96,6 +97,32 @@ func TestQueueShares_RefuseBadSettings(t *testing.T) {
 	if w.must("GET", "/v1/queue/shares", nil, &v); len(v.Teams) != 1 || v.Teams[0].Weight != 2 {
 		t.Errorf("a refused setting changed something: %+v", v)
 	}
+}
+
+// A team whose job missed its deadline has the share of missed ones, in the API and on the page; one without a deadline
+// has none.
+func TestQueueShares_ShowMissedDeadlines(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	w.must("PUT", "/v1/queue/shares", `{"team":"vision","weight":2}`, nil)
+	due := w.control.Now().Add(2 * time.Hour).UTC().Format(time.RFC3339)
+	w.must("POST", "/v1/jobs", costing("late", "vision", `,"deadline":"`+due+`"`), nil)
+	attempt := w.booting(1)[0]
+	w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, time.Minute)
+	w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: "completed"}, 3*time.Hour)
+	var v api.QueueShares
+	w.must("GET", "/v1/queue/shares", nil, &v)
+	if len(v.Teams) != 1 || v.Teams[0].Missed != 1 || v.Teams[0].Met != 0 || v.Teams[0].MissShare == nil ||
+		*v.Teams[0].MissShare != 1 {
+		t.Errorf("%+v", v.Teams)
+	}
+	w.must("PUT", "/v1/queue/shares", `{"team":"text","weight":1}`, nil)
+	w.must("GET", "/v1/queue/shares", nil, &v)
+	if v.Teams[0].Team != "text" || v.Teams[0].MissShare != nil {
+		t.Errorf("a team without a deadline: %+v", v.Teams[0])
+	}
+	admin := w.signedIn(w.user("ada", identity.Grant{Team: identity.Everywhere, Role: identity.Admin}))
+	admin.shows("/teams", 200, "Missed deadlines", "100 % (1 missed, 0 met)", "unknown")
 }
 
 // A viewer of one team sees its share and no other team.

@@ -83,7 +83,19 @@ func (a *app) list(ctx context.Context, c *command.Client, l listing) error {
 	if more {
 		a.leftOut(ctx, c, l, shown)
 	}
+	if l.open && !a.JSON {
+		a.missed(ctx, c)
+	}
 	return nil
+}
+
+// missed prints how many jobs of each team missed their deadline, if teams share the queue. It is an extra: a server
+// that does not answer has answered with the list already.
+func (a *app) missed(ctx context.Context, c *command.Client) {
+	var v api.QueueShares
+	if c.Do(ctx, http.MethodGet, "/v1/queue/shares", nil, &v) == nil {
+		a.Printf("%s", show.Missed(v, a.Place()))
+	}
 }
 
 // readPages reads jobs up to the most that are listed. Shown is how many it read, and more says that it left some out.
@@ -178,6 +190,7 @@ func (a *app) jobsCmd() *cobra.Command {
 func (a *app) queueCmd() *cobra.Command {
 	return a.listCmd(&cobra.Command{Use: "queue", Short: "List the jobs that wait or run", Args: command.Takes(),
 		GroupID: command.GroupLook,
-		Long: "Lists the jobs that wait or run, the oldest first, as scrimp jobs lists all; it says how many it left out." +
+		Long: "Lists the jobs that wait or run, the oldest first, as scrimp jobs lists all; it says how many it left out. " +
+			"If teams share the queue, a last line has the share of jobs that missed their deadline, for each team." +
 			command.PlainExit}, true)
 }

@@ -17,6 +17,8 @@ type Use struct {
 	Burn    money.Rate   // dollars an hour of what runs now
 	Running int          // jobs that hold or request a machine
 	Waits   bool         // a job of the team waits
+	// Met and Missed count the jobs that met and missed their deadline within the last half-life.
+	Met, Missed int
 }
 
 // Share is a team's place in the order of teams.
@@ -98,6 +100,15 @@ func (s *Shares) place() {
 	for _, t := range s.teams {
 		t.after = under && t.Over && !t.Under
 	}
+}
+
+// MissShare is the part of the team's jobs that missed their deadline, 0 to 1; ok is false if no job had one.
+func (t *Share) MissShare() (share float64, ok bool) {
+	n := t.Met + t.Missed
+	if n == 0 {
+		return 0, false
+	}
+	return float64(t.Missed) / float64(n), true
 }
 
 // had is what the team has spent lately, and holds for what runs.

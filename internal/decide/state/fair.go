@@ -28,12 +28,40 @@ func (s *State) spendTeam(team string, amount money.Amount, t time.Time) {
 	s.spending.Teams[key] = s.spending.Teams[key].Add(amount, t, r.HalfLife)
 }
 
+// endTeam counts whether a job that has ended met its deadline, if teams share the queue. by is -1 for a job that goes
+// on after its end.
+func (s *State) endTeam(j *Job, by int) {
+	r := s.fairRules()
+	met, ok := fair.Outcome(j.r.Terms.Deadline, j.r.Finished, j.r.State == Succeeded)
+	if r == nil || !ok {
+		return
+	}
+	if s.spending.Deadlines == nil {
+		s.spending.Deadlines = map[string]fair.Deadlines{}
+	}
+	key := fair.Key(j.r.Terms.Owner.Team)
+	s.spending.Deadlines[key] = s.spending.Deadlines[key].Add(j.r.Finished, r.HalfLife, met, by)
+}
+
+// DeadlinesByTeam returns how many jobs of each team met and missed their deadline within a half-life before t, by the
+// team's key in package fair. It is empty unless teams share the queue.
+func (s *State) DeadlinesByTeam(t time.Time) map[string]fair.Ended {
+	list := make(map[string]fair.Ended, len(s.spending.Deadlines))
+	for key, d := range s.spending.Deadlines {
+		var e fair.Ended
+		if e.Met, e.Missed = d.In(t, s.fairRules().HalfLife); e != (fair.Ended{}) {
+			list[key] = e
+		}
+	}
+	return list
+}
+
 // shareQueue settles what teams have spent when their rules change to next: the former half-life holds until now. The
 // sums begin with the first rules, and end with the last.
 func (s *State) shareQueue(next *fair.Rules) {
 	was := s.fairRules()
 	if was == nil || next == nil {
-		s.spending.Teams = nil
+		s.spending.Teams, s.spending.Deadlines = nil, nil
 		return
 	}
 	if was.HalfLife == next.HalfLife {

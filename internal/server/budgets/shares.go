@@ -42,7 +42,12 @@ func (d *Desk) ShowShares(w http.ResponseWriter, r *http.Request) {
 }
 
 func shareOf(s fair.Share) client.QueueShare {
-	return client.QueueShare{Team: s.Name, Weight: s.Weight, Set: s.Set, Wanted: s.Wanted, Had: s.Had, Spent: s.Spent,
+	var missed *float64
+	if part, ok := s.MissShare(); ok {
+		missed = &part
+	}
+	return client.QueueShare{Met: s.Met, Missed: s.Missed, MissShare: missed,
+		Team: s.Name, Weight: s.Weight, Set: s.Set, Wanted: s.Wanted, Had: s.Had, Spent: s.Spent,
 		Held: s.Held, Burn: s.Burn, Running: s.Running, Waits: s.Waits, Guarantee: s.Guarantee, Borrow: s.Borrow,
 		Stopped: s.Stopped}
 }

@@ -77,6 +77,10 @@ func (qs *Quotas) Shares(t time.Time) fair.Shares {
 	for key, spent := range qs.State.SpentByTeam(t) {
 		of(key).Spent = spent
 	}
+	for key, e := range qs.State.DeadlinesByTeam(t) {
+		u := of(key)
+		u.Met, u.Missed = e.Met, e.Missed
+	}
 	rules := qs.State.Rules().Fair
 	if qs.Faults.Flat {
 		rules = fair.Clone(rules)
