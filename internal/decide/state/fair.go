@@ -1,6 +1,7 @@
 package state
 
 import (
+	"iter"
 	"time"
 
 	"scrimp/internal/decide/fair"
@@ -72,14 +73,16 @@ func (s *State) shareQueue(next *fair.Rules) {
 	}
 }
 
-// SpentByTeam returns what each team has spent by t, with decay, by its key in package fair. It is empty unless teams
-// share the queue.
-func (s *State) SpentByTeam(t time.Time) map[string]money.Amount {
-	list := make(map[string]money.Amount, len(s.spending.Teams))
-	for key, v := range s.spending.Teams {
-		list[key] = v.In(t, s.fairRules().HalfLife)
+// SpentByTeam yields what each team has spent by t, with decay, by its key in package fair, in no order. It yields
+// nothing unless teams share the queue.
+func (s *State) SpentByTeam(t time.Time) iter.Seq2[string, money.Amount] {
+	return func(yield func(string, money.Amount) bool) {
+		for key, v := range s.spending.Teams {
+			if !yield(key, v.In(t, s.fairRules().HalfLife)) {
+				return
+			}
+		}
 	}
-	return list
 }
 
 // Changed returns the last event that changed the job; 0: none since a restart.
