@@ -33,6 +33,11 @@ type QueueShare struct {
 	Guarantee money.Rate `json:"guarantee"`
 	// Borrow is the dollars per hour beyond its share at which no job of the team starts; null: no limit.
 	Borrow *money.Rate `json:"borrow"`
+	// Met and Missed count the team's jobs with a deadline that ended within the last half-life, since the queue is
+	// shared. MissShare is the part of them that missed it, 0 to 1; null: none had a deadline.
+	Met       int      `json:"deadlines_met"`
+	Missed    int      `json:"deadlines_missed"`
+	MissShare *float64 `json:"miss_share"`
 	// Stopped is set while the team burns as much beyond its share as it may.
 	Stopped bool `json:"stopped"`
 }

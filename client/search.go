@@ -56,6 +56,10 @@ type SearchTrial struct {
 // AskTrial asks what a worker trains next. A worker that asks again gets its trial again until that is over.
 type AskTrial struct {
 	Worker int `json:"worker,omitempty"` // from 0 to the study's at_once - 1
+	// Program names the running program, another name for each start. The last program that asks as a worker has it: the
+	// server then refuses the values of the one before, and the questions of others while a job that is not over has the
+	// worker. Empty: the server does not check.
+	Program string `json:"program,omitempty"`
 }
 
 // TellTrial tells the value of a trial's metric. The cost is that since the trial's value before; a program that runs
@@ -67,6 +71,7 @@ type TellTrial struct {
 	Diverged bool          `json:"diverged,omitempty"` // the value is not a number, or the trial has failed
 	Cost     *money.Amount `json:"cost,omitempty"`     // in dollars
 	Seconds  *float64      `json:"seconds,omitempty"`  // of training
+	Program  string        `json:"program,omitempty"`  // as in AskTrial
 }
 
 // SearchAnswer says what the program does next. To a question: train, wait (ask again a little later) or end. To a
@@ -75,6 +80,7 @@ type SearchAnswer struct {
 	Do     string       `json:"do"`
 	Trial  *SearchTrial `json:"trial"`
 	Search Search       `json:"search"`
+	Note   string       `json:"note,omitempty"` // for people: another program was this worker
 }
 
 // SearchCall is one call of a program that runs as a job: exactly one of Open, Ask and Told is set, or none to show

@@ -148,6 +148,9 @@ func FromBig(b *big.Int) (Amount, bool) {
 // the sign of a: two columns that a database can add up exactly. It returns
 // false beyond about 9.2e12 units.
 func (a Amount) Micros() (micros, picos int64, ok bool) {
+	if n := int64(a.lo); a.hi == n>>63 {
+		return n / 1_000_000, n % 1_000_000, true
+	}
 	whole, rest := new(big.Int).QuoRem(a.Big(), big.NewInt(1_000_000), new(big.Int))
 	return whole.Int64(), rest.Int64(), whole.IsInt64()
 }
@@ -303,6 +306,9 @@ func trimmed(text string, c Currency) string {
 // Float returns a in currency units, rounded to the nearest float64. It is for
 // statistics, drawings and estimates; nothing that it returns becomes money again.
 func (a Amount) Float() float64 {
+	if n := int64(a.lo); a.hi == n>>63 && n < 1<<53 && n > -1<<53 {
+		return float64(n) / pico // both are exact, so the quotient is the nearest
+	}
 	f, _ := new(big.Rat).SetFrac(a.Big(), big.NewInt(pico)).Float64()
 	return f
 }

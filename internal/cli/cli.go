@@ -31,6 +31,7 @@ import (
 	"scrimp/internal/cli/own"
 	"scrimp/internal/cli/plan"
 	"scrimp/internal/cli/propose"
+	"scrimp/internal/cli/queue"
 	"scrimp/internal/cli/review"
 	"scrimp/internal/cli/serving"
 	"scrimp/internal/cli/session"
@@ -173,7 +174,8 @@ scrimp wait is over.`,
 	_ = root.RegisterFlagCompletionFunc("server", a.CompleteServer)
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
-		jobs.Commands(a.App, share.Queue(a.App)...), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
+		jobs.Commands(a.App, queue.Commands(a.App)...),
+		plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),
 		storage.Commands(a.App), gc.Commands(a.App), compress.Commands(a.App), export.Commands(a.App), bill.Commands(a.App),
 		anomalies.Commands(a.App), models.Commands(a.App), review.Commands(a.App), engines.Commands(a.App),

@@ -3,17 +3,14 @@ package server
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"scrimp/client"
-	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/searches"
@@ -269,34 +266,6 @@ func TestSearches_KeepNoValueThatTheStoreLacks(t *testing.T) {
 		if w.must("POST", "/v1/searches/mine/tell", body, &a); a.Search.Values != n+1 {
 			t.Errorf("told again it has %d values, want %d", a.Search.Values, n+1)
 		}
-	}
-}
-
-// The program of a job asks with the task's token; where it says no cost, the job's own counts.
-func TestSearches_CountTheCostOfTheJobThatAsks(t *testing.T) {
-	t.Parallel()
-	w := newWorldOf(t, &firm{}, nil)
-	w.must("POST", "/v1/jobs", costing("train", "", ""), nil)
-	attempt := w.booting(1)[0]
-	as := w.take(attempt)
-	w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, time.Minute)
-	call := func(body string) (v client.SearchAnswer) {
-		t.Helper()
-		rec, p := w.ask("POST", "/v1/agent/search", as.AttemptToken, body)
-		if err := json.Unmarshal(rec.Body.Bytes(), &v); err != nil || rec.Code != http.StatusOK {
-			t.Fatalf("%d %+v", rec.Code, p)
-		}
-		return v
-	}
-	call(`{"name":"mine","open":` + aSearch("mine", `,"budget":"1000"`) + `}`)
-	a := call(`{"name":"mine","ask":{}}`)
-	w.event(core.Progressed{Attempt: attempt, Message: 2, Step: 1}, time.Hour)
-	v := call(`{"name":"mine","tell":{"trial":0,"at":1,"value":3}}`)
-	var job client.Job
-	w.must("GET", "/v1/jobs/train", nil, &job)
-	if a.Do != "train" || v.Search.Spent == nil || v.Search.Spent.Sign() <= 0 || v.Search.Spent.Cmp(job.Spent) > 0 ||
-		v.Search.User != auth.OwnerName {
-		t.Errorf("it answers %+v and then %+v; the job has cost %v", a, v.Search, job.Spent)
 	}
 }
 

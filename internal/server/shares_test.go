@@ -9,6 +9,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
@@ -24,9 +25,9 @@ func TestQueueShares_AreSetAndListed(t *testing.T) {
 	if w.must("GET", "/v1/queue/shares", nil, &v); v.Shared || v.Teams == nil {
 		t.Errorf("before any setting: %+v", v)
 	}
-	two, five, ten, day := 2.0, money.Rate(5e12), money.Rate(10e12), 24*time.Hour
+	one, two, five, ten, day := 1.0, 2.0, money.Rate(5e12), money.Rate(10e12), 24*time.Hour
 	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: "vision", Weight: &two, Guarantee: &five, Borrow: &ten}, nil)
-	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: "text", Weight: new(1.0)}, nil)
+	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: "text", Weight: &one}, nil)
 	w.must("PUT", "/v1/queue/shares", api.SetQueueShare{HalfLife: &day}, nil)
 	w.limit(budget.Limit{Scope: "team:vision", Window: budget.Month, Dollars: dollars(900)}) // keeps the shares
 	w.must("GET", "/v1/queue/shares", nil, &v)
@@ -64,8 +65,10 @@ func TestQueueShares_RefuseBadSettings(t *testing.T) {
 	w.limit(budget.Limit{Scope: budget.All, Window: budget.Day, Dollars: dollars(48)}) // $2 an hour
 	w.must("PUT", "/v1/queue/shares", `{"team":"vision","weight":2,"guarantee":"1.5"}`, nil)
 	for body, field := range map[string]string{
-		`{}`:                                                    "team",
-		`{"weight":2}`:                                          "team",
+		`{}`:                "team",
+		`{"weight":2}`:      "team",
+		`{"team":"vision"}`: "team",
+		`{"team":"vision","half_life_ns":86400000000000}`:       "team",
 		`{"team":"visoin","weight":2}`:                          "team",
 		`{"team":"nobody","off":true}`:                          "team",
 		`{"team":"vision","weight":0}`:                          "weight",
@@ -96,13 +99,40 @@ func TestQueueShares_RefuseBadSettings(t *testing.T) {
 	}
 }
 
+// A team whose job missed its deadline has the share of missed ones, in the API and on the page; one without a deadline
+// has none.
+func TestQueueShares_ShowMissedDeadlines(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	w.must("PUT", "/v1/queue/shares", `{"team":"vision","weight":2}`, nil)
+	due := w.control.Now().Add(2 * time.Hour).UTC().Format(time.RFC3339)
+	w.must("POST", "/v1/jobs", costing("late", "vision", `,"deadline":"`+due+`"`), nil)
+	attempt := w.booting(1)[0]
+	w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, time.Minute)
+	w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: "completed"}, 3*time.Hour)
+	var v api.QueueShares
+	w.must("GET", "/v1/queue/shares", nil, &v)
+	if len(v.Teams) != 1 || v.Teams[0].Missed != 1 || v.Teams[0].Met != 0 || v.Teams[0].MissShare == nil ||
+		*v.Teams[0].MissShare != 1 {
+		t.Errorf("%+v", v.Teams)
+	}
+	w.must("PUT", "/v1/queue/shares", `{"team":"text","weight":1}`, nil)
+	w.must("GET", "/v1/queue/shares", nil, &v)
+	if v.Teams[0].Team != "text" || v.Teams[0].MissShare != nil {
+		t.Errorf("a team without a deadline: %+v", v.Teams[0])
+	}
+	admin := w.signedIn(w.user("ada", identity.Grant{Team: identity.Everywhere, Role: identity.Admin}))
+	admin.shows("/teams", 200, "Missed deadlines", "100 % (1 missed, 0 met)", "unknown")
+}
+
 // A viewer of one team sees its share and no other team.
 func TestQueueShares_ShowAViewerTheirTeam(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
+	one := 1.0
 	for _, team := range []string{"vision", "text"} {
 		w.must("PUT", "/v1/teams/"+team, api.SetTeam{}, nil)
-		w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: team, Weight: new(1.0)}, nil)
+		w.must("PUT", "/v1/queue/shares", api.SetQueueShare{Team: team, Weight: &one}, nil)
 	}
 	ann := w.user("ann", identity.Grant{Team: "text", Role: identity.Viewer})
 	rec, _ := w.ask("GET", "/v1/queue/shares", ann, nil)

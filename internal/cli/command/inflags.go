@@ -6,22 +6,18 @@ import (
 	api "scrimp/client"
 )
 
-// InFlags returns err, whose problem names a field of a request, so that it names the flag that sets the field. Pairs
-// are a field and the name of its flag; "" if several flags or none set it.
-func InFlags(err error, pairs ...string) error {
-	var p *api.Problem
-	if !errors.As(err, &p) {
+// InFlags returns err, whose problem names a field of a request, so that it names the flag that sets the field: a user of
+// the command line has not written the request. A field whose flag is empty is left out.
+func InFlags(err error, flags map[string]string) error {
+	p, ok := errors.AsType[*api.Problem](err)
+	if !ok {
 		return err
 	}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if p.Field != pairs[i] {
-			continue
-		}
-		named := *p
-		if named.Field = pairs[i+1]; named.Field != "" {
-			named.Field = "--" + named.Field
-		}
-		return &named
+	flag, known := flags[p.Field]
+	if !known {
+		return err
 	}
-	return err
+	named := *p
+	named.Field = flag
+	return &named
 }

@@ -89,7 +89,19 @@ func (a *app) list(ctx context.Context, c *command.Client, l listing) error {
 	if more {
 		a.leftOut(ctx, c, l, shown)
 	}
+	if l.open && !a.JSON {
+		a.missed(ctx, c)
+	}
 	return nil
+}
+
+// missed prints how many jobs of each team missed their deadline, if teams share the queue. It is an extra: a server
+// that does not answer has answered with the list already.
+func (a *app) missed(ctx context.Context, c *command.Client) {
+	var v api.QueueShares
+	if c.Do(ctx, http.MethodGet, "/v1/queue/shares", nil, &v) == nil {
+		a.Printf("%s", show.Missed(v, a.Place()))
+	}
 }
 
 // readPages reads jobs up to the most that are listed. Shown is how many it read, and more says that it left some out.
@@ -189,6 +201,7 @@ func (a *app) queueCmd() *cobra.Command {
 		GroupID: command.GroupLook,
 		Long: "Lists the jobs that run, then those that wait, in the order in which they are expected to start; STARTS is " +
 			"the median of the simulated starts, and scrimp status JOB shows its range. Of more than 1000 jobs it sorts the " +
-			"oldest 1000. It says how many it left out; --json lists all, the oldest first." +
+			"oldest 1000. It says how many it left out; --json lists all, the oldest first. If teams share the queue, a last " +
+			"line has the share of jobs that missed their deadline, for each team." +
 			command.PlainExit}, true)
 }

@@ -43,9 +43,12 @@ func (a *app) budgetsCmd() *cobra.Command {
 	return cmd
 }
 
+// budgetFields are the flags and arguments of the fields that the server's errors name.
+var budgetFields = map[string]string{"limit.dollars": "--dollars", "limit.notify": "--notify", "share": "TEAM"}
+
 func (a *app) putBudget(ctx context.Context, c *command.Client, b api.SetBudget, done string) error {
 	if err := c.Do(ctx, http.MethodPut, "/v1/budgets", b, nil); err != nil {
-		return command.InFlags(err, "limit.dollars", "dollars", "limit.notify", "notify", "limit.scope", "")
+		return command.InFlags(err, budgetFields)
 	}
 	if a.JSON {
 		return a.Print(map[string]string{"done": done})
@@ -72,6 +75,15 @@ func (w *window) flags(cmd *cobra.Command) {
 	f.BoolVar(&w.week, "week", false, "in a week from Monday on, UTC (default: a month)")
 	f.BoolVar(&w.month, "month", false, "in a calendar month, UTC (default: a month)")
 	f.BoolVar(&w.ever, "total", false, "in all (default: a month)")
+}
+
+// flag returns the flag that names the scope.
+func (w *window) flag() string {
+	kind, _, _ := strings.Cut(w.scope, ":")
+	if map[string]string{"team": w.team, "project": w.project, "user": w.user, "tag": w.tag}[kind] != "" {
+		return "--" + kind
+	}
+	return "--scope"
 }
 
 // limit returns the limit that the flags name: one scope and one window.
@@ -143,7 +155,8 @@ func (a *app) budgetsSetCmd() *cobra.Command {
 		if err := l.Check(); err != nil {
 			return err
 		}
-		return a.putBudget(ctx, c, api.SetBudget{Limit: convert.To[*api.Limit](&l)}, "Budget "+l.Name()+" is set.")
+		err = a.putBudget(ctx, c, api.SetBudget{Limit: convert.To[*api.Limit](&l)}, "Budget "+l.Name()+" is set.")
+		return command.InFlags(err, map[string]string{"limit.scope": w.flag()})
 	})
 	return cmd
 }
@@ -177,7 +190,7 @@ func (x *limitFlags) fill(l *budget.Limit, changed func(flag string) bool) error
 		if v.text == "" {
 			continue
 		}
-		amount, err := money.Parse(v.text)
+		amount, err := money.Parse(strings.TrimPrefix(v.text, "$"))
 		if err != nil {
 			return fmt.Errorf("--%s %s: %w: write it as in 500 or 12.50", v.flag, v.text, err)
 		}

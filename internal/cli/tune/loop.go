@@ -28,7 +28,7 @@ const (
 )
 
 func (a *app) askCmd() *cobra.Command {
-	worker := 0
+	var ask client.AskTrial
 	cmd := &cobra.Command{Use: "ask study.yaml|SEARCH", Short: "Ask a search what your own loop trains next",
 		Long: `Says which configuration your own loop trains next, and until when. With a study file it opens the search
 first, unless it is open already: the file has no job, and its budget is usd, trials or both. A worker that asks
@@ -40,14 +40,19 @@ tells a value.`,
 		Example: "  scrimp tune ask study.yaml\n  scrimp tune ask mine --worker 1 --json",
 		Args:    command.Takes("study.yaml|SEARCH"),
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			return a.asks(ctx, c, args[0], worker)
+			return a.asks(ctx, c, args[0], ask)
 		})}
-	cmd.Flags().IntVar(&worker, "worker", 0, "number of the worker that asks, `N`, from 0 to parallel - 1")
+	cmd.Flags().IntVar(&ask.Worker, "worker", 0, "number of the worker that asks, `N`, from 0 to parallel - 1")
+	cmd.Flags().StringVar(&ask.Program, "program", "", programHelp)
 	return cmd
 }
 
+// programHelp is the help of --program.
+const programHelp = "`name` of the running loop, another one for each start, such as $$ in a shell: scrimp then " +
+	"notices two loops with one number (default: not checked)"
+
 // asks opens the search of a file, and asks it.
-func (a *app) asks(ctx context.Context, c *command.Client, arg string, worker int) error {
+func (a *app) asks(ctx context.Context, c *command.Client, arg string, ask client.AskTrial) error {
 	name := arg
 	if ext := filepath.Ext(arg); ext == ".yaml" || ext == ".yml" {
 		s, notes, err := define(ctx, c, arg)
@@ -62,9 +67,12 @@ func (a *app) asks(ctx context.Context, c *command.Client, arg string, worker in
 		}
 		name = s.Name
 	}
-	v, err := c.AskSearch(ctx, name, client.AskTrial{Worker: worker})
+	v, err := c.AskSearch(ctx, name, ask)
 	if err != nil {
 		return err
+	}
+	if v.Note != "" {
+		a.Notef("note: %s\n", v.Note)
 	}
 	if err := a.shows(v, answerText(v)); err != nil {
 		return err
@@ -105,8 +113,8 @@ func define(ctx context.Context, c *command.Client, file string) (s client.NewSe
 
 // tellFlags holds the flags of scrimp tune tell.
 type tellFlags struct {
-	at, seconds float64
-	usd, value  string
+	at, seconds         float64
+	usd, value, program string
 }
 
 func (a *app) tellCmd() *cobra.Command {
@@ -144,6 +152,7 @@ negative value follows --value, as in --value -3, or stands after --.` +
 		"search has no fidelity)")
 	cmd.Flags().StringVar(&f.usd, "usd", "", "`USD` that the trial has cost since its value before (default: by "+
 		"--seconds and the search's usd_per_hour)")
+	cmd.Flags().StringVar(&f.program, "program", "", programHelp)
 	cmd.Flags().Float64Var(&f.seconds, "seconds", -1,
 		"`N` seconds of training since its value before (default: unknown)")
 	return cmd
@@ -176,7 +185,7 @@ func (f *tellFlags) told(args []string) (v client.TellTrial, err error) {
 	if !(f.at >= 0 && f.at <= 1e11) {
 		return v, fmt.Errorf("--at %g: give the epochs or steps of training, from 0 to 1e11", f.at)
 	}
-	v.At = f.at
+	v.At, v.Program = f.at, f.program
 	if f.seconds != -1 {
 		if !(f.seconds >= 0 && f.seconds <= 315_360_000) {
 			return v, fmt.Errorf("--seconds %g: give 0 to 315360000", f.seconds)

@@ -46,6 +46,15 @@ func Clone(r *Rules) *Rules {
 	return &Rules{HalfLife: r.HalfLife, Teams: slices.Clone(r.Teams)}
 }
 
+// Flat returns the rules with the same weight for all teams.
+func Flat(r *Rules) *Rules {
+	v := Clone(r)
+	for i := range v.Teams {
+		v.Teams[i].Weight = DefaultWeight
+	}
+	return v
+}
+
 // Of returns the setting of a team, and whether it has one.
 func Of(r *Rules, team string) (Team, bool) {
 	for _, t := range r.Teams {

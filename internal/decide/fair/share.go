@@ -2,6 +2,7 @@ package fair
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,12 +12,13 @@ import (
 
 // Use is what a team has and wants of the queue at one moment.
 type Use struct {
-	Spelled string       // the name of the team as a job has it; "": no job does
 	Spent   money.Amount // booked lately, with decay
 	Held    money.Amount // what its machines are expected to cost beyond what is booked
 	Burn    money.Rate   // dollars an hour of what runs now
 	Running int          // jobs that hold or request a machine
 	Waits   bool         // a job of the team waits
+	// Met and Missed count the jobs that met and missed their deadline within the last half-life.
+	Met, Missed int
 }
 
 // Share is a team's place in the order of teams.
@@ -33,71 +35,104 @@ type Share struct {
 	// Stopped is set if it burns as much beyond its share as it may borrow.
 	Stopped bool
 	after   bool // a team under its guarantee comes first
+	key     string
 }
 
 // Shares are the places of all teams.
 type Shares struct {
 	teams map[string]*Share // by key
+	order []*Share          // by key, so that sums of floats are the same each time
 	total float64           // sum of the weights
+	rules *Rules
 }
 
 // NewShares computes the places of teams from their uses, by key. Teams with a setting are included in any case.
 func NewShares(r *Rules, uses map[string]*Use) Shares {
-	s := Shares{teams: make(map[string]*Share, len(uses)+len(r.Teams))}
-	for _, t := range r.Teams {
-		s.teams[Key(t.Name)] = &Share{Team: t, Set: true}
-	}
+	var s Shares
+	s.Clear(r)
 	for key, u := range uses {
-		if s.teams[key] == nil {
-			s.teams[key] = &Share{Team: Team{Name: cmp.Or(u.Spelled, key), Weight: DefaultWeight}}
-		}
-		s.teams[key].Use = *u
+		*s.Use(key) = *u
 	}
-	s.place()
+	s.Place()
 	return s
 }
 
-// keys returns the keys of the teams in order, so that sums of floats are the same each time.
-func (s *Shares) keys() []string {
-	list := make([]string, 0, len(s.teams))
-	for key := range s.teams {
-		list = append(list, key)
+// Clear begins places under the rules, in which no team uses anything. It reuses the memory of the former places, since
+// a queue needs new ones in each step: their teams stay. Rules must not change in place.
+func (s *Shares) Clear(r *Rules) {
+	if s.teams == nil || s.rules != r {
+		s.teams, s.rules, s.order = make(map[string]*Share, len(r.Teams)), r, nil
+		for _, t := range r.Teams {
+			s.teams[Key(t.Name)] = &Share{Team: t, Set: true, key: Key(t.Name)}
+		}
 	}
-	slices.Sort(list)
-	return list
+	for _, t := range s.order {
+		*t = Share{Team: t.Team, Set: t.Set, key: t.key}
+	}
+}
+
+// Use returns the use of a team, to be filled in before Place. It adds the team if needed.
+func (s *Shares) Use(team string) *Use {
+	key := Key(team)
+	t := s.teams[key]
+	if t == nil {
+		t = &Share{Team: Team{Name: team, Weight: DefaultWeight}, key: key}
+		s.teams[key] = t
+	}
+	return &t.Use
+}
+
+// Len returns the number of teams.
+func (s *Shares) Len() int { return len(s.teams) }
+
+// Place computes the places from the uses.
+func (s *Shares) Place() {
+	if len(s.order) != len(s.teams) {
+		s.order = slices.AppendSeq(s.order[:0], maps.Values(s.teams))
+		slices.SortFunc(s.order, func(a, b *Share) int { return strings.Compare(a.key, b.key) })
+	}
+	s.place()
 }
 
 // place computes what depends on all teams.
 func (s *Shares) place() {
 	var burn money.Rate
 	var had money.Amount
-	keys := s.keys()
-	for _, key := range keys {
-		t := s.teams[key]
+	s.total = 0
+	for _, t := range s.order {
 		burn, had = quantity.Add(burn, t.Burn), had.Add(t.had())
 		if t.counts() {
 			s.total += t.Weight
 		}
 	}
-	under := false
-	for _, key := range keys {
-		t := s.teams[key]
+	under, all := false, had.Float()
+	for _, t := range s.order {
 		if t.counts() {
 			t.Wanted = t.Weight / s.total
 		}
+		own := t.had().Float()
 		if had.Sign() > 0 {
-			t.Had = t.had().Float() / had.Float()
+			t.Had = own / all
 		}
-		t.Score = t.had().Float() / t.Weight
+		t.Score = own / t.Weight
 		share := t.Wanted * burn.Float()
 		t.Under = t.Burn < t.Guarantee && t.Waits
 		t.Over = t.Burn.Float() > share
 		t.Stopped = t.Borrow != nil && t.Burn > 0 && t.Burn >= t.Guarantee && t.Burn.Float() >= share+t.Borrow.Float()
 		under = under || t.Under
 	}
-	for _, t := range s.teams {
+	for _, t := range s.order {
 		t.after = under && t.Over && !t.Under
 	}
+}
+
+// MissShare is the part of the team's jobs that missed their deadline, 0 to 1; ok is false if no job had one.
+func (t *Share) MissShare() (share float64, ok bool) {
+	n := t.Met + t.Missed
+	if n == 0 {
+		return 0, false
+	}
+	return float64(t.Missed) / float64(n), true
 }
 
 // had is what the team has spent lately, and holds for what runs.
@@ -107,11 +142,14 @@ func (t *Share) had() money.Amount { return t.Spent.Add(t.Held) }
 func (t *Share) counts() bool { return t.Set || t.Running > 0 || t.Waits }
 
 // Of returns the place of a team. A team without a use and a setting has had nothing.
-func (s *Shares) Of(team string) Share {
+func (s *Shares) Of(team string) Share { return *s.At(team) }
+
+// At is Of without a copy: callers must not change the place, and it holds until the next Clear.
+func (s *Shares) At(team string) *Share {
 	if t := s.teams[Key(team)]; t != nil {
-		return *t
+		return t
 	}
-	return Share{Team: Team{Name: team, Weight: DefaultWeight}, Wanted: DefaultWeight / (s.total + DefaultWeight)}
+	return &Share{Team: Team{Name: team, Weight: DefaultWeight}, Wanted: DefaultWeight / (s.total + DefaultWeight)}
 }
 
 // Compare returns a negative number if team a starts the next job before team b: teams that burn more than their share
@@ -120,7 +158,14 @@ func (s *Shares) Compare(a, b string) int {
 	if Key(a) == Key(b) {
 		return 0
 	}
-	x, y := s.Of(a), s.Of(b)
+	return s.At(a).Compare(s.At(b))
+}
+
+// Compare is Shares.Compare for the places of two teams.
+func (x *Share) Compare(y *Share) int {
+	if x == y {
+		return 0
+	}
 	if x.after != y.after {
 		if y.after {
 			return -1
@@ -132,10 +177,9 @@ func (s *Shares) Compare(a, b string) int {
 
 // List returns the places of all teams by name.
 func (s *Shares) List() []Share {
-	list := make([]Share, 0, len(s.teams))
-	for _, key := range s.keys() {
-		list = append(list, *s.teams[key])
+	list := make([]Share, 0, len(s.order))
+	for _, t := range s.order {
+		list = append(list, *t)
 	}
-	slices.SortFunc(list, func(a, b Share) int { return strings.Compare(Key(a.Name), Key(b.Name)) })
 	return list
 }

@@ -1,6 +1,7 @@
 package fair
 
 import (
+	"math"
 	"math/big"
 	"math/bits"
 	"time"
@@ -38,6 +39,9 @@ func (s Spent) In(t time.Time, halfLife time.Duration) money.Amount {
 	}
 	hi, lo := bits.Mul64(uint64(since%halfLife), 1<<fractionBits)
 	part, _ := bits.Div64(hi, lo, uint64(halfLife))
+	if micros, picos, ok := s.Amount.Micros(); ok && micros >= 0 && picos >= 0 && micros < 1<<43 {
+		return money.Picos(int64(halved(uint64(micros*1e6+picos), part, whole)))
+	}
 	n := s.Amount.Big()
 	for i, root := range roots {
 		if part>>(fractionBits-1-i)&1 == 1 {
@@ -60,3 +64,28 @@ var roots = func() (list [fractionBits]*big.Int) {
 	}
 	return list
 }()
+
+// halved is In for an amount of 64 bits, with the same result: a queue decays the amounts of all its teams in each
+// step.
+func halved(n, part uint64, whole time.Duration) uint64 {
+	for part != 0 {
+		digit := bits.Len64(part) - 1
+		part &^= 1 << digit
+		root := &halfRoots[fractionBits-1-digit]
+		high, low := bits.Mul64(n, root[0])
+		carried, _ := bits.Mul64(n, root[1])
+		_, carry := bits.Add64(low, carried, 0)
+		n = high + carry
+	}
+	return n >> uint64(whole)
+}
+
+// halfRoots are roots in two words, the higher one first.
+var halfRoots = func() (list [fractionBits][2]uint64) {
+	for i, root := range roots {
+		list[i] = [2]uint64{new(big.Int).Rsh(root, 64).Uint64(), new(big.Int).And(root, maxWord).Uint64()}
+	}
+	return list
+}()
+
+var maxWord = new(big.Int).SetUint64(math.MaxUint64)

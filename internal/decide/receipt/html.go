@@ -156,13 +156,8 @@ const PageBegin = `<!doctype html>
 <title>Receipt for `
 
 var page = template.Must(template.New("receipt").Funcs(template.FuncMap{
-	"money": func(c money.Currency, a money.Amount) string {
-		if f := math.Abs(a.Float()); f > 0 && f < 0.01 {
-			return money.Format(a, c, 6)
-		}
-		return money.Format(a, c, 4)
-	},
-	"rate": func(c money.Currency, r money.Rate) string { return money.Format(money.Picos(int64(r)), c, 4) },
+	"money": func(c money.Currency, a money.Amount) string { return sum(a, c) },
+	"rate":  func(c money.Currency, r money.Rate) string { return money.Format(money.Picos(int64(r)), c, 4) },
 	"whole": func(c money.Currency, a *money.Amount) string {
 		if a == nil {
 			return "none"

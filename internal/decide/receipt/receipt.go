@@ -218,15 +218,6 @@ func (r Receipt) Comparable() money.Amount {
 	return cost
 }
 
-// money formats an amount; for a job below one cent it adds two decimals.
-func (r Receipt) money(a money.Amount) string {
-	places := 4
-	if f := r.Cost.Float(); f > 0 && f < 0.01 {
-		places = 6
-	}
-	return money.Format(a, r.Currency, places)
-}
-
 // interrupted counts the interrupted attempts, and the interrupted machines if they differ.
 func (r Receipt) interrupted() string {
 	text := draw.Count(r.Interrupted, "interruption")

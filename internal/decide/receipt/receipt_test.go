@@ -225,3 +225,29 @@ func TestHTML_IsReadableOnAPhone(t *testing.T) {
 		t.Error("the axis of money has no unit")
 	}
 }
+
+// A receipt shows a small sum with the digits that status shows, in the text and on the page, also beside a large cost.
+func TestReceipt_ShowsSmallSumsAsStatusDoes(t *testing.T) {
+	for text, want := range map[string]string{"0": "$0.0000", "0.6": "$0.6000", "0.01": "$0.0100", "0.00999": "$0.00999",
+		"0.0063279": "$0.00633", "-0.0063279": "-$0.00633", "0.0000316": "$0.0000316", "0.000000000001": "$0.000000000001"} {
+		r := sample()
+		if got := r.money(amount(text)); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+		if a := amount(text); !a.IsZero() && a.Float() < 0.01 && r.money(a) != money.Short(a, money.USD) {
+			t.Errorf("%s: %s in the receipt, %s in status", text, r.money(a), money.Short(a, money.USD))
+		}
+	}
+	r, again := sample(), amount("0.00031641")
+	lost := amount("0.0000063279")
+	r.Tries[0].End, r.Tries[0].Preemption = "preempted", &Preemption{By: "urgent", At: r.Tries[0].Until, Lost: lost,
+		StartUp: &again}
+	r.Tries[0].Rules[0].Amount = lost
+	if text := r.preemptions(0); !strings.Contains(text, "$0.00000633 of work lost, $0.000316 to start again") {
+		t.Error(text)
+	}
+	page, err := r.HTML()
+	if err != nil || !strings.Contains(string(page), "$0.00000633") {
+		t.Errorf("the page lacks the small sum: %v", err)
+	}
+}

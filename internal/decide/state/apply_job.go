@@ -67,6 +67,7 @@ func (s *State) over(e *Event, f JobOver) {
 	move(NextStatus, "job", j.r.ID, &j.r.State, f.State)
 	j.r.Why, j.r.Detail, j.r.Finished, j.r.Waits = f.Why, f.Detail, s.now, nil
 	s.memberEnds(j, 1)
+	s.endTeam(j, 1)
 }
 
 // decided records the newest decision about a job.
@@ -154,6 +155,7 @@ func (s *State) held(e *Event, f JobHeld) {
 // it counts no more.
 func (s *State) reopened(j *Job) {
 	s.memberEnds(j, -1)
+	s.endTeam(j, -1)
 	since := j.r.Finished
 	if paused := j.PausedSince(); !paused.IsZero() { // it ended while it was paused
 		since = paused

@@ -33,6 +33,8 @@ type spending struct {
 	Dropped uint64 `json:"dropped,omitempty"`
 	// Teams is what each team, by its key in package fair, has spent since the queue is shared among teams, with decay.
 	Teams map[string]fair.Spent `json:"teams,omitempty"`
+	// Deadlines counts the jobs that met and missed their deadline, by team as Teams.
+	Deadlines map[string]fair.Deadlines `json:"deadlines,omitempty"`
 }
 
 // cost is what an event added to the cost of a job, or of nobody if Job is empty.
@@ -50,7 +52,7 @@ type cost struct {
 // clone returns a copy that later postings do not affect.
 func (s spending) clone() spending {
 	return spending{Limits: maps.Clone(s.Limits), Newest: slices.Clone(s.Newest), Dropped: s.Dropped,
-		Teams: maps.Clone(s.Teams)}
+		Teams: maps.Clone(s.Teams), Deadlines: maps.Clone(s.Deadlines)}
 }
 
 // spend counts the cost of a posting.

@@ -42,7 +42,12 @@ func (d *Desk) ShowShares(w http.ResponseWriter, r *http.Request) {
 }
 
 func shareOf(s fair.Share) client.QueueShare {
-	return client.QueueShare{Team: s.Name, Weight: s.Weight, Set: s.Set, Wanted: s.Wanted, Had: s.Had, Spent: s.Spent,
+	var missed *float64
+	if part, ok := s.MissShare(); ok {
+		missed = &part
+	}
+	return client.QueueShare{Met: s.Met, Missed: s.Missed, MissShare: missed,
+		Team: s.Name, Weight: s.Weight, Set: s.Set, Wanted: s.Wanted, Had: s.Had, Spent: s.Spent,
 		Held: s.Held, Burn: s.Burn, Running: s.Running, Waits: s.Waits, Guarantee: s.Guarantee, Borrow: s.Borrow,
 		Stopped: s.Stopped}
 }
@@ -107,9 +112,9 @@ func (d *Desk) sharesAfter(old *fair.Rules, b *api.SetQueueShare) (*fair.Rules, 
 	case b.Team == "" && b.HalfLife == nil:
 		return nil, &fair.Wrong{Field: "team", Cause: "the change is empty",
 			Fix: "send a team and its weight, or a half-life"}
-	case b.Team != "" && !some && !b.Off && b.HalfLife == nil:
-		return nil, &fair.Wrong{Field: "weight", Cause: "nothing is set for team " + b.Team,
-			Fix: "send its weight, guarantee or borrow"}
+	case b.Team != "" && !some && !b.Off:
+		return nil, &fair.Wrong{Field: "team", Cause: "the change sets nothing for team " + b.Team,
+			Fix: "send its weight, guarantee or borrow, or a half-life without a team"}
 	case b.Off && (some || b.HalfLife != nil):
 		return nil, &fair.Wrong{Field: "off", Cause: "off removes the whole setting of the team",
 			Fix: "send nothing else with it"}

@@ -37,6 +37,8 @@ type head struct {
 type record struct {
 	Ask  *int       `json:"ask,omitempty"`
 	Told *loop.Told `json:"tell,omitempty"`
+	// Lease is the program that has the worker since this question; nil: the one before.
+	Lease *lease `json:"lease,omitempty"`
 	// Job and Spent are the asking job and what it had cost in dollars by then.
 	Job   string        `json:"job,omitempty"`
 	Spent *money.Amount `json:"spent,omitempty"`
@@ -49,6 +51,8 @@ type search struct {
 	mu     sync.Mutex // guards the rest
 	plan   *loop.Search
 	spent  map[string]money.Amount // by job, at the last record
+	lease  map[int]lease           // by worker
+	leased int                     // times that a program took a worker
 	piece  int                     // number of the last piece
 	text   strings.Builder         // its content
 	broken bool                    // the plan has what the store has not
@@ -89,7 +93,7 @@ func (d *Desk) create(ctx context.Context, s *search, names []entry) error {
 	if err := d.putIndex(ctx, names); err != nil {
 		return err
 	}
-	s.spent = map[string]money.Amount{}
+	s.spent, s.lease = map[string]money.Amount{}, map[int]lease{}
 	d.remember(s)
 	return nil
 }
@@ -126,7 +130,7 @@ func (d *Desk) load(ctx context.Context, name string) (*search, error) {
 	if s := d.open[name]; s != nil {
 		return s, nil
 	}
-	s := &search{spent: map[string]money.Amount{}}
+	s := &search{spent: map[string]money.Amount{}, lease: map[int]lease{}}
 	text, ok, err := d.Meta.Meta(ctx, headMeta+name)
 	if err != nil || !ok {
 		return nil, errors.Join(fmt.Errorf("read the search %s", name), err)
@@ -186,8 +190,12 @@ func (s *search) replay(text string) error {
 	return nil
 }
 
-// counts notes what a job had cost.
+// counts notes what a job had cost, and which program has the worker.
 func (s *search) counts(x record) {
+	if x.Ask != nil && x.Lease != nil {
+		s.lease[*x.Ask] = *x.Lease
+		s.leased++
+	}
 	if x.Spent != nil {
 		s.spent[x.Job] = *x.Spent
 	}

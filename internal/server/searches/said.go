@@ -14,25 +14,37 @@ import (
 )
 
 // asks answers a question, and stores it if it has changed the search.
-func (d *Desk) asks(ctx context.Context, s *search, a asker, b client.AskTrial) (loop.Answer, *reply.Refusal) {
+func (d *Desk) asks(ctx context.Context, s *search, a asker, b client.AskTrial) (loop.Answer, string, *reply.Refusal) {
+	leased, note, no := d.leases(s, a, b)
+	if no != nil {
+		return loop.Answer{}, "", no
+	}
 	answer, changed, err := s.plan.Ask(b.Worker)
-	if err != nil {
-		return answer, refusal(err)
+	switch {
+	case err != nil:
+		return answer, "", refusal(err)
+	case answer.Do == loop.End:
+		leased, note = nil, "" // nobody trains any more
+	case changed || answer.Do != loop.Train:
+		note = "" // the program before has left its trial
 	}
 	spent, known := d.spentBy(a)
 	_, seen := s.spent[a.job]
-	if !changed && (!known || seen) {
-		return answer, nil
+	if !changed && leased == nil && (!known || seen) {
+		return answer, note, nil
 	}
-	x := record{Ask: &b.Worker}
+	x := record{Ask: &b.Worker, Lease: leased}
 	if known && !seen { // what the job has cost before is not the search's
 		x.Job, x.Spent = a.job, &spent
 	}
-	return answer, d.keep(ctx, s, x)
+	return answer, note, d.keep(ctx, s, x)
 }
 
 // tells takes a value, and stores it if it has changed the search.
 func (d *Desk) tells(ctx context.Context, s *search, a asker, b client.TellTrial) (loop.Answer, *reply.Refusal) {
+	if no := s.lost(b); no != nil {
+		return loop.Answer{}, no
+	}
 	v, x, no := d.told(s, a, b)
 	if no != nil {
 		return loop.Answer{}, no

@@ -200,7 +200,7 @@ func (d *Desk) do(ctx context.Context, a asker, b client.SearchCall) (v client.S
 	answer := loop.Answer{Trial: -1}
 	switch {
 	case b.Ask != nil:
-		answer, no = d.asks(ctx, s, a, *b.Ask)
+		answer, v.Note, no = d.asks(ctx, s, a, *b.Ask)
 	case b.Told != nil:
 		answer, no = d.tells(ctx, s, a, *b.Told)
 	}

@@ -31,6 +31,7 @@ var neighbours = map[string][]string{
 	"cli/plan": {"cli/command", "cli/evidence", "cli/jobfile", "cli/learn", "cli/offers", "cli/show", "cli/show/planning",
 		"server", "server/prediction", "server/terms"},
 	"cli/propose":          {"cli/command", "cli/jobfile", "cli/show"},
+	"cli/queue":            {"cli/command", "cli/show/spending"},
 	"cli/review":           {"cli/command", "cli/show"},
 	"cli/serving":          {"cli/command", "cli/learn", "cli/offers", "cli/show/inference"},
 	"cli/session":          {"cli/command", "cli/jobfile", "cli/show", "cli/terminal"},

@@ -6,8 +6,10 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
+import uuid
 from decimal import Decimal, InvalidOperation
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
 from urllib.parse import urlsplit
@@ -78,6 +80,7 @@ class Trial:
         if epoch is not None:
             told["at"] = float(epoch)
         now = self._search._clock()
+        told["program"] = self._search.program
         told["seconds"] = max(0.0, now - self._since)
         if cost is not None:
             told["cost"] = _plain("cost", cost)
@@ -98,6 +101,7 @@ class Search:
                  sleep: Callable[[float], None] = time.sleep):
         self.name = name
         self.worker = worker
+        self.program = uuid.uuid4().hex  # tells this loop from another one with the same worker
         self.state: Dict[str, Any] = {}
         self._transport = transport
         self._clock = clock
@@ -106,8 +110,10 @@ class Search:
     def __iter__(self) -> Iterator[Trial]:
         last = None
         while True:
-            answer = self._transport.ask(self.name, self.worker)
+            answer = self._transport.ask(self.name, self.worker, self.program)
             self.state = answer["search"]
+            if answer.get("note"):
+                print("scrimp: %s" % answer["note"], file=sys.stderr)
             if answer["do"] == "end":
                 return
             if answer["do"] == "wait":
@@ -234,8 +240,8 @@ class _InJob:
             new["per_hour"] = str(asked["usd_per_hour"])
         self._call({"name": asked["name"], "open": new})
 
-    def ask(self, name: str, worker: int) -> Dict[str, Any]:
-        return self._call({"name": name, "ask": {"worker": worker}})
+    def ask(self, name: str, worker: int, program: str) -> Dict[str, Any]:
+        return self._call({"name": name, "ask": {"worker": worker, "program": program}})
 
     def told(self, name: str, value: Mapping[str, Any]) -> Dict[str, Any]:
         return self._call({"name": name, "tell": value})
@@ -305,12 +311,12 @@ class _Command:
             study["usd_per_hour"] = str(asked["usd_per_hour"])
         self._study = study
 
-    def ask(self, name: str, worker: int) -> Dict[str, Any]:
+    def ask(self, name: str, worker: int, program: str) -> Dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "study.yaml")
             with open(path, "w", encoding="utf-8") as f:
                 json.dump(self._study, f)  # JSON is YAML
-            return self._json(["tune", "ask", path, "--worker", str(worker)], (0, 3, 4))
+            return self._json(["tune", "ask", path, "--worker", str(worker), "--program", program], (0, 3, 4))
 
     def told(self, name: str, value: Mapping[str, Any]) -> Dict[str, Any]:
         args = ["tune", "tell", name, str(value["trial"])]
@@ -318,7 +324,7 @@ class _Command:
             args += ["--at", repr(value["at"])]
         if "cost" in value:
             args += ["--usd", value["cost"]]
-        args += ["--seconds", repr(value["seconds"])]
+        args += ["--seconds", repr(value["seconds"]), "--program", value["program"]]
         return self._json(args + ["--", "nan" if value["value"] is None else repr(float(value["value"]))], (0,))
 
     def show(self, name: str) -> Dict[str, Any]:

@@ -1,4 +1,6 @@
+import contextlib
 import http.server
+import io
 import json
 import threading
 import unittest
@@ -71,8 +73,9 @@ class Searches(unittest.TestCase):
                 seen.append((trial.number, epoch, trial.params["x"], trial.report(epoch, 1 / epoch)))
         self.assertEqual(seen, [(0, 1, 2.5, True), (0, 2, 2.5, False), (1, 1, 2.5, False)])
         told = [c["tell"] for c in fake.calls if "tell" in c]
-        self.assertEqual(told[1], {"trial": 0, "value": 0.5, "at": 2.0, "seconds": 2.0})
-        self.assertEqual([c["ask"] for c in fake.calls if "ask" in c], [{"worker": 2}] * 4)
+        self.assertEqual(told[1], {"trial": 0, "value": 0.5, "at": 2.0, "seconds": 2.0, "program": search.program})
+        self.assertEqual([c["ask"] for c in fake.calls if "ask" in c],
+                         [{"worker": 2, "program": search.program}] * 4)
         self.assertEqual((self.pauses, search.over), ([_search.PAUSE], "budget_spent"))
 
     def test_what_was_told_before_an_interruption_is_not_told_again(self):
@@ -84,12 +87,21 @@ class Searches(unittest.TestCase):
         trial.report(3, 1.0)
         self.assertEqual(len(fake.calls), 2)
 
+    def test_the_note_that_another_program_was_this_worker_goes_to_stderr(self):
+        status, value = answer("train")
+        fake, search = self.searching((status, dict(value, note="another program was worker 2")))
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            next(iter(search))
+        self.assertEqual(said.getvalue(), "scrimp: another program was worker 2\n")
+        self.assertNotEqual(search.program, Search("mine", 2, None).program)
+
     def test_a_value_that_is_no_number_ends_the_trial(self):
         for value in (float("nan"), float("inf"), -float("inf"), 1e300):
             fake, search = self.searching(answer("train"), answer("stop"))
             self.assertFalse(next(iter(search)).report(1, value, cost="0.5"))
             self.assertEqual(fake.calls[1]["tell"],
-                             {"trial": 0, "value": None, "diverged": True, "at": 1.0, "seconds": 0.0, "cost": "0.5"})
+                             {"trial": 0, "value": None, "diverged": True, "at": 1.0, "seconds": 0.0, "cost": "0.5",
+                              "program": search.program})
 
     def test_a_value_of_another_type_is_an_error(self):
         for value in ("0.5", "abc", None, [1, 2]):
@@ -174,9 +186,9 @@ class Commands(unittest.TestCase):
         self.assertEqual(ran[1]["budget"], {"trials": 4})
         Done.returncode, Done.stderr = 1, b"scrimp: no"
         with self.assertRaisesRegex(SearchError, "scrimp: no"):
-            command.told("mine", {"trial": 3, "value": -1.5, "at": 2.0, "seconds": 1.0})
-        self.assertEqual(ran[-1], ["scrimp-here", "tune", "tell", "mine", "3", "--at", "2.0", "--seconds", "1.0", "--json",
-                                   "--", "-1.5"])
+            command.told("mine", {"trial": 3, "value": -1.5, "at": 2.0, "seconds": 1.0, "program": "p"})
+        self.assertEqual(ran[-1], ["scrimp-here", "tune", "tell", "mine", "3", "--at", "2.0", "--seconds", "1.0",
+                                   "--program", "p", "--json", "--", "-1.5"])
 
 
 if __name__ == "__main__":

@@ -29,10 +29,10 @@ func Shares(v api.QueueShares, p show.Place) string {
 		{Name: "TEAM", Key: true}, {Name: "WEIGHT", Right: true}, {Name: "WANTED", Right: true}, {Name: "HAD", Right: true},
 		{Name: "SPENT", Right: true, Leaves: 2}, {Name: "HELD", Right: true, Leaves: 1}, {Name: "BURNS", Right: true},
 		{Name: "RUNNING", Right: true, Leaves: 3}, {Name: "GUARANTEE", Right: true}, {Name: "BORROW", Right: true},
-		{Name: "QUEUE"},
+		{Name: "MISSED", Right: true}, {Name: "QUEUE"},
 	}, rows, p.Columns())
-	note := fmt.Sprintf("What a team spent counts half after %s. BURNS, GUARANTEE and BORROW are per hour.",
-		draw.Span(v.HalfLife.Round(time.Second)))
+	note := fmt.Sprintf("What a team spent counts half after %s. BURNS, GUARANTEE and BORROW are per hour. MISSED is of "+
+		"the jobs with a deadline that ended in this time.", draw.Span(v.HalfLife.Round(time.Second)))
 	if whole < 0.999 {
 		note += " WANTED and HAD are parts of all teams, and you see some of them."
 	}
@@ -42,10 +42,7 @@ func Shares(v api.QueueShares, p show.Place) string {
 // shareRow returns the share of one team.
 func shareRow(t api.QueueShare, c money.Currency) []string {
 	rate := func(r money.Rate) string { return money.Short(r.Until(time.Hour), c) }
-	name, weight, guarantee, borrow, queue := show.Clean(t.Team), fmt.Sprintf("%g", t.Weight), "none", "no limit", "-"
-	if t.Team == "" {
-		name = "(no team)"
-	}
+	name, weight, guarantee, borrow, queue := show.TeamName(t.Team), fmt.Sprintf("%g", t.Weight), "none", "no limit", "-"
 	if t.Guarantee > 0 {
 		guarantee = rate(t.Guarantee)
 	}
@@ -65,7 +62,7 @@ func shareRow(t api.QueueShare, c money.Currency) []string {
 		wanted = "-"
 	}
 	return []string{name, weight, wanted, part(t.Had), money.Short(t.Spent, c), money.Short(t.Held, c),
-		rate(t.Burn), fmt.Sprint(t.Running), guarantee, borrow, queue}
+		rate(t.Burn), fmt.Sprint(t.Running), guarantee, borrow, show.MissedOf(t), queue}
 }
 
 // part writes a fraction in percent.

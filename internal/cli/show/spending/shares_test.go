@@ -3,6 +3,7 @@ package spending_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
@@ -28,6 +29,21 @@ func TestShares_ExplainTheirRows(t *testing.T) {
 	text.Wanted = 0.5
 	if one := out(text); !strings.Contains(one, "you see some of them") {
 		t.Errorf("one team:\n%s", one)
+	}
+	if strings.Contains(all, "%, ") {
+		t.Errorf("a team without a deadline has a share of missed ones:\n%s", all)
+	}
+	part := 0.25
+	text.Met, text.Missed, text.MissShare = 3, 1, &part
+	if one := out(text, idle); !strings.Contains(one, "25.0%, 1 of 4") {
+		t.Errorf("one of four missed its deadline:\n%s", one)
+	}
+	v := api.QueueShares{Shared: true, HalfLife: 168 * time.Hour, Teams: []api.QueueShare{text, idle}}
+	if line := show.Missed(v, show.Place{Width: 120}); line != "Deadlines missed in 7d 00h: text 25.0%, 1 of 4.\n" {
+		t.Errorf("under the queue: %q", line)
+	}
+	if v.Teams = v.Teams[1:]; show.Missed(v, show.Place{}) != "" {
+		t.Error("no team had a deadline, and a line says something")
 	}
 	text.Burn = 5e12
 	if one := out(text); strings.Contains(one, "guarantee\n") {

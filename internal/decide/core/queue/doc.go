@@ -14,10 +14,11 @@ type Quotas struct {
 	admission *admission.Admission
 
 	Queue  Queue
-	Quotas []*Quota     // by name
-	era    int          // incremented when the quotas change
-	Sums   []Tally      // what runs under each quota now; nil: not summed
-	shares *fair.Shares // places of the teams, for the same moment as Sums; nil: not computed
+	Quotas []*Quota    // by name
+	era    int         // incremented when the quotas change
+	Sums   []Tally     // what runs under each quota now; nil: not summed
+	places fair.Shares // places of the teams, for the same moment as Sums
+	placed bool        // places are computed
 
 	held    map[string]*fair.Use // by team as jobs name it: what jobs hold, but for those in touched; nil: not summed
 	touched []*state.Job         // jobs that changed since

@@ -33,9 +33,10 @@ type Queue struct {
 	key          []byte    // buffer for group keys
 
 	// shares returns the order of teams now; nil: the queue does not regard teams.
-	shares  func() *fair.Shares
-	presses presses   // queued jobs whose deadline does not need them to start yet; empty without shares
-	now     time.Time // of the step
+	shares     func() *fair.Shares
+	contenders []contender // memory for fairHead
+	presses    presses     // queued jobs whose deadline does not need them to start yet; empty without shares
+	now        time.Time   // of the step
 }
 
 // OverQuota is the side of jobs that exceed a quota even if nothing else runs. They are tried again when its next

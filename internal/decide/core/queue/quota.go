@@ -211,7 +211,7 @@ func (qs *Quotas) tallies(t time.Time) []Tally {
 // sumUp returns the current tallies. They are kept until something starts or ends.
 func (qs *Quotas) sumUp() []Tally {
 	if qs.Sums == nil {
-		qs.Sums, qs.shares = qs.tallies(qs.Now()), nil
+		qs.Sums, qs.placed = qs.tallies(qs.Now()), false
 	}
 	return qs.Sums
 }

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,8 +16,7 @@ import (
 // to, it looks at every queued job once.
 func (qs *Quotas) shareAmongTeams() {
 	was := qs.Queue.shares != nil
-	qs.Sums, qs.shares, qs.Queue.shares = nil, nil, nil
-	qs.held, qs.touched = nil, nil
+	qs.Sums, qs.placed, qs.Queue.shares, qs.held, qs.touched = nil, false, nil, nil, nil
 	if r := qs.State.Rules(); r != nil && r.Fair != nil {
 		qs.Queue.shares = qs.sharesNow
 	}
@@ -31,11 +29,16 @@ func (qs *Quotas) shareAmongTeams() {
 // sharesNow returns the places of the teams now. They are kept until something starts or ends.
 func (qs *Quotas) sharesNow() *fair.Shares {
 	qs.sumUp()
-	if qs.shares == nil {
-		s := qs.Shares(qs.Now())
-		qs.shares = &s
+	if !qs.placed {
+		if qs.places.Len() > 1024+2*len(qs.held) { // most of them are gone
+			qs.places = fair.Shares{}
+		}
+		qs.places.Clear(qs.fairRules())
+		qs.sumUses(qs.Now(), &qs.places)
+		qs.places.Place()
+		qs.placed = true
 	}
-	return qs.shares
+	return &qs.places
 }
 
 // Shared reports whether teams share the queue.
@@ -44,47 +47,51 @@ func (qs *Quotas) Shared() bool { return qs.Queue.shares != nil }
 // Shares returns the places of the teams at t, which must not be before the last event. It must not be called unless
 // teams share the queue.
 func (qs *Quotas) Shares(t time.Time) fair.Shares {
-	uses := map[string]*fair.Use{}
-	of := func(team string) *fair.Use {
-		key := fair.Key(team)
-		if uses[key] == nil {
-			uses[key] = &fair.Use{}
-		}
-		uses[key].Spelled = cmp.Or(uses[key].Spelled, team)
-		return uses[key]
+	var s fair.Shares
+	s.Clear(qs.fairRules())
+	for _, team := range slices.Sorted(maps.Keys(qs.sumHeld())) { // in order, since the first spelling of a name counts
+		s.Use(team)
 	}
-	held := qs.sumHeld()
-	for _, team := range slices.Sorted(maps.Keys(held)) { // in order, since the first spelling of a name counts
-		u, sum := of(team), held[team]
+	qs.sumUses(t, &s)
+	for key, e := range qs.State.DeadlinesByTeam(t) {
+		s.Use(key).Met, s.Use(key).Missed = e.Met, e.Missed
+	}
+	s.Place()
+	return s
+}
+
+// fairRules returns the rules in force about the shares of teams.
+func (qs *Quotas) fairRules() *fair.Rules {
+	if qs.Faults.Flat {
+		return fair.Flat(qs.State.Rules().Fair)
+	}
+	return qs.State.Rules().Fair
+}
+
+// sumUses fills in the uses of all teams at t. Only the spelling of a team's name depends on the order of the teams.
+func (qs *Quotas) sumUses(t time.Time, s *fair.Shares) {
+	for team, sum := range qs.sumHeld() {
+		u := s.Use(team)
 		u.Running, u.Burn, u.Held = u.Running+sum.Running, quantity.Add(u.Burn, sum.Burn), u.Held.Add(sum.Held)
 	}
 	for _, i := range qs.State.Waiting() {
 		if idle, ok := i.Idle(); ok {
-			u := of(idle.Owner.Team)
-			u.Burn = quantity.Add(u.Burn, i.PresentRate())
-			u.Held = u.Held.Add(i.Cost(t).Sub(i.Posted()))
+			u := s.Use(idle.Owner.Team)
+			u.Burn, u.Held = quantity.Add(u.Burn, i.PresentRate()), u.Held.Add(i.Cost(t).Sub(i.Posted()))
 		}
 	}
 	for _, c := range qs.Queue.Classes {
 		for _, p := range c.Subqueues {
 			for _, u := range p.Sides {
 				if len(u) > 0 {
-					of(u[0].Terms().Owner.Team).Waits = true
+					s.Use(u[0].Terms().Owner.Team).Waits = true
 				}
 			}
 		}
 	}
 	for key, spent := range qs.State.SpentByTeam(t) {
-		of(key).Spent = spent
+		s.Use(key).Spent = spent
 	}
-	rules := qs.State.Rules().Fair
-	if qs.Faults.Flat {
-		rules = fair.Clone(rules)
-		for i := range rules.Teams {
-			rules.Teams[i].Weight = fair.DefaultWeight
-		}
-	}
-	return fair.NewShares(rules, uses)
 }
 
 // mostTouched is the number of changed jobs after which all that hold a machine are summed anew.
@@ -141,15 +148,17 @@ func (qs *Quotas) holds(j *state.Job, anew bool) {
 
 // contender is the most urgent job of a subqueue.
 type contender struct {
-	job   *state.Job
-	class *class
+	job     *state.Job
+	class   *class
+	team    *fair.Share
+	pressed bool // as the job's place
 }
 
 // fairHead is head if teams share the queue. The order is: the priority; then the jobs whose deadline needs them to
 // start now, by deadline; then the teams, as fair.Shares compares them; and within a team as in Before. A team that
 // has borrowed as much as it may starts nothing but jobs whose deadline needs them to.
 func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
-	var list []contender
+	list := q.contenders[:0]
 	var s *fair.Shares
 	for _, c := range q.Classes {
 		for _, p := range c.Subqueues {
@@ -160,17 +169,18 @@ func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
 			if s == nil {
 				s = q.shares()
 			}
-			if !At(u[0]).pressed && s.Of(u[0].Terms().Owner.Team).Stopped {
-				continue
+			team := s.At(u[0].Terms().Owner.Team)
+			if pressed := At(u[0]).pressed; pressed || !team.Stopped {
+				list = append(list, contender{u[0], c, team, pressed})
 			}
-			list = append(list, contender{u[0], c})
 		}
 	}
+	q.contenders = list
 	var full []*Quota
 	for len(list) > 0 {
-		best := list[0]
-		for _, x := range list[1:] {
-			if precedes(s, x.job, best.job) {
+		best := &list[0]
+		for i := range list[1:] {
+			if x := &list[1+i]; x.precedes(best) {
 				best = x
 			}
 		}
@@ -186,30 +196,26 @@ func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
 				full = append(full, b.By)
 			}
 		}
-		list = slices.DeleteFunc(list, func(x contender) bool { return x.class == best.class })
+		done := best.class
+		list = slices.DeleteFunc(list, func(x contender) bool { return x.class == done })
 	}
 	return nil
 }
 
-// precedes reports whether a starts before b when teams share the queue.
-func precedes(s *fair.Shares, a, b *state.Job) bool {
-	switch {
-	case a.Terms().Priority != b.Terms().Priority, At(a).pressed, At(b).pressed:
-		return Before(a, b)
+// precedes reports whether the job of x starts before that of y when teams share the queue.
+func (x *contender) precedes(y *contender) bool {
+	if x.job.Terms().Priority == y.job.Terms().Priority && !x.pressed && !y.pressed {
+		if order := x.team.Compare(y.team); order != 0 {
+			return order < 0
+		}
 	}
-	if order := s.Compare(a.Terms().Owner.Team, b.Terms().Owner.Team); order != 0 {
-		return order < 0
-	}
-	return Before(a, b)
+	return Before(x.job, y.job)
 }
 
 // Stopped reports whether the team of a queued job has borrowed as much as it may, and its deadline does not need it to
 // start now.
 func (qs *Quotas) Stopped(j *state.Job) bool {
-	if !qs.Shared() || At(j).pressed {
-		return false
-	}
-	return qs.sharesNow().Of(j.Terms().Owner.Team).Stopped
+	return qs.Shared() && !At(j).pressed && qs.sharesNow().At(j.Terms().Owner.Team).Stopped
 }
 
 // whyShare explains in a sentence that a job waits because its team has borrowed as much as it may.

@@ -1,4 +1,5 @@
-package share
+// Package queue holds the commands that set and list the shares of teams in the queue.
+package queue
 
 import (
 	"context"
@@ -19,8 +20,11 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Queue returns the commands below scrimp queue that set and list the shares of teams.
-func Queue(shared *command.App) []*cobra.Command {
+// app gives the commands of this package their shared environment.
+type app struct{ *command.App }
+
+// Commands returns the commands below scrimp queue.
+func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	return []*cobra.Command{a.queueSetCmd(), a.queueSharesCmd()}
 }
@@ -46,7 +50,8 @@ func (x *shareFlags) add(f *pflag.FlagSet) {
 
 func (a *app) queueSetCmd() *cobra.Command {
 	var x shareFlags
-	cmd := &cobra.Command{Use: "set", Short: "Set the share of a team in the queue", Args: command.Takes(),
+	var cmd *cobra.Command
+	cmd = &cobra.Command{Use: "set", Short: "Set the share of a team in the queue", Args: command.Takes(),
 		Long: "Sets how much of the dollars a team gets while jobs of several teams of one priority wait. The first " +
 			"setting turns the shares on, for all teams: a team without a setting has the weight 1. Before that, and once " +
 			"the last setting is removed, the queue does not regard teams. It needs the role admin of all teams." +
@@ -55,14 +60,14 @@ func (a *app) queueSetCmd() *cobra.Command {
 			"  scrimp queue set --team vision --guarantee 5 --borrow 10\n  scrimp queue set --half-life 3d\n" +
 			"  scrimp queue set --team vision --off",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
-			b, done, err := x.change()
+			b, done, err := x.change(cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
 			if err := c.Do(ctx, http.MethodPut, "/v1/queue/shares", b, nil); err != nil {
-				return command.InFlags(err, "half_life_ns", "half-life", "team", "team", "weight", "weight", "guarantee",
-					"guarantee", "borrow", "borrow", "off", "off")
+				return command.InFlags(err, shareFields)
 			}
+			done += withoutTeams(ctx, c, b)
 			if a.JSON {
 				return a.Print(map[string]string{"done": done})
 			}
@@ -81,8 +86,26 @@ func (a *app) queueSetCmd() *cobra.Command {
 	return cmd
 }
 
-// change returns the change that the flags describe, and the sentence that says that it is done.
-func (x *shareFlags) change() (b api.SetQueueShare, done string, err error) {
+// shareFields are the flags of the fields that the server's errors name.
+var shareFields = map[string]string{"team": "--team", "weight": "--weight", "guarantee": "--guarantee",
+	"borrow": "--borrow", "half_life_ns": "--half-life", "off": "--off"}
+
+// withoutTeams returns a sentence for a server that has no team: there, jobs of any team name count, so a misspelt name
+// goes unnoticed.
+func withoutTeams(ctx context.Context, c *command.Client, b api.SetQueueShare) string {
+	var list []api.Team
+	if b.Team == "" || b.Off || c.Do(ctx, http.MethodGet, "/v1/teams", nil, &list) != nil || len(list) > 0 {
+		return ""
+	}
+	return " This server has no teams yet: the share is for jobs whose file says team: " + b.Team +
+		". scrimp teams set " + b.Team + " makes the team."
+}
+
+// change returns the change that the given flags describe, and the sentence that says that it is done.
+func (x *shareFlags) change(given func(flag string) bool) (b api.SetQueueShare, done string, err error) {
+	if err := x.empty(given); err != nil {
+		return b, "", err
+	}
 	if b, err = x.parse(); err != nil {
 		return b, "", err
 	}
@@ -96,12 +119,32 @@ func (x *shareFlags) change() (b api.SetQueueShare, done string, err error) {
 		return b, "", errors.New("--off removes the whole setting: leave the other flags out")
 	case x.off:
 		return b, "The setting of team " + x.team + " is removed.", nil
-	case x.team != "" && !some && x.halfLife == "":
-		return b, "", errors.New("nothing is set for team " + x.team + ": write --weight, --guarantee or --borrow, or --off")
 	case x.team == "":
 		return b, "What teams spent counts half after " + x.halfLife + ".", nil
+	case !some && x.halfLife != "":
+		return b, "", errors.New("--half-life is for all teams: leave --team out, or add its --weight")
+	case !some:
+		return b, "", fmt.Errorf("nothing is set for team %s: write --weight 1 for the share of a team without a setting, "+
+			"or --guarantee or --borrow", x.team)
 	}
 	return b, "The share of team " + x.team + " is set. scrimp queue shares lists all.", nil
+}
+
+// empty returns an error for a flag with an empty value, such as the --weight "$WEIGHT" of a script whose variable is
+// not set.
+func (x *shareFlags) empty(given func(flag string) bool) error {
+	for _, f := range []struct{ flag, text, write string }{
+		{"team", x.team, "the name of a team, as scrimp teams lists them"},
+		{"weight", x.weight, fmt.Sprintf("a number from %g to %g", fair.LeastWeight, fair.MostWeight)},
+		{"guarantee", x.guarantee, "dollars an hour, as in 5 or 12.50, or none"},
+		{"borrow", x.borrow, "dollars an hour, as in 5 or 12.50, or none for no limit"},
+		{"half-life", x.halfLife, "a span, as in 36h or 7d"},
+	} {
+		if given(f.flag) && strings.TrimSpace(f.text) == "" {
+			return fmt.Errorf("--%s is empty: write %s", f.flag, f.write)
+		}
+	}
+	return nil
 }
 
 func (x *shareFlags) parse() (b api.SetQueueShare, err error) {
@@ -114,7 +157,9 @@ func (x *shareFlags) parse() (b api.SetQueueShare, err error) {
 		}
 		b.Weight = &weight
 	}
-	if b.Guarantee, err = rateFlag("guarantee", x.guarantee); err != nil {
+	if x.guarantee == "none" {
+		b.Guarantee = new(money.Rate)
+	} else if b.Guarantee, err = rateFlag("guarantee", x.guarantee); err != nil {
 		return b, err
 	}
 	if b.NoBorrow = x.borrow == "none"; !b.NoBorrow {
@@ -123,19 +168,19 @@ func (x *shareFlags) parse() (b api.SetQueueShare, err error) {
 		}
 	}
 	if x.halfLife != "" {
-		d, err := spec.ParseDuration(strings.TrimPrefix(x.halfLife, "-"))
-		if err != nil {
-			return b, fmt.Errorf("--half-life %s: %w: write it as in 36h or 7d", x.halfLife, err)
+		d, err := spec.ParseDuration(x.halfLife)
+		if err == nil && (d < fair.LeastHalfLife || d > fair.MostHalfLife) {
+			err = errors.New("it is out of bounds")
 		}
-		if x.halfLife[0] == '-' || d < fair.LeastHalfLife || d > fair.MostHalfLife {
-			return b, fmt.Errorf("--half-life %s is out of bounds: write 1h to 365d", x.halfLife)
+		if err != nil {
+			return b, fmt.Errorf("--half-life %s: %w: write 1h to 365d, as in 36h or 7d", x.halfLife, err)
 		}
 		b.HalfLife = &d
 	}
 	return b, nil
 }
 
-// rateFlag parses dollars an hour; nil: the flag is not given.
+// rateFlag parses dollars an hour, with or without the sign of dollars; nil: the flag is not given.
 func rateFlag(flag, text string) (*money.Rate, error) {
 	switch text {
 	case "":
@@ -148,7 +193,7 @@ func rateFlag(flag, text string) (*money.Rate, error) {
 		err = errors.New("it is not from 0 to 1000000")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--%s %s: %w: write dollars an hour, as in 5 or 12.50", flag, text, err)
+		return nil, fmt.Errorf("--%s %s: %w: write dollars an hour, as in 5 or 12.50, or none", flag, text, err)
 	}
 	return &rate, nil
 }
