@@ -44,8 +44,8 @@ func ByNodes(list []GangScores, policies []string, p show.Place) string {
 			rows = append(rows, append(row, cmp.Or(over[form], "-")))
 		}
 	}
-	return draw.Grid(columns, rows, p.Columns()) + "\n" + draw.Wrap("", "Dollars for each machine of the job, mean of all "+
-		"runs; OVER OPT. is how much the default policy costs above the optimum.", p.Columns())
+	return draw.Grid(columns, rows, p.Columns()) + "\n" + draw.Wrap("", "Dollars for each machine of the job, mean of "+
+		"all runs; OVER OPT. is how much the default policy costs above the optimum.", p.Columns())
 }
 
 // costOf formats the mean cost of a row for each of its machines, followed by the number of late runs if there are any.
