@@ -158,7 +158,8 @@ func (r *Run) hold(v *place.View, c place.Choice, out *Outcome) {
 func OnNodes(runs []Run, nodes int, alone bool) []Run {
 	list := make([]Run, len(runs))
 	for i, r := range runs {
-		if r.Nodes = nodes; alone {
+		r.Nodes, r.Job.Nodes = nodes, nodes
+		if alone {
 			r.Alone = make([]tick.Alone, len(r.Traces))
 			for z, t := range r.Traces {
 				r.Alone[z] = tick.Losses(fmt.Sprint(r.Job.Zones[z].Name, "/", r.Window), t.Up, nodes)
