@@ -36,7 +36,6 @@ type Job struct {
 	Transfer         time.Duration
 	EgressCost       money.Amount
 	Egress           place.Egress // routes with another cost
-	Nodes            int          // machines that the job has at once; 0 means one
 	// ID identifies the job in the planner's state between decisions.
 	ID string
 	// UnsavedLosses counts interrupted machines that lost all the work done there because the job saves nothing.

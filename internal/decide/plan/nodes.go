@@ -45,7 +45,6 @@ func (job *Job) PerMachine(nodes, most int) {
 	if nodes == 1 && most == 1 {
 		return
 	}
-	job.Nodes = nodes
 	if s := ShareOf(nodes, most); s != 1 {
 		longer := func(d time.Duration) time.Duration { return quantity.Over(d, s) }
 		job.Progress.Left, job.Progress.Done, job.Progress.Margin = longer(job.Progress.Left), longer(job.Progress.Done),

@@ -28,7 +28,7 @@ func (p *placed) is(j *place.Job) bool {
 	k := &p.job
 	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline &&
 		k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry &&
-		slices.Equal(k.Egress, j.Egress) && k.Nodes == j.Nodes
+		slices.Equal(k.Egress, j.Egress)
 }
 
 // tickOf returns the time between two polls that a job in several zones is weighed with.
@@ -78,7 +78,7 @@ func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option)
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
 	p := &placed{job: place.Job{
 		Tick: tick, Work: v.Left + v.Done, Deadline: spanOf(v), Restart: restart,
-		Transfer: job.Transfer, Carry: job.EgressCost, Egress: job.Egress, Nodes: job.Nodes,
+		Transfer: job.Transfer, Carry: job.EgressCost, Egress: job.Egress,
 		Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
 	for _, o := range zones {

@@ -100,7 +100,6 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 		m.Regions, m.N = j.regions()
 		j.prices(m)
 		m.Restart, m.Further, m.Tick, m.Latch = j.Restart.Hours(), j.Transfer.Hours(), j.Tick.Hours(), j.Latch
-		m.Nodes = j.Nodes
 	}
 	m.Price = m.Price[:0]
 	for _, r := range v.Prices {

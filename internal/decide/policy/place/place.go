@@ -46,7 +46,6 @@ type Job struct {
 	Work     time.Duration // the same on any of the machines
 	Deadline time.Duration // after the start
 	Restart  time.Duration // d: from taking a machine to useful work
-	Nodes    int           // machines that the job has at once; 0 means one
 	// Moving the checkpoint to another region takes Transfer longer and costs Carry for each move. Egress has the
 	// routes with another cost.
 	Transfer time.Duration

@@ -158,8 +158,7 @@ func (r *Run) hold(v *place.View, c place.Choice, out *Outcome) {
 func OnNodes(runs []Run, nodes int, alone bool) []Run {
 	list := make([]Run, len(runs))
 	for i, r := range runs {
-		r.Nodes, r.Job.Nodes = nodes, nodes
-		if alone {
+		if r.Nodes = nodes; alone {
 			r.Alone = make([]tick.Alone, len(r.Traces))
 			for z, t := range r.Traces {
 				r.Alone[z] = tick.Losses(fmt.Sprint(r.Job.Zones[z].Name, "/", r.Window), t.Up, nodes)

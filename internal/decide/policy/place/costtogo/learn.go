@@ -15,10 +15,6 @@ const (
 	upWeight   = 20.0 // of the usual share of time against the observed one
 	lossScale  = 1.5  // losses relative to the common shape: optimism costs more than pessimism
 
-	// gangPower is the power of the number of nodes with which losses grow: 0 where the machines of a job are lost
-	// together, 1 where each is lost by itself.
-	gangPower = 0.5
-
 	lossPrice = 1.5  // losses grow with the price to this power
 	backPrice = -0.4 // returns likewise
 	upPrice   = 5.4  // and the odds of being up, to minus this power
@@ -83,7 +79,7 @@ func (m *Model) Learn(records []hazard.Record, at time.Time) {
 		m.usual = append(m.usual, usual(d))
 		up[z] = (r.UpFor + float64(upWeight*m.usual[z])) / (r.All + upWeight)
 	}
-	m.shrink(loss, lossScale*gangLosses(m.Nodes))
+	m.shrink(loss, lossScale)
 	m.shrink(back, 1)
 	mood := m.mood(now, loss)
 	for z := range n {
@@ -94,10 +90,6 @@ func (m *Model) Learn(records []hazard.Record, at time.Time) {
 		m.Up = append(m.Up, snap(up[z], shareGrid))
 	}
 }
-
-// gangLosses is how many times more often a job on that many nodes loses a machine than a job on one, before any
-// observation.
-func gangLosses(nodes int) float64 { return math.Pow(float64(max(1, nodes)), gangPower) }
 
 // mood is the logarithm of how many more machines were lost in the last hours than these scales predict, over all
 // zones: bad hours affect all of them, and pass within a few more.

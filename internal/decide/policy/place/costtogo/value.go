@@ -27,7 +27,6 @@ type Model struct {
 	Further float64   // extra hours for another region
 	Tick    float64
 	Latch   bool
-	Nodes   int // machines of the job at once; 0 means one
 
 	step  float64 // hours of work between layers
 	top   int     // number of layers
