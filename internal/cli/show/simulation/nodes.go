@@ -3,6 +3,7 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,13 +20,18 @@ type GangScores struct {
 }
 
 // ByNodes formats the table that compares numbers of machines: for each form, the mean cost of one of the machines by
-// policy, followed by the number of late runs if there are any, and the default policy's excess over the optimum.
+// policy, followed by the number of late runs if there are any, and the default policy's excess over the optimum if both are there.
 func ByNodes(list []GangScores, policies []string, p show.Place) string {
 	columns := []draw.Column{{Name: "NODES", Right: true}, {Name: "FORM"}}
 	for _, name := range policies {
 		columns = append(columns, draw.Column{Name: cmp.Or(shortNames[name], strings.ToUpper(name)), Right: true, Key: true})
 	}
-	columns = append(columns, draw.Column{Name: "OVER OPT.", Right: true})
+	compared := slices.Contains(policies, replay.Optimum) && slices.Contains(policies, string(policy.Default))
+	note := "Dollars for each machine of the job, mean of all runs."
+	if compared {
+		columns = append(columns, draw.Column{Name: "OVER OPT.", Right: true})
+		note += " OVER OPT. is how much the default policy costs above the optimum."
+	}
 	var rows [][]string
 	for _, g := range list {
 		var forms []string
@@ -41,11 +47,13 @@ func ByNodes(list []GangScores, policies []string, p show.Place) string {
 		}
 		for _, form := range forms {
 			row := append([]string{strconv.Itoa(g.Nodes), form}, cells[form]...)
-			rows = append(rows, append(row, cmp.Or(over[form], "-")))
+			if compared {
+				row = append(row, cmp.Or(over[form], "-"))
+			}
+			rows = append(rows, row)
 		}
 	}
-	return draw.Grid(columns, rows, p.Columns()) + "\n" + draw.Wrap("", "Dollars for each machine of the job, mean of "+
-		"all runs; OVER OPT. is how much the default policy costs above the optimum.", p.Columns())
+	return draw.Grid(columns, rows, p.Columns()) + "\n" + draw.Wrap("", note, p.Columns())
 }
 
 // costOf formats the mean cost of a row for each of its machines, followed by the number of late runs if there are any.
