@@ -20,7 +20,8 @@ type GangScores struct {
 }
 
 // ByNodes formats the table that compares numbers of machines: for each form, the mean cost of one of the machines by
-// policy, followed by the number of late runs if there are any, and the default policy's excess over the optimum if both are there.
+// policy, followed by the number of late runs if there are any. If the default policy and the optimum are there, the
+// last column has the excess of one over the other.
 func ByNodes(list []GangScores, policies []string, p show.Place) string {
 	columns := []draw.Column{{Name: "NODES", Right: true}, {Name: "FORM"}}
 	for _, name := range policies {
