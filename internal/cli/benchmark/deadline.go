@@ -42,6 +42,10 @@ type gangFlags struct {
 func (f *gangFlags) add(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.nodes, "nodes", 1,
 		fmt.Sprintf("how many machines, `N`, the job has at once, 1 to %d", tick.MostNodes))
+	f.addAlone(cmd)
+}
+
+func (f *gangFlags) addAlone(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.alone, "alone", false,
 		"with --nodes: machines are also lost one by one (default: all come and go together, as the files say of one)")
 }
@@ -126,13 +130,18 @@ a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
 // scores prints a benchmark's table; left is the number of omitted pairs of group and window.
 func (a *app) scores(scores []replay.Score, left int, gang gangFlags) error {
 	if a.JSON {
-		return a.Print(struct {
-			Policies []replay.Score `json:"policies"`
-			LeftOut  int            `json:"left_out,omitempty"`
-			Nodes    int            `json:"nodes"`
-			Alone    bool           `json:"alone,omitempty"`
-		}{scores, left, gang.nodes, gang.alone})
+		return a.Print(scoresResult(scores, left, gang))
 	}
 	a.Printf("%s%s", gang.says(a.Place().Width), simulation.Scores(scores, a.Place()))
 	return nil
+}
+
+// scoresResult returns the JSON of a benchmark's table.
+func scoresResult(scores []replay.Score, left int, gang gangFlags) any {
+	return struct {
+		Policies []replay.Score `json:"policies"`
+		LeftOut  int            `json:"left_out,omitempty"`
+		Nodes    int            `json:"nodes"`
+		Alone    bool           `json:"alone,omitempty"`
+	}{scores, left, gang.nodes, gang.alone}
 }

@@ -2,6 +2,7 @@ package benchmark
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -15,30 +16,22 @@ import (
 	"scrimp/internal/sim/tick/multizone"
 )
 
-// playProtocol plays a benchmark by the rules of a protocol file.
-func (a *app) playProtocol(ctx context.Context, f zonesFlags, asked []string) error {
-	text, err := os.ReadFile(f.protocol)
+// playProtocol plays a benchmark by the rules of a protocol file, or a generated market.
+func (a *app) playProtocol(ctx context.Context, f zonesFlags, asked []string, note notef) (out zonesPlayed, err error) {
+	p, windows, err := a.protocolMarket(&f)
 	if err != nil {
-		return fmt.Errorf("read --protocol: %w", err)
-	}
-	p, err := protocol.Read(f.protocol, text)
-	if err != nil {
-		return err
-	}
-	windows, err := a.zoneWindows(&f)
-	if err != nil {
-		return err
+		return out, err
 	}
 	list, without, err := p.Settings(windows)
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.availability, err)
+		return out, fmt.Errorf("%s: %w", f.availability, err)
 	}
-	a.protocolNotes(p, windows, list, without)
+	protocolNotes(p, windows, list, without, note)
 	s := replay.Settings{List: list}
 	tell := a.Counter()
 	if slices.Contains(asked, replay.Optimum) {
 		if s.Optima, err = a.settingOptima(ctx, list, f.gang.nodes, tell); err != nil {
-			return err
+			return out, err
 		}
 	}
 	for i := range list {
@@ -46,23 +39,45 @@ func (a *app) playProtocol(ctx context.Context, f zonesFlags, asked []string) er
 	}
 	by, whole, err := replay.Protocol(ctx, s, asked, a.Now, tell)
 	if err != nil {
-		return err
+		return out, err
 	}
-	if a.JSON {
-		return a.Print(protocolResult(by, without, f.gang))
+	out.whole, out.value = whole, protocolResult(by, without, f.gang)
+	out.text = f.gang.says(a.Place().Width) + simulation.Scores(whole, a.Place()) + "\n" +
+		simulation.Settings(by, asked, a.Place())
+	return out, nil
+}
+
+// protocolMarket returns the market of the files or the generated one, with its rules.
+func (a *app) protocolMarket(f *zonesFlags) (*multizone.Protocol, []multizone.Window, error) {
+	if f.generated {
+		if f.gang.alone {
+			return nil, nil, errors.New("--alone: a generated market counts machines, so it says when some are lost; " +
+				"leave --alone out")
+		}
+		p, windows := multizone.DrawnBenchmark(f.seed)
+		multizone.AtLeast(windows, f.gang.nodes)
+		return p, windows, nil
 	}
-	a.Printf("%s%s", f.gang.says(a.Place().Width), simulation.Scores(whole, a.Place()))
-	a.Printf("\n%s", simulation.Settings(by, asked, a.Place()))
-	return nil
+	text, err := os.ReadFile(f.protocol)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read --protocol: %w", err)
+	}
+	p, err := protocol.Read(f.protocol, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	windows, err := a.zoneWindows(f)
+	return p, windows, err
 }
 
 // protocolNotes notes deviations from the files.
-func (a *app) protocolNotes(p *multizone.Protocol, windows []multizone.Window, list []multizone.Setting, without int) {
+func protocolNotes(p *multizone.Protocol, windows []multizone.Window, list []multizone.Setting, without int,
+	note notef) {
 	if unknown := p.Ungrouped(windows); len(unknown) > 0 {
-		a.Notef("nothing runs on %s: the protocol has no group with them\n", strings.Join(unknown, ", "))
+		note("nothing runs on %s: the protocol has no group with them\n", strings.Join(unknown, ", "))
 	}
 	if without > 0 {
-		a.Notef("%d pairs of group and window left out: the files lack a zone of the group\n", without)
+		note("%d pairs of group and window left out: the files lack a zone of the group\n", without)
 	}
 	said := map[string]bool{}
 	for i := range list {
@@ -70,7 +85,7 @@ func (a *app) protocolNotes(p *multizone.Protocol, windows []multizone.Window, l
 		if text := fmt.Sprintf("work of %v is played as %v: the optimum counts in steps of %v\n", list[i].Size.Work, work,
 			list[i].Grid()); work != list[i].Size.Work && !said[text] {
 			said[text] = true
-			a.Notef("%s", text)
+			note("%s", text)
 		}
 	}
 }

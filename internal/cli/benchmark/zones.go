@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/cli/show/simulation"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
@@ -21,14 +22,14 @@ import (
 func (a *app) zonesCmd() *cobra.Command {
 	var f zonesFlags
 	cmd := &cobra.Command{
-		Use:   "zones --availability FILE --prices FILE",
+		Use:   "zones {--availability FILE --prices FILE | --generated SEED}",
 		Short: "Compare policies of where to run over several zones",
 		Long: `Plays the public benchmark with several zones: one V100, ticks of 195 s, 48 h of work by 52 h or 24 h by
 36 or 48 h, 3 or 12 min to restart, on-demand at $3.06/h, live spot prices, and a checkpoint that takes
 90 s and $1 to another region, over ten groups of zones. In form A every zone is seen in every tick, in
 form B the held one and one other that the policy asks about. Every policy decides through the production
 core; the optimum knows the future, takes minutes, and is kept in the user's cache folder. --nodes 4 runs a
-job on four machines at once, each of which has as much to carry.
+job on four machines at once, each of which has as much to carry; --nodes 1,2,4,8,16 compares the numbers.
 
 --protocol FILE (YAML) plays another market by its own rules: ticks, jobs, restarts, checkpoints and what moving
 them costs, on-demand prices by zone or region, what a policy sees, the guard, and the groups of zones.
@@ -37,9 +38,15 @@ Files: availability (window,zone,start_tick,ticks,available) and prices (window,
 usd_per_hour), CSV with a header. available is 0 or 1, or how many machines can be had: then --nodes N needs N
 of them.
 
+--generated SEED replaces the files by a generated market: thirteen zones on four continents, on-demand prices
+that differ by 30 %, spot at 0.15 to 0.85 of them, losses common to a region, and counts of machines. It plays
+24 h of work by 26, 32 and 46 h, 10 min to restart and 100 GB to move, over 3, 5 and 13 zones, in sights A, B
+and C. The same seed draws the same market.
+
 Exit status: 0 done, 1 a file is missing or not in its form.`,
 		Example: `  scrimp simulate zones --availability up.csv --prices spot.csv --policy default,on-demand
-  scrimp simulate zones --protocol market.yaml --availability up.csv --prices spot.csv --json`,
+  scrimp simulate zones --protocol market.yaml --availability up.csv --prices spot.csv --json
+  scrimp simulate zones --generated 1 --nodes 1,4,16 --policy default,on-demand`,
 		Args: cobra.NoArgs,
 	}
 	names := PolicyFlag(cmd)
@@ -47,19 +54,21 @@ Exit status: 0 done, 1 a file is missing or not in its form.`,
 	cmd.Flags().StringVar(&f.prices, "prices", "", "CSV `file` of the spot prices, run-length coded")
 	cmd.Flags().StringVar(&f.protocol, "protocol", "", "YAML `file` of the rules (default: the public benchmark)")
 	cmd.Flags().StringSliceVar(&f.forms, "form", []string{"A", "B"}, "what a policy sees: `A`, B or both")
-	_ = cmd.MarkFlagRequired("availability")
-	_ = cmd.MarkFlagRequired("prices")
-	cmd.MarkFlagsMutuallyExclusive("protocol", "form")
-	f.gang.add(cmd)
+	cmd.Flags().Uint64Var(&f.seed, "generated", 0, "`seed` of a generated market, instead of files")
+	cmd.MarkFlagsOneRequired("availability", "generated")
+	cmd.MarkFlagsRequiredTogether("availability", "prices")
+	cmd.MarkFlagsMutuallyExclusive("protocol", "form", "generated")
+	cmd.MarkFlagsMutuallyExclusive("availability", "generated")
+	cmd.Flags().IntSliceVar(&f.numbers, "nodes", []int{1},
+		fmt.Sprintf("how many machines, `N`, the job has at once, 1 to %d, or several such numbers", tick.MostNodes))
+	f.gang.addAlone(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		asked, err := names()
-		if err := errors.Join(err, f.gang.check()); err != nil {
+		if err := errors.Join(err, f.check()); err != nil {
 			return err
 		}
-		if f.protocol != "" {
-			return a.playProtocol(cmd.Context(), f, asked)
-		}
-		return a.playPublic(cmd.Context(), f, asked)
+		f.generated = cmd.Flags().Changed("generated")
+		return a.playZones(cmd.Context(), f, asked)
 	}
 	return cmd
 }
@@ -68,32 +77,93 @@ Exit status: 0 done, 1 a file is missing or not in its form.`,
 type zonesFlags struct {
 	availability, prices, protocol string
 	forms                          []string
+	seed                           uint64
+	generated                      bool  // seed is given
+	numbers                        []int // of machines, to play one after the other
 	gang                           gangFlags
 }
 
-// playPublic plays the public benchmark.
-func (a *app) playPublic(ctx context.Context, f zonesFlags, asked []string) error {
+// check checks the numbers of machines and the forms.
+func (f *zonesFlags) check() error {
+	for i, n := range f.numbers {
+		gang := gangFlags{nodes: n, alone: f.gang.alone}
+		if err := gang.check(); err != nil {
+			return err
+		}
+		if slices.Contains(f.numbers[:i], n) {
+			return fmt.Errorf("--nodes: %d is there twice; give each number once", n)
+		}
+	}
 	for _, form := range f.forms {
 		if form != "A" && form != "B" {
 			return fmt.Errorf("--form %q is neither A nor B", form)
 		}
 	}
+	return nil
+}
+
+// zonesPlayed is the result for one number of machines.
+type zonesPlayed struct {
+	whole []replay.Score // over all runs of a form
+	value any            // for --json
+	text  string
+}
+
+// playZones plays the market once for each number of machines. It prints the whole result of a single number, and
+// compares several in one table.
+func (a *app) playZones(ctx context.Context, f zonesFlags, asked []string) error {
+	var list []simulation.GangScores
+	for i, n := range f.numbers {
+		f.gang.nodes = n
+		play := a.playPublic
+		if f.protocol != "" || f.generated {
+			play = a.playProtocol
+		}
+		note := a.Notef
+		if i > 0 { // the notes are the same for each number
+			note = func(string, ...any) {}
+		}
+		p, err := play(ctx, f, asked, note)
+		if err != nil {
+			return err
+		}
+		switch {
+		case a.JSON:
+			if err := a.Print(p.value); err != nil {
+				return err
+			}
+		case len(f.numbers) == 1:
+			a.Printf("%s", p.text)
+		}
+		list = append(list, simulation.GangScores{Nodes: n, Scores: p.whole})
+	}
+	if len(list) > 1 && !a.JSON {
+		a.Printf("%s", simulation.ByNodes(list, asked, a.Place()))
+	}
+	return nil
+}
+
+// notef prints a note.
+type notef func(format string, args ...any)
+
+// playPublic plays the public benchmark.
+func (a *app) playPublic(ctx context.Context, f zonesFlags, asked []string, note notef) (p zonesPlayed, err error) {
 	windows, err := a.zoneWindows(&f)
 	if err != nil {
-		return err
+		return p, err
 	}
 	if unknown := multizone.Public().Ungrouped(windows); len(unknown) > 0 {
-		a.Notef("nothing runs on %s: the benchmark has no group with them\n", strings.Join(unknown, ", "))
+		note("nothing runs on %s: the benchmark has no group with them\n", strings.Join(unknown, ", "))
 	}
-	rows, without, err := a.zoneRows(windows, f.forms)
+	rows, without, err := zoneRows(windows, f.forms, note)
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.availability, err)
+		return p, fmt.Errorf("%s: %w", f.availability, err)
 	}
 	tell := a.Counter()
 	var optima []money.Amount
 	if slices.Contains(asked, replay.Optimum) && len(rows) > 0 {
 		if optima, err = a.zoneOptima(ctx, rows[0].Runs, tell); err != nil {
-			return err
+			return p, err
 		}
 	}
 	for i := range optima { // the stored ones are for one machine
@@ -102,11 +172,12 @@ func (a *app) playPublic(ctx context.Context, f zonesFlags, asked []string) erro
 	for i := range rows {
 		rows[i].Runs = multizone.OnNodes(rows[i].Runs, f.gang.nodes, f.gang.alone)
 	}
-	scores, err := replay.SeveralZones(ctx, rows, optima, asked, a.Now, tell)
-	if err != nil {
-		return err
+	if p.whole, err = replay.SeveralZones(ctx, rows, optima, asked, a.Now, tell); err != nil {
+		return p, err
 	}
-	return a.scores(scores, without, f.gang)
+	p.value = scoresResult(p.whole, without, f.gang)
+	p.text = f.gang.says(a.Place().Width) + simulation.Scores(p.whole, a.Place())
+	return p, nil
 }
 
 // zoneWindows reads the availability and price files. If the files count machines, spot is up where there are enough
@@ -124,7 +195,7 @@ func (a *app) zoneWindows(f *zonesFlags) ([]multizone.Window, error) {
 }
 
 // zoneRows returns the runs of each form, and the number of pairs of group and window that the files lack a zone for.
-func (a *app) zoneRows(windows []multizone.Window, forms []string) (rows []replay.ZoneRow, without int, err error) {
+func zoneRows(windows []multizone.Window, forms []string, note notef) (rows []replay.ZoneRow, without int, err error) {
 	for _, f := range forms {
 		if slices.ContainsFunc(rows, func(r replay.ZoneRow) bool { return r.Form == f }) {
 			continue
@@ -134,7 +205,7 @@ func (a *app) zoneRows(windows []multizone.Window, forms []string) (rows []repla
 			return nil, 0, err
 		}
 		if left > 0 && len(rows) == 0 {
-			a.Notef("%d pairs of group and window left out: the files lack a zone of the group\n", left)
+			note("%d pairs of group and window left out: the files lack a zone of the group\n", left)
 		}
 		without = left
 		rows = append(rows, replay.ZoneRow{Form: f, Runs: runs})

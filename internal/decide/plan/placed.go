@@ -158,7 +158,7 @@ func (m *Planner) place(
 	if m.missingZones(d, p, &w) {
 		return nil, ""
 	}
-	if p.job.Looks && !job.Probed && w.Held != place.Spot {
+	if p.job.Looks && !job.Probed {
 		if z := p.see.Poll(w); z >= 0 && zones[z].Quote.Untried {
 			d.Why = Probing
 			return nil, zones[z].Offer.ID

@@ -44,6 +44,10 @@ func Scores(scores []replay.Score, p show.Place) string {
 	return draw.Grid(columns, rows, p.Columns())
 }
 
+// shortNames holds the column names of policies with long names.
+var shortNames = map[string]string{string(policy.UniformProgress): "UNIFORM",
+	string(policy.UniformProgress2): "UNIFORM-2"}
+
 // Settings formats the table of a protocol: the mean cost by setting and policy, followed by the number of late runs if
 // there are any.
 func Settings(by []replay.SettingScores, policies []string, p show.Place) string {
@@ -56,9 +60,8 @@ func Settings(by []replay.SettingScores, policies []string, p show.Place) string
 	if narrow {
 		columns = []draw.Column{{Name: "ZONES", Least: 8}, {Name: "JOB", Key: true}}
 	}
-	short := map[string]string{string(policy.UniformProgress): "UNIFORM", string(policy.UniformProgress2): "UNIFORM-2"}
 	for _, name := range policies {
-		columns = append(columns, draw.Column{Name: cmp.Or(short[name], strings.ToUpper(name)), Right: true, Key: true})
+		columns = append(columns, draw.Column{Name: cmp.Or(shortNames[name], strings.ToUpper(name)), Right: true, Key: true})
 	}
 	var rows [][]string
 	for i := range by {
@@ -70,14 +73,7 @@ func Settings(by []replay.SettingScores, policies []string, p show.Place) string
 			row = []string{row[0], strings.ReplaceAll(job, " h", "h")}
 		}
 		for _, score := range s.Scores {
-			cell := "-"
-			if score.Runs > 0 {
-				cell = fmt.Sprintf("%.2f", score.MeanUSD)
-			}
-			if score.Misses > 0 {
-				cell += fmt.Sprintf(" (%d late)", score.Misses)
-			}
-			row = append(row, cell)
+			row = append(row, costOf(score, 1))
 		}
 		rows = append(rows, row)
 	}

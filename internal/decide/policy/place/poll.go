@@ -2,7 +2,9 @@ package place
 
 import "math"
 
-// Poll names the zone whose state is worth the most: the probability that it is up, times what it would save.
+// Poll names the zone whose state is worth the most: the probability that it is up, times what it would save. While a
+// spot machine is held, and where a poll is an attempt that is billed, only a zone counts that Decide would take: its
+// saving exceeds the margin of a live machine, and the charge for the attempts.
 func (p *Foresight) Poll(v View) int {
 	work, slack := p.begin(v)
 	if p.Job.Guarded(v.Tick, v.Left) {
@@ -20,8 +22,8 @@ func (p *Foresight) Poll(v View) int {
 			continue
 		}
 		gain := stay - p.takeNow(v, z, work, slack)
-		if p.Job.Tries && gain <= needs {
-			continue // it would not be taken, and the attempt would be billed
+		if (p.Job.Tries || v.Held == Spot) && gain <= needs {
+			continue // it would not be taken
 		}
 		saves := v.Past[z].Chance(v.Now, p.now.Up[z]) * max(gain, 1e-6)
 		if saves > most {

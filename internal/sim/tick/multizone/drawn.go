@@ -56,6 +56,19 @@ func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []Win
 	return p, list
 }
 
+// DrawnBenchmark returns the drawn market of a seed with the jobs of its benchmark: four windows, 24 h of work by 26,
+// 32 and 46 h, restarts of 10 min, a checkpoint of 100 GB, groups of 3, 5 and 13 zones, and all sights.
+func DrawnBenchmark(seed uint64) (*Protocol, []Window) {
+	const work, longest = 24 * time.Hour, 46 * time.Hour
+	p, windows := DrawnMarket(seed, 4, longest)
+	p.Jobs = []Size{{work, 26 * time.Hour}, {work, 32 * time.Hour}, {work, longest}}
+	p.Restarts = []time.Duration{10 * time.Minute}
+	p.Checkpoints = []Checkpoint{DrawnFares(100)}
+	p.Sights = []Sight{SeesAll, SeesOne, SeesNone}
+	p.Groups = [][]place.Zone{p.Groups[1], p.Groups[2], p.Groups[4]}
+	return p, windows
+}
+
 // DrawnFares returns the egress costs of a checkpoint of the given size in a drawn market: expensive from Australia,
 // cheap within a continent.
 func DrawnFares(gb float64) Checkpoint {
