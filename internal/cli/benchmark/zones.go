@@ -50,11 +50,13 @@ Exit status: 0 done, 1 a file is missing or not in its form.`,
 		Args: cobra.NoArgs,
 	}
 	names := PolicyFlag(cmd)
-	cmd.Flags().StringVar(&f.availability, "availability", "", "CSV `file` of when spot was available, run-length coded")
-	cmd.Flags().StringVar(&f.prices, "prices", "", "CSV `file` of the spot prices, run-length coded")
+	cmd.Flags().StringVar(&f.availability, "availability", "", "CSV `file` of when spot was available, run-length coded "+
+		"(default none: give it, or --generated)")
+	cmd.Flags().StringVar(&f.prices, "prices", "", "CSV `file` of the spot prices, run-length coded "+
+		"(default none: give it, or --generated)")
 	cmd.Flags().StringVar(&f.protocol, "protocol", "", "YAML `file` of the rules (default: the public benchmark)")
 	cmd.Flags().StringSliceVar(&f.forms, "form", []string{"A", "B"}, "what a policy sees: `A`, B or both")
-	cmd.Flags().Uint64Var(&f.seed, "generated", 0, "`seed` of a generated market, instead of files")
+	cmd.Flags().Uint64Var(&f.seed, "generated", 0, "`seed` of a generated market, instead of files (default none)")
 	cmd.MarkFlagsOneRequired("availability", "generated")
 	cmd.MarkFlagsRequiredTogether("availability", "prices")
 	cmd.MarkFlagsMutuallyExclusive("protocol", "form", "generated")
