@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -285,7 +286,7 @@ func freePort(t *testing.T) string {
 // fakeJupyter serves what scrimp asks of Jupyter: its token, its port and its kernels.
 func fakeJupyter() int {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/lab" && r.URL.Query().Get("token") == os.Getenv("JUPYTER_TOKEN") {
+		if r.URL.Path == "/" && r.URL.Query().Get("token") == os.Getenv("JUPYTER_TOKEN") {
 			_, _ = io.WriteString(w, "the notebook")
 			return
 		}
@@ -300,7 +301,10 @@ func fakeJupyter() int {
 func TestNotebook_LinksToJupyter(t *testing.T) {
 	t.Parallel()
 	h := newOwnHome(t)
-	if _, err := exec.LookPath("jupyter-lab"); err != nil {
+	if !slices.ContainsFunc([]string{"jupyter-lab", "jupyter-notebook", "jupyter-server"}, func(name string) bool {
+		_, err := exec.LookPath(name)
+		return err == nil
+	}) {
 		if out, err := h.try("notebook", "-y", "-d", "--workdir", "none"); err == nil || !strings.Contains(out, "pip install jupyterlab") {
 			t.Errorf("without Jupyter: %v %s", err, out)
 		}

@@ -141,7 +141,7 @@ func (a *app) link(ctx context.Context, c *command.Client, job, local string) (p
 	if port, err = strconv.Atoi(at); err != nil || token == "" {
 		return 0, nil, errNotYet
 	}
-	url := "http://" + local + "/lab?token=" + token
+	url := "http://" + local + "/?token=" + token // each kind of Jupyter leads on to its own first page
 	return port, func() {
 		go func() {
 			if !answers(ctx, local) {

@@ -43,7 +43,7 @@ var Suites = []Suite{
 			"internal/content/blob", "internal/store"},
 	},
 	{
-		Name: "python", Needs: "python3 with venv and pip",
+		Name: "python", Needs: "python3 with venv and pip, jupyter-notebook",
 		Inputs: append([]string{"sdk", "docs", "README.md", "internal/test/docs", "internal/job/scaffold", "examples"},
 			common...),
 	},
