@@ -24,7 +24,9 @@ offers:
   - {zone: a, region: r, machine: m, cpus: 4, memory: 4GiB, capacity: reserved, reserved: {count: 1, from: 0h, until: 240h, paid: $864.00}}
 `)
 	gate := filepath.Join(t.TempDir(), "go")
-	h.write("low.yaml", "name: low\ncommand: |\n  "+strings.ReplaceAll(counting, "\n", "\n  ")+
+	// The program handles the signal, so that what it leaves is a whole save even if it was about to announce it.
+	program := strings.ReplaceAll("trap 'exit 143' TERM\n"+counting, "\n", "\n  ")
+	h.write("low.yaml", "name: low\ncommand: |\n  "+program+
 		"\ncheckpoint: {dir: checkpoints, interval: 1s}\npriority: low\n"+counted+"\n")
 	h.write("urgent.yaml", "name: urgent\ncommand: 'until [ -e "+gate+" ]; do sleep 0.05; done'\npriority: critical\n")
 	h.serve("--preempt-after", "1s", "--market", "market.yaml")
