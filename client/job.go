@@ -204,7 +204,7 @@ type Notice struct {
 	By    string     `json:"by"`    // email or webhook
 	To    string     `json:"to"`    // an e-mail address, or the host of a webhook
 	State string     `json:"state"` // delivered, retrying, waiting or refused
-	Tries int        `json:"tries"` // made so far; of a webhook only once it has ended
+	Tries int        `json:"tries"` // made so far
 	Error string     `json:"error,omitempty"`
 	At    time.Time  `json:"at"`   // of the last try
 	Next  *time.Time `json:"next"` // of the next try; null: none is planned

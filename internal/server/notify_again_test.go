@@ -3,9 +3,13 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,8 +64,10 @@ func TestNotify_NextServerRepeatsNothingThatWasDelivered(t *testing.T) {
 		n.Next == nil || !n.Next.After(n.At) || !strings.Contains(n.Error, "450 greylisted") {
 		t.Errorf("%+v", open)
 	}
-	w.signedIn(w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})).shows("/access", 200,
-		"not delivered yet", "e-mail to bob@example.org", "450 greylisted")
+	admin := w.signedIn(w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin}))
+	admin.shows("/access", 200, "not delivered yet", "e-mail to bob@example.org", "450 greylisted")
+	admin.shows("/jobs/j", 200, "Reports", "not delivered yet", "e-mail to bob@example.org of done", "450 greylisted", "tried 1 time",
+		"next try", "delivered</span> e-mail to ann@example.org", "not delivered</span> e-mail to nobody@example.org")
 	stop()
 	<-ended
 	if _, err := os.Stat(filepath.Join(w.opts.Dir, "told", "j")); err == nil {
@@ -150,5 +156,46 @@ func TestNotify_JobThatEndsAfterItsDeadlineIsLate(t *testing.T) {
 	}
 	if list := p.messages(); late != 1 || len(list) != 3 {
 		t.Errorf("%d reports of being late among %d, want 1 among 3: %q", late, len(list), list)
+	}
+}
+
+// A report that a webhook cannot take yet shows its tries, and the next server goes on with them, under the same key.
+func TestNotify_NextServerGoesOnWithTheTriesOfAWebhook(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var keys []string
+	down := true
+	hook := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if keys = append(keys, r.Header.Get("Idempotency-Key")); down {
+			rw.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer hook.Close()
+	host := strings.TrimPrefix(hook.URL, "http://")
+	w := newWorld(t, func(o *Options) { o.HookHosts = []string{host} })
+	w.must("POST", "/v1/jobs", `{"spec":{"name":"j","command":"true","notify":"`+hook.URL+`/x"}}`, nil)
+	end := core.Notify{Job: "j", State: core.Succeeded, Why: "completed"}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.outbox.Notify(ctx, end) }()
+	await.True(t, "a try is recorded", func() bool { return w.noticesOf("j")[host].Tries > 0 })
+	if n := w.noticesOf("j")[host]; n.State != client.Retrying || n.By != "webhook" || n.Next == nil || n.Error != "status 503" {
+		t.Errorf("%+v", n)
+	}
+	stop()
+	<-ended
+	before := w.noticesOf("j")[host].Tries
+	mu.Lock()
+	down = false
+	mu.Unlock()
+	w.nextOutbox(nil).Notify(t.Context(), end)
+	if n := w.noticesOf("j")[host]; n.State != client.Delivered || n.Tries != before+1 || n.Error != "" {
+		t.Errorf("%d tries before the restart: %+v", before, n)
+	}
+	slices.Sort(keys)
+	if keys = slices.Compact(keys); len(keys) != 1 || keys[0] == "" {
+		t.Errorf("keys %q", keys)
 	}
 }

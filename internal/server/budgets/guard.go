@@ -158,7 +158,7 @@ func (d *Desk) warn(ctx context.Context, key string, l budget.Limit, u budget.Us
 		}
 		return true
 	}
-	wait := min(max(2*before.wait, webhook.FirstWait, asked), webhook.LongestWait)
+	wait := min(max(2*before.wait, webhook.Rule.First, asked), webhook.Rule.Longest)
 	if d.owed == nil {
 		d.owed = map[string]owed{}
 	}

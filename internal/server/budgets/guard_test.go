@@ -40,8 +40,8 @@ func TestGuard_BacksOffFromUnreachableWebhooks(t *testing.T) {
 	if asked != 1 || strings.Count(said.String(), "msg=budget ") != 1 || !strings.Contains(said.String(), "502") {
 		t.Errorf("asked %d times at 5 looks in a row; the log:\n%s", asked, &said)
 	}
-	for n, wait := 2, webhook.FirstWait; n < 12; n++ {
-		wait = min(2*wait, webhook.LongestWait)
+	for n, wait := 2, webhook.Rule.First; n < 12; n++ {
+		wait = min(2*wait, webhook.Rule.Longest)
 		d.owed["k"] = owed{time.Now().Add(-1), d.owed["k"].wait}
 		if look() || asked != n || d.owed["k"].wait != wait {
 			t.Errorf("try %d: asked %d, again in %v, want %v", n, asked, d.owed["k"].wait, wait)

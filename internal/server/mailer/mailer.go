@@ -14,15 +14,14 @@ import (
 	"time"
 
 	"scrimp/internal/lib/wait"
+	"scrimp/internal/server/tries"
 )
 
-// Retries of a message. Servers that greylist accept the second or third try.
-const (
-	mostTries   = 10               // over 51 minutes
-	firstWait   = 10 * time.Second // before the second try; each further wait is twice as long
-	longestWait = 15 * time.Minute
-	tryTimeout  = 30 * time.Second
-)
+// rule has ten tries over 51 minutes. Servers that greylist accept the second or third.
+var rule = tries.Rule{Most: 10, First: 10 * time.Second, Longest: 15 * time.Minute}
+
+// tryTimeout bounds a try.
+const tryTimeout = 30 * time.Second
 
 // atOnce bounds the connections to the mail server.
 const atOnce = 8
@@ -56,49 +55,19 @@ func New(s Settings, log *slog.Logger) (*Sender, error) {
 	return &Sender{relay: r, log: log, pause: wait.For, slots: make(chan struct{}, atOnce)}, nil
 }
 
-// Progress is how far an earlier server came with a message.
-type Progress struct {
-	Tries int       // that have failed
-	Next  time.Time // of the next try
-	// Failed records a try that a further one follows; nil: nobody is interested.
-	Failed func(tries int, next time.Time, err error)
-}
-
 // Deliver sends a message about a job to one recipient, until the mail server accepts or refuses it. It returns the
 // number of tries, those of earlier servers included. The error of a message that is not sent is the mail server's last
 // answer.
-func (s *Sender) Deliver(ctx context.Context, job, to string, m Message, p Progress) (tries int, err error) {
+func (s *Sender) Deliver(ctx context.Context, job, to string, m Message, p tries.Progress) (n int, err error) {
 	if s == nil {
 		return p.Tries, ErrNone
 	}
-	if p.Tries > 0 {
-		if err := s.pause(ctx, min(time.Until(p.Next), longestWait)); err != nil {
-			return p.Tries, err
-		}
-	}
-	for n := p.Tries + 1; ; n++ {
-		err := s.inTurn(ctx, to, m)
-		if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil || n >= mostTries {
-			return n, err
-		}
-		pause := waitAfter(n)
-		s.log.Info("cannot send an e-mail yet", "job", job, "host", s.relay.host, "try", n, "again_in", pause, "error", err)
-		if p.Failed != nil {
-			p.Failed(n, time.Now().Add(pause).UTC(), err)
-		}
-		if err := s.pause(ctx, pause); err != nil {
-			return n, err
-		}
-	}
-}
-
-// waitAfter returns the wait after try n, which counts from 1.
-func waitAfter(n int) time.Duration {
-	d := firstWait
-	for ; n > 1 && d < longestWait; n-- {
-		d *= 2
-	}
-	return min(d, longestWait)
+	return tries.Delivery{Rule: rule, Progress: p, Pause: s.pause,
+		Once:    func(ctx context.Context) (time.Duration, error) { return 0, s.inTurn(ctx, to, m) },
+		Refused: func(err error) bool { return errors.Is(err, ErrRefused) },
+		Waits: func(try int, wait time.Duration, err error) {
+			s.log.Info("cannot send an e-mail yet", "job", job, "host", s.relay.host, "try", try, "again_in", wait, "error", err)
+		}}.Do(ctx)
 }
 
 // inTurn is post with one of the slots.

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"scrimp/internal/server/tries"
 )
 
 // password is the secret that must appear nowhere.
@@ -67,7 +69,7 @@ func TestDeliver_SendsOverEachConnection(t *testing.T) {
 		"TLS":                func(m *mailServer) { m.implicit, m.user = true, "ann:"+password },
 	} {
 		m, s := newMailServer(t, change)
-		if _, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{}); err != nil {
+		if _, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), tries.Progress{}); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -102,13 +104,13 @@ func TestDeliver_RetriesTemporaryRefusals(t *testing.T) {
 	m, s := newMailServer(t, func(m *mailServer) {
 		m.answers = map[string][]string{"MAIL": {"421 later"}, "RCPT": {"450 greylisted", "451 again"}, ".": {"452 full"}}
 	})
-	if _, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{}); err != nil {
+	if _, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), tries.Progress{}); err != nil {
 		t.Fatal(err)
 	}
 	if m.sessions != 5 || len(m.messages()) != 1 {
 		t.Errorf("%d tries, %d messages, want 5 and 1", m.sessions, len(m.messages()))
 	}
-	if _, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{}); err != nil { // a repeat
+	if _, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), tries.Progress{}); err != nil { // a repeat
 		t.Fatal(err)
 	}
 	other := someMessage()
@@ -117,7 +119,7 @@ func TestDeliver_RetriesTemporaryRefusals(t *testing.T) {
 		to string
 		m  Message
 	}{{"ann@example.org", other}, {"bob@example.org", someMessage()}} {
-		if _, err := s.Deliver(t.Context(), "train", one.to, one.m, Progress{}); err != nil {
+		if _, err := s.Deliver(t.Context(), "train", one.to, one.m, tries.Progress{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,7 +151,7 @@ func TestDeliver_DoesNotRetryRefusals(t *testing.T) {
 		"no login": {func(m *mailServer) { m.auth, m.user = "", "ann:"+password }, "takes no password"},
 	} {
 		m, s := newMailServer(t, c.change)
-		_, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{})
+		_, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), tries.Progress{})
 		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), password) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -171,20 +173,20 @@ func TestDeliver_GivesUpOnAServerThatIsDown(t *testing.T) {
 	m, s := newMailServer(t, func(m *mailServer) {})
 	_ = m.l.Close()
 	var sum time.Duration
-	tries := 1
-	s.pause = func(_ context.Context, d time.Duration) error { sum += d; tries++; return nil }
-	_, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{})
+	n := 1
+	s.pause = func(_ context.Context, d time.Duration) error { sum += d; n++; return nil }
+	_, err := s.Deliver(t.Context(), "train", "ann@example.org", someMessage(), tries.Progress{})
 	// 10 s doubled seven times up to 640 s, and twice the longest wait
-	if want := (10+20+40+80+160+320+640)*time.Second + 2*longestWait; err == nil || tries != mostTries || sum != want {
-		t.Errorf("%v after %d tries over %v, want %v", err, tries, sum, want)
+	if want := (10+20+40+80+160+320+640)*time.Second + 2*rule.Longest; err == nil || n != rule.Most || sum != want {
+		t.Errorf("%v after %d tries over %v, want %v", err, n, sum, want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	_, quiet := newMailServer(t, func(m *mailServer) { m.silent = cancel })
-	if _, err := quiet.Deliver(ctx, "train", "ann@example.org", someMessage(), Progress{}); err == nil {
+	if _, err := quiet.Deliver(ctx, "train", "ann@example.org", someMessage(), tries.Progress{}); err == nil {
 		t.Error("a silent server accepted a message")
 	}
 	var none *Sender
-	if _, err := none.Deliver(t.Context(), "train", "ann@example.org", someMessage(), Progress{}); !errors.Is(err, ErrNone) {
+	if _, err := none.Deliver(t.Context(), "train", "ann@example.org", someMessage(), tries.Progress{}); !errors.Is(err, ErrNone) {
 		t.Errorf("without a mail server: %v", err)
 	}
 }
@@ -195,7 +197,7 @@ func TestMessage_HasNoInjectedHeaders(t *testing.T) {
 	m, s := newMailServer(t, func(m *mailServer) {})
 	evil := someMessage()
 	evil.Subject, evil.Text = "a\r\nBcc: eve@example.org", "\r\n.\r\nMAIL FROM:<eve@example.org>\r\n"
-	if _, err := s.Deliver(t.Context(), "train", "ann@example.org", evil, Progress{}); err != nil {
+	if _, err := s.Deliver(t.Context(), "train", "ann@example.org", evil, tries.Progress{}); err != nil {
 		t.Fatal(err)
 	}
 	_, text, _ := strings.Cut(m.messages()[0], "\n\n")
@@ -203,7 +205,7 @@ func TestMessage_HasNoInjectedHeaders(t *testing.T) {
 	if err != nil || got.Header.Get("Bcc") != "" || len(got.Header) != 9 || len(m.messages()) != 1 {
 		t.Errorf("%v: %v", err, got.Header)
 	}
-	if _, err := s.Deliver(t.Context(), "train", "ann@example.org>\r\nRCPT TO:<eve@example.org", someMessage(), Progress{}); err == nil {
+	if _, err := s.Deliver(t.Context(), "train", "ann@example.org>\r\nRCPT TO:<eve@example.org", someMessage(), tries.Progress{}); err == nil {
 		t.Error("an address with a line end was accepted")
 	}
 	if len(m.messages()) != 1 {

@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/server/tries"
 )
 
 // askedFolder records the approvals that webhooks were asked for.
@@ -35,10 +36,10 @@ func (o *Outbox) askApproval(ctx context.Context, n core.Notify) {
 		}
 		target := rules.Limits[i].Notify
 		told[target] = true
-		err := o.Hooks.Deliver(ctx, target, j.User(), n.Job, n.Key(), message(target, word{ID: n.Key(), Job: n.Job,
+		_, err := o.Hooks.Deliver(ctx, target, j.User(), n.Job, n.Key(), message(target, word{ID: n.Key(), Job: n.Job,
 			State: string(n.State), Why: n.Why, Approval: &asked{Budget: t.Limit,
 				Detail: j.Approval().String(), By: j.User(), Team: j.Terms().Owner.Team,
-				Until: o.Control.Clock().ToWall(j.Approval().Until), Fix: "scrimp approve " + n.Job}}))
+				Until: o.Control.Clock().ToWall(j.Approval().Until), Fix: "scrimp approve " + n.Job}}), tries.Progress{})
 		switch {
 		case ctx.Err() != nil:
 			return

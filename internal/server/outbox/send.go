@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server/mailer"
 	"scrimp/internal/server/notices"
+	"scrimp/internal/server/tries"
 	"scrimp/internal/server/webhook"
 )
 
@@ -56,8 +57,8 @@ func (o *Outbox) send(ctx context.Context, n spec.Notify, w word) result {
 	if n.Webhook != "" {
 		target := webhook.Address(n.Webhook, o.secrets(job.inputs))
 		all.Go(func() {
-			o.once(ctx, &w, byWebhook, webhook.Host(target), func(notices.Entry) (int, error) {
-				return 1, o.Hooks.Deliver(ctx, target, job.user, w.Job, w.ID, message(target, w))
+			o.once(ctx, &w, byWebhook, webhook.Host(target), func(e notices.Entry) (int, error) {
+				return o.Hooks.Deliver(ctx, target, job.user, w.Job, w.ID, message(target, w), o.progress(&w, e))
 			})
 		})
 	}
@@ -65,7 +66,9 @@ func (o *Outbox) send(ctx context.Context, n spec.Notify, w word) result {
 		Subject: w.line(), Text: w.text(job)}
 	for _, to := range n.Email {
 		all.Go(func() {
-			if o.once(ctx, &w, byEmail, to, func(e notices.Entry) (int, error) { return o.mail(ctx, &w, m, e) }) {
+			if o.once(ctx, &w, byEmail, to, func(e notices.Entry) (int, error) {
+				return o.Mails.Deliver(ctx, w.Job, to, m, o.progress(&w, e))
+			}) {
 				missing.Store(true)
 			}
 		})
@@ -80,18 +83,18 @@ func (o *Outbox) send(ctx context.Context, n spec.Notify, w word) result {
 	return made
 }
 
-// mail sends a message to a receiver. It goes on with the tries of an earlier server.
-func (o *Outbox) mail(ctx context.Context, w *word, m mailer.Message, e notices.Entry) (tries int, err error) {
-	p := mailer.Progress{Tries: e.Notice.Tries}
+// progress goes on with the tries of an earlier server, and records each that fails.
+func (o *Outbox) progress(w *word, e notices.Entry) tries.Progress {
+	p := tries.Progress{Tries: e.Notice.Tries}
 	if e.Notice.Next != nil {
 		p.Next = *e.Notice.Next
 	}
-	p.Failed = func(tries int, next time.Time, err error) {
+	p.Failed = func(n int, next time.Time, err error) {
 		one := e
-		one.Notice.State, one.Notice.Tries, one.Notice.Error, one.Notice.Next = client.Retrying, tries, err.Error(), &next
+		one.Notice.State, one.Notice.Tries, one.Notice.Error, one.Notice.Next = client.Retrying, n, err.Error(), &next
 		o.record(w, one)
 	}
-	return o.Mails.Deliver(ctx, w.Job, e.Notice.To, m, p)
+	return p
 }
 
 // once makes a report to a receiver unless one was made, and records what became of it. It returns true if the report

@@ -68,12 +68,13 @@ func (o *Outbox) WeekPass(ctx context.Context) {
 func (o *Outbox) reportWeek(ctx context.Context, one Weekly) {
 	r := one.Report
 	target := webhook.Address(one.Webhook, o.secrets(r.Schedule))
-	o.once(ctx, &word{ID: r.ID, Job: r.Schedule, Event: week}, byWebhook, webhook.Host(target),
-		func(notices.Entry) (int, error) {
+	w := word{ID: r.ID, Job: r.Schedule, Event: week}
+	o.once(ctx, &w, byWebhook, webhook.Host(target),
+		func(e notices.Entry) (int, error) {
 			var body any = r
 			if webhook.IsChat(target) {
 				body = chat{"scrimp: " + r.Name + ", " + r.Text}
 			}
-			return 1, o.Hooks.Deliver(ctx, target, one.User, r.Schedule, r.ID, body)
+			return o.Hooks.Deliver(ctx, target, one.User, r.Schedule, r.ID, body, o.progress(&w, e))
 		})
 }

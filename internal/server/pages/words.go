@@ -61,7 +61,21 @@ var functions = template.FuncMap{
 	"commands": func(a action, job string) string { return strings.ReplaceAll(a.Command, "{id}", job) },
 	"dollars":  func(v any) template.HTML { return ranged(dollars, v) },
 	"spans":    func(v any) template.HTML { return ranged(lasting, v) },
+	"notice":   notice,
 	"because":  func(reason string) string { return cmp.Or(plan.Reason(reason).Text(), readable(reason)) },
+}
+
+// notice says what became of a report.
+func notice(state string) string {
+	switch state {
+	case client.Delivered:
+		return "delivered"
+	case client.Retrying:
+		return "not delivered yet"
+	case client.Waiting:
+		return "waits for a server that sends e-mail (scrimp serve --smtp)"
+	}
+	return "not delivered"
 }
 
 type option struct {

@@ -17,15 +17,14 @@ import (
 	"time"
 
 	"scrimp/internal/lib/wait"
+	"scrimp/internal/server/tries"
 )
 
-// Retries of a webhook.
-const (
-	mostTries   = 10              // over 17 minutes
-	FirstWait   = time.Second     // before the second try; each further wait is twice as long
-	LongestWait = 5 * time.Minute // also bounds the wait that a webhook requests
-	tryTimeout  = 10 * time.Second
-)
+// Rule has ten tries over 17 minutes.
+var Rule = tries.Rule{Most: 10, First: time.Second, Longest: 5 * time.Minute}
+
+// tryTimeout bounds a try.
+const tryTimeout = 10 * time.Second
 
 // Sender calls webhooks, each at least once. A repeated call has the same key.
 type Sender struct {
@@ -64,25 +63,22 @@ func (s Sender) Refuses(address string) bool {
 var ErrRefused = errors.New("webhook refuses")
 
 // Deliver posts a message about a user's job to target as JSON, until the webhook accepts or refuses it; key is the
-// same at each try. The address can contain a secret: logs and errors have only its host.
-func (s Sender) Deliver(ctx context.Context, target, user, job, key string, what any) error {
+// same at each try. It returns the number of tries, those of earlier servers included. The address can contain a
+// secret: logs and errors have only its host.
+func (s Sender) Deliver(
+	ctx context.Context, target, user, job, key string, what any, p tries.Progress,
+) (n int, err error) {
 	body, err := json.Marshal(what)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
+		return p.Tries, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	pause := FirstWait
-	for n := 1; ; n++ {
-		asked, err := s.inTurn(ctx, user, target, key, body)
-		if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil || n == mostTries {
-			return err
-		}
-		d := max(pause, min(asked, LongestWait))
-		pause = min(2*pause, LongestWait)
-		s.log.Info("cannot call the webhook yet", "job", job, "host", Host(target), "try", n, "again_in", d, "error", err)
-		if err := s.pause(ctx, d); err != nil {
-			return err
-		}
-	}
+	return tries.Delivery{Rule: Rule, Progress: p, Pause: s.pause,
+		Once:    func(ctx context.Context) (time.Duration, error) { return s.inTurn(ctx, user, target, key, body) },
+		Refused: func(err error) bool { return errors.Is(err, ErrRefused) },
+		Waits: func(try int, wait time.Duration, err error) {
+			s.log.Info("cannot call the webhook yet", "job", job, "host", Host(target), "try", try, "again_in", wait, "error",
+				err)
+		}}.Do(ctx)
 }
 
 // inTurn is Post with one of the user's slots.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"scrimp/internal/server/tries"
 )
 
 // word is the message of these tests.
@@ -63,7 +65,8 @@ func someWord() word {
 // tells delivers the message.
 func (s Sender) tells(ctx context.Context, target string) error {
 	w := someWord()
-	return s.Deliver(ctx, target, "ann", w.Job, w.ID, w)
+	_, err := s.Deliver(ctx, target, "ann", w.Job, w.ID, w, tries.Progress{})
+	return err
 }
 
 func TestSender_RetriesWithTheSameID(t *testing.T) {
@@ -121,8 +124,8 @@ func TestSender_HonoursRetryAfter(t *testing.T) {
 	})
 	tell, waits := patient(t)
 	if err := tell.tells(t.Context(), h.URL); err != nil ||
-		!slices.Equal(*waits, []time.Duration{30 * time.Second, LongestWait}) {
-		t.Errorf("%v, waits %v, want 30 s and %v", err, *waits, LongestWait)
+		!slices.Equal(*waits, []time.Duration{30 * time.Second, Rule.Longest}) {
+		t.Errorf("%v, waits %v, want 30 s and %v", err, *waits, Rule.Longest)
 	}
 }
 
@@ -136,7 +139,7 @@ func TestSender_GivesUpOnUnreachableWebhooks(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), token) {
 		t.Errorf("%v", err)
 	}
-	if n := len(*waits); n != mostTries-1 || (*waits)[n-1] > LongestWait {
+	if n := len(*waits); n != Rule.Most-1 || (*waits)[n-1] > Rule.Longest {
 		t.Errorf("%d waits: %v", n, *waits)
 	}
 	if err := tell.tells(t.Context(), "http://%zz/"+token); !errors.Is(err, ErrRefused) ||

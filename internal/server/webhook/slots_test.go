@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/server/tries"
 	"scrimp/internal/test/await"
 )
 
@@ -36,7 +37,9 @@ func TestSlots_HangingWebhookHoldsFewConnections(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for i := range 100 {
-		all.Go(func() { _ = tell.Deliver(ctx, hangs.URL, "ann", fmt.Sprint("j", i), "key", word{}) })
+		all.Go(func() {
+			_, _ = tell.Deliver(ctx, hangs.URL, "ann", fmt.Sprint("j", i), "key", word{}, tries.Progress{})
+		})
 	}
 	await.True(t, "the webhook is asked", func() bool {
 		mu.Lock()
@@ -44,7 +47,7 @@ func TestSlots_HangingWebhookHoldsFewConnections(t *testing.T) {
 		return now >= userSlots
 	})
 	quick := newHook(t, func(_ int, w http.ResponseWriter) { w.WriteHeader(http.StatusOK) })
-	if err := tell.Deliver(ctx, quick.URL, "bob", "k", "key", someWord()); err != nil {
+	if _, err := tell.Deliver(ctx, quick.URL, "bob", "k", "key", someWord(), tries.Progress{}); err != nil {
 		t.Errorf("another user's webhook is not told: %v", err)
 	}
 	cancel()
