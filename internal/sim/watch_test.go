@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
 
@@ -260,8 +261,16 @@ func (t *twin) ended(b core.AttemptEnded) {
 // order verifies that no job is launched before the core has considered every more urgent one.
 func (t *twin) order(e core.Event, out core.Outcome) {
 	launched, moved := false, map[string]bool{} // a job that relaunches elsewhere keeps its place
+	waited := map[string]bool{}                 // jobs that still wait for another one, which ends later in this step
+	for _, f := range out.Facts {
+		if f, ok := f.(state.DependencyMet); ok {
+			waited[f.Of] = true
+		}
+	}
 	for _, f := range out.Facts {
 		switch f := f.(type) {
+		case state.DependencyMet:
+			delete(waited, f.Of)
 		case state.AllocationCancelling:
 			if j := t.w.m.State().JobOf(f.Allocation); j != nil {
 				moved[j.ID()] = true
@@ -292,7 +301,7 @@ func (t *twin) order(e core.Event, out core.Outcome) {
 			launched, t.looked[f.Job] = true, true
 			t.ladder(f)
 			if !moved[f.Job] && len(f.Keeps) == 0 {
-				t.inTurn(f)
+				t.inTurn(f, waited)
 			}
 		}
 	}
@@ -315,10 +324,10 @@ func (t *twin) refusal(allocation string) {
 	}
 }
 
-// inTurn verifies that no more urgent job waits unconsidered.
-func (t *twin) inTurn(f state.AllocationRequested) {
+// inTurn verifies that no more urgent job waits unconsidered. waited names jobs that may not start yet.
+func (t *twin) inTurn(f state.AllocationRequested, waited map[string]bool) {
 	for _, other := range t.w.jobs {
-		if other.id == f.Job || other.terms.Priority <= t.w.job(f.Job).terms.Priority || t.looked[other.id] {
+		if other.id == f.Job || other.terms.Priority <= t.w.job(f.Job).terms.Priority || t.looked[other.id] || waited[other.id] {
 			continue
 		}
 		if j, known := t.w.known(other.id); known && !j.State().Over() && j.State() != core.Held && j.State() != core.Paused &&
@@ -410,7 +419,9 @@ func (t *twin) givenBack(a core.Terminate) {
 	switch a.Why {
 	case "drain_overdue", "agent_silent", "cancelled_by_user":
 	case "drain_unpaid":
-		if j := t.w.m.State().Job(live.Job()); !live.Draining() || j.Spent(t.w.m.Now()).Cmp(j.Terms().Budget) < 0 {
+		j := t.w.m.State().Job(live.Job())
+		cut := money.Picos(int64(live.Nodes())) // the cost of each machine is truncated
+		if !live.Draining() || j.Spent(t.w.m.Now()).Add(cut).Cmp(j.Terms().Budget) < 0 {
 			t.w.breaks("guard: %s was given back for %s: it was not asked to save, or %v of %v are left", a.Instance, a.Why, j.Spent(t.w.m.Now()), j.Terms().Budget)
 		}
 	case core.ClosedByUser:
