@@ -162,17 +162,17 @@ func (s *Shares) Compare(a, b string) int {
 }
 
 // Compare is Shares.Compare for the places of two teams.
-func (x *Share) Compare(y *Share) int {
-	if x == y {
+func (t *Share) Compare(other *Share) int {
+	if t == other {
 		return 0
 	}
-	if x.after != y.after {
-		if y.after {
+	if t.after != other.after {
+		if other.after {
 			return -1
 		}
 		return 1
 	}
-	return cmp.Compare(x.Score, y.Score)
+	return cmp.Compare(t.Score, other.Score)
 }
 
 // List returns the places of all teams by name.

@@ -128,12 +128,12 @@ func (bk *Books) SplitBill(i *state.Instance, lines []state.BillLine) {
 
 // owed returns the charges of those that still owe something, or the weights if nobody does.
 func owed(charged, weights []money.Amount) []money.Amount {
-	owed, any := make([]money.Amount, len(charged)), false
+	owed, some := make([]money.Amount, len(charged)), false
 	for n, a := range charged {
 		owed[n] = atLeastZero(a)
-		any = any || a.Sign() > 0
+		some = some || a.Sign() > 0
 	}
-	if !any {
+	if !some {
 		return weights
 	}
 	return owed
