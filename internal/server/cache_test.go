@@ -51,9 +51,15 @@ func TestCache_KeepsWhatIsWorthMost(t *testing.T) {
 	if v.Bytes != bytes || v.Saved != saved {
 		t.Errorf("%d bytes, %v saved; the entries come to %d and %v", v.Bytes, v.Saved, bytes, saved)
 	}
+	admin := w.signedIn(w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin}))
+	first := v.Entries[0]
+	admin.shows("/cache", 200, "Kept outputs", first.Job, "value=\""+first.Cost.String()+"\"", "value=\""+v.Saved.String()+"\"",
+		money.ShortFloat(*first.Value, v.Currency))
+	admin.shows("/storage", 200, `href="/cache"`)
 	w.must("PUT", "/v1/teams/others", client.SetTeam{}, nil)
 	eve := w.user("eve", identity.Grant{Team: "others", Role: identity.Viewer})
 	rec, _ := w.ask("GET", "/v1/cache", eve, nil)
+	w.signedIn(eve).shows("/cache", 200, "No outputs of pipeline stages are kept")
 	if want := `{"entries":[],"bytes":0,"saved":"0","currency":"USD"}`; strings.TrimSpace(rec.Body.String()) != want {
 		t.Errorf("another team is shown %d %s", rec.Code, rec.Body)
 	}

@@ -71,6 +71,8 @@ func list() []page {
 			command: "scrimp proposals", still: true, fill: proposalsOf},
 		{path: "/storage", file: "storage", title: "Storage", nav: "Storage", key: "r", twin: "/v1/storage",
 			command: "scrimp storage", still: true, fill: storageOf},
+		{path: "/cache", file: "cache", title: "Kept outputs", twin: "/v1/cache", command: "scrimp pipeline cache",
+			still: true, fill: cacheOf},
 		{path: "/anomalies", file: "anomalies", title: "Anomalies", nav: "Anomalies", key: "y", twin: "/v1/anomalies",
 			command: "scrimp anomalies", still: true, fill: anomaliesOf},
 		{path: "/machines", file: "machines", title: "Machines", nav: "Machines", twin: "/v1/machines",

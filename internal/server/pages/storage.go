@@ -2,6 +2,7 @@ package pages
 
 import (
 	"net/http"
+	"time"
 
 	"scrimp/client"
 )
@@ -27,6 +28,27 @@ func storageOf(v *visit) (any, error) {
 		if _, err := v.ask(http.MethodPost, "/v1/gc", client.GC{DryRun: true}, &done); err == nil {
 			p.Freed, p.Known = done.Bytes, true
 		}
+	}
+	return p, nil
+}
+
+// cachePage lists the kept outputs of stages, those with the most value per byte first.
+type cachePage struct {
+	client.Cache
+	Now  time.Time
+	More int // entries not listed
+}
+
+// mostKept bounds the entries of the page.
+const mostKept = 200
+
+func cacheOf(v *visit) (any, error) {
+	p := &cachePage{Now: v.now}
+	if err := v.get("/v1/cache", &p.Cache); err != nil {
+		return nil, err
+	}
+	if n := len(p.Entries); n > mostKept {
+		p.Entries, p.More = p.Entries[:mostKept], n-mostKept
 	}
 	return p, nil
 }

@@ -62,7 +62,16 @@ var functions = template.FuncMap{
 	"dollars":  func(v any) template.HTML { return ranged(dollars, v) },
 	"spans":    func(v any) template.HTML { return ranged(lasting, v) },
 	"notice":   notice,
+	"worth":    worth,
 	"because":  func(reason string) string { return cmp.Or(plan.Reason(reason).Text(), readable(reason)) },
+}
+
+// worth formats an expected amount; nil is unknown.
+func worth(c money.Currency, v *float64) template.HTML {
+	if v == nil {
+		return unknown
+	}
+	return template.HTML(template.HTMLEscapeString(money.ShortFloat(*v, c)))
 }
 
 // notice says what became of a report.
