@@ -9,6 +9,9 @@ import (
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/jobs/exec"
+	"scrimp/internal/server/jobs/output"
+	"scrimp/internal/server/jobs/update"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/people"
 	"scrimp/internal/server/proposals"
@@ -63,9 +66,11 @@ func (s *Server) buildHandlers() {
 	s.old.Removed = s.quota.Again
 	s.people = people.New(s.gate, s.view, s.quota.Used)
 	s.odds.Control, s.odds.Errors = s.control, s.opts.Log
-	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, View: s.view, Turns: &s.turns,
-		Vault: s.vault(), Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed, Machines: s.agents,
+	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, View: s.view, Turns: &s.turns,
+		Vault: s.vault(), Odds: &s.odds, Settled: s.budgets.Settled, Removed: s.kept.Removed,
 		Notices: s.notices})
+	s.output = &output.Desk{Control: s.control, Log: s.store, Share: s.jobs.Share(), Removed: s.kept.Removed}
+	s.update, s.exec = update.New(s.jobs), exec.New(s.jobs, s.agents)
 	s.groups = s.groupDesk()
 	s.outbox.Weeks = s.weeks
 	s.searches = &searches.Desk{Meta: s.store, Gate: s.gate, Control: s.control}

@@ -9,6 +9,9 @@ import (
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/jobs/exec"
+	"scrimp/internal/server/jobs/output"
+	"scrimp/internal/server/jobs/update"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/people"
 	"scrimp/internal/server/proposals"
@@ -69,6 +72,21 @@ func ofBudgets(do func(*budgets.Desk, http.ResponseWriter, *http.Request)) handl
 // ofJobs adapts a method of jobs.Desk to a handler.
 func ofJobs(do func(*jobs.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.jobs, w, r) }
+}
+
+// ofOutput adapts a method of output.Desk (output of jobs) to a handler.
+func ofOutput(do func(*output.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.output, w, r) }
+}
+
+// ofUpdate adapts a method of update.Desk (changes of jobs) to a handler.
+func ofUpdate(do func(*update.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.update, w, r) }
+}
+
+// ofExec adapts a method of exec.Desk (commands beside jobs) to a handler.
+func ofExec(do func(*exec.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.exec, w, r) }
 }
 
 // ofSubmit adapts a method of submit.Desk (submissions) to a handler.

@@ -11,6 +11,9 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/jobs/exec"
+	"scrimp/internal/server/jobs/output"
+	"scrimp/internal/server/jobs/update"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/people"
@@ -175,13 +178,13 @@ func jobRoutes() []route {
 		{"POST", "/v1/jobs/{id}/end", identity.Submitter, ofOwnJob, false, "End a job", api.End{}, api.Job{}, "", nil,
 			ofJobs((*jobs.Desk).End)},
 		{"PATCH", "/v1/jobs/{id}", identity.Submitter, ofOwnJob, false, "Change the terms of a job that is not over",
-			api.Changes{}, api.Job{}, "", nil, ofJobs((*jobs.Desk).Change)},
+			api.Changes{}, api.Job{}, "", nil, ofUpdate((*update.Desk).Change)},
 		{"POST", "/v1/jobs/{id}/pause", identity.Submitter, ofOwnJob, false,
 			"Save, give the machine back, and wait until the job is resumed", api.Pause{}, api.Job{}, "", nil,
-			ofJobs((*jobs.Desk).Pause)},
+			ofUpdate((*update.Desk).Pause)},
 		{"POST", "/v1/jobs/{id}/resume", identity.Submitter, ofOwnJob, false,
 			"Let a job go on that is paused, or is over and did not succeed", api.Resume{}, api.Job{}, "", nil,
-			ofJobs((*jobs.Desk).Resume)},
+			ofUpdate((*update.Desk).Resume)},
 		{"POST", "/v1/jobs/{id}/approve", identity.Operator, ofJob, false, "Let a job run that waits for approval",
 			api.Review{}, api.Job{}, "", nil, ofJobs((*jobs.Desk).Approve)},
 		{"POST", "/v1/jobs/{id}/reject", identity.Operator, ofJob, false, "End a job that waits for approval, and say why",
@@ -194,7 +197,7 @@ func jobRoutes() []route {
 				"timestamps: 1 for the time at which it arrived before each line",
 				"attempts: 1 for a line between attempts that says why the next one began",
 				"format: json for an object a line, with node, attempt, at and line"},
-			ofJobs((*jobs.Desk).Output)},
+			ofOutput((*output.Desk).Output)},
 		{"GET", "/v1/jobs/{id}/receipt", identity.Viewer, ofJob, true, "Show what a job cost, and why",
 			nil, client.Receipt{}, "", nil, ofReceipts((*receipts.Desk).Receipt)},
 		{"GET", "/v1/jobs/{id}/telemetry", identity.Viewer, ofJob, true,
@@ -231,13 +234,13 @@ func execRoutes() []route {
 	return []route{
 		{"POST", "/v1/jobs/{id}/exec", identity.Submitter, ofOwnJob, false,
 			"Run a command on a machine of the job, or begin a session",
-			api.Exec{}, api.ExecResult{}, "", nil, ofJobs((*jobs.Desk).Execute)},
+			api.Exec{}, api.ExecResult{}, "", nil, ofExec((*exec.Desk).Execute)},
 		{"GET", "/v1/jobs/{id}/exec/{session}", identity.Submitter, ofJob, true,
 			"Follow a session that the caller has begun, a piece of output a line; it ends when nobody follows it", nil,
-			api.ExecOutput{}, "application/x-ndjson", nil, ofJobs((*jobs.Desk).Follow)},
+			api.ExecOutput{}, "application/x-ndjson", nil, ofExec((*exec.Desk).Follow)},
 		{"POST", "/v1/jobs/{id}/exec/{session}", identity.Submitter, ofJob, true,
 			"Send input to a session that the caller has begun, or the size of its terminal", api.ExecInput{}, nil, "", nil,
-			ofJobs((*jobs.Desk).Type)},
+			ofExec((*exec.Desk).Type)},
 	}
 }
 

@@ -29,6 +29,9 @@ import (
 	"scrimp/internal/server/front"
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/jobs/exec"
+	"scrimp/internal/server/jobs/output"
+	"scrimp/internal/server/jobs/update"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/mailer"
 	"scrimp/internal/server/notices"
@@ -146,6 +149,9 @@ type Server struct {
 	kept      *kept.Kept
 	agents    *agents.Desk
 	jobs      *jobs.Desk
+	output    *output.Desk
+	update    *update.Desk
+	exec      *exec.Desk
 	groups    *groups.Desk
 	searches  *searches.Desk
 	submit    *submit.Desk

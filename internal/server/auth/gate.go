@@ -83,6 +83,16 @@ func Slower(w http.ResponseWriter, wait time.Duration, instead string) {
 	reply.Problem(w, http.StatusTooManyRequests, "too many requests", "wait as long as Retry-After says; "+instead, nil)
 }
 
+// Allowed applies the caller's rate limit, and reports whether the request may go on. If not, it answers with what to
+// do instead.
+func Allowed(w http.ResponseWriter, r *http.Request, pace *Pace, instead string) bool {
+	ok, wait := pace.TakeMany(CallerOf(r).User, 1, time.Now())
+	if !ok {
+		Slower(w, wait, instead)
+	}
+	return ok
+}
+
 // Serve returns the handler of a route: it authenticates the caller, checks access, runs do and writes the audit
 // log. It reports the status and duration to served.
 func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took time.Duration)) http.HandlerFunc {

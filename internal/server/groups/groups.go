@@ -172,7 +172,7 @@ func (d *Desk) show(k known, g *state.Group) api.Group {
 	for _, x := range m.Runs(g) {
 		for n := range x.Began {
 			if j := m.State().Job(x.MemberID(n)); j != nil {
-				v.Closed = v.Closed && jobs.Closed(j)
+				v.Closed = v.Closed && j.Priced()
 				if a := j.Live(); a != nil {
 					rate += a.Rate()
 				}

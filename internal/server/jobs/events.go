@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/jobs/watchers"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
 )
@@ -39,9 +40,9 @@ func (d *Desk) Events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if self.more {
-			err = d.watching.pay(r.Context(), self.caller.User, wakeCost+len(out))
+			err = d.watching.Pay(r.Context(), self.caller.User, watchers.WakeCost+len(out))
 		} else {
-			err = d.watching.next(r, changed, beatEvery, len(out))
+			err = d.watching.Next(r, changed, beatEvery, len(out))
 		}
 		if err != nil {
 			return
@@ -101,11 +102,11 @@ func (d *Desk) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, en
 
 // sendLog sends the present state of the jobs that changed in the events up to end.
 func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, end uint64) error {
-	pay := func(cost int) error { return d.watching.pay(r.Context(), self.caller.User, cost) }
+	pay := func(cost int) error { return d.watching.Pay(r.Context(), self.caller.User, cost) }
 	for self.seq < end {
 		jobs, last, err := d.View.Touched(r.Context(), self.seq, end)
 		if err == nil {
-			err = pay(pageCost)
+			err = pay(watchers.PageCost)
 		}
 		if err != nil {
 			return err
@@ -122,7 +123,7 @@ func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, en
 			if _, err := w.Write(out); err != nil {
 				return err
 			}
-			if err := pay(wakeCost + len(out)); err != nil {
+			if err := pay(watchers.WakeCost + len(out)); err != nil {
 				return err
 			}
 		}

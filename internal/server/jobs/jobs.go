@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -59,11 +60,11 @@ func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
 		sent := 0
 		if j.number != last { // otherwise only other jobs have changed
 			last, sent = j.number, len(j.text)
-			if flush(w, append(slices.Clip(j.text), '\n')) != nil {
+			if reply.Flush(w, append(slices.Clip(j.text), '\n')) != nil {
 				return
 			}
 		}
-		if j.closed || d.watching.next(r, changed, beatEvery, sent) != nil {
+		if j.closed || d.watching.Next(r, changed, beatEvery, sent) != nil {
 			return
 		}
 	}
@@ -85,9 +86,11 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.PathValue("id")
-	if j, found := d.copyOf(id); found && b.Save && waitsForOwner(j) {
-		refuseUndecided(j).Answer(w)
-		return
+	if b.Save {
+		if no := d.Undecided(id); no != nil {
+			no.Answer(w)
+			return
+		}
 	}
 	e := d.Gate.Event(r, core.JobEnded{Job: id, Save: b.Save})
 	if err := d.Gate.Propose(r, id, e); err != nil {
@@ -97,14 +100,29 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 	d.Get(w, r)
 }
 
-// Closed reports whether the job has ended and can no longer cost anything.
-func Closed(j *core.Job) bool { return j.State().Over() && !j.Costs() }
+// Undecided refuses a change of a job whose machine belongs to an earlier incarnation of the log and awaits a decision:
+// its agent may belong to another server.
+func (d *Desk) Undecided(id string) (no *reply.Refusal) {
+	d.Control.Job(id, func(_ *core.Machine, j *core.Job) { no = Undecided(j) })
+	return no
+}
+
+// Undecided is Desk.Undecided for a job.
+func Undecided(j *core.Job) *reply.Refusal {
+	if j.Live() == nil || !j.Live().Disowned() {
+		return nil
+	}
+	return &reply.Refusal{Status: http.StatusConflict,
+		Title: fmt.Sprintf("the machine of job %s is of an earlier incarnation of the log, and another server may have it",
+			j.ID()),
+		Fix: "scrimp adopt or scrimp release says whose it is; scrimp cancel ends the job here at once"}
+}
 
 // Show returns the job as the API shows it, from the core's state alone.
 func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	clock, now := d.Control.Clock(), d.Control.Now()
 	v := api.Job{
-		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: Closed(j),
+		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: j.Priced(),
 		Submitted: clock.ToWall(j.Submitted()),
 		Currency:  j.Terms().Currency, Spent: j.Spent(now), Step: j.Step(), Metrics: j.Metrics(), SavedStep: j.SavedStep(),
 		Speed:   clock.Speed,

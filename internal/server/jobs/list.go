@@ -236,5 +236,5 @@ func (p page) merged(a, b []placed) []placed {
 
 // excludes reports whether the page does not list the job.
 func (p page) excludes(j *core.Job) bool {
-	return p.live && Closed(j) || !p.filter.takes(j)
+	return p.live && j.Priced() || !p.filter.takes(j)
 }

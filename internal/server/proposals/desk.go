@@ -195,7 +195,7 @@ func (d *Desk) show(p *proposal) (v client.Proposal, ok bool) {
 		v.OutcomeAt = &p.outcomeAt
 	}
 	ok = d.Control.Job(v.ID, func(_ *core.Machine, j *core.Job) {
-		v.State, v.Over, v.Spent = string(j.State()), jobs.Closed(j), j.Spent(d.Control.Now())
+		v.State, v.Over, v.Spent = string(j.State()), j.Priced(), j.Spent(d.Control.Now())
 		v.Approval = d.Jobs.ApprovalOf(j.Approval())
 	})
 	if ok && v.Over && v.Cost != nil && v.Cost[1].Sign() > 0 && v.Spent.Sign() > 0 {

@@ -12,7 +12,6 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/view"
 	"scrimp/internal/wire/api"
@@ -50,7 +49,7 @@ func (d *Desk) runsOf(ctx context.Context, c identity.Caller, name string) (runs
 	seen := 0
 	enough := func() bool { seen++; return seen > earlierJobs || len(runs) == earlierRuns }
 	take := func(j *core.Job) {
-		if of := j.Terms().Name; (of == name || of == measured.Profile(name)) && jobs.Closed(j) && auth.Sees(c, j) {
+		if of := j.Terms().Name; (of == name || of == measured.Profile(name)) && j.Priced() && auth.Sees(c, j) {
 			runs = append(runs, check.Run{Job: j.ID(), State: string(j.State()), Resumes: resumesOf(j)})
 		}
 	}

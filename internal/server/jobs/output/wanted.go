@@ -1,4 +1,4 @@
-package jobs
+package output
 
 import (
 	"bytes"
@@ -79,7 +79,7 @@ func (o *wanted) read(q url.Values, nodes int) *reply.Refusal {
 		o.node = everyNode
 	default:
 		if o.node, err = strconv.Atoi(text); err != nil || o.node < 0 || o.node >= nodes {
-			no := bad("node", noNode(text, nodes), "leave it out for node 0, or give all")
+			no := bad("node", NoNode(text, nodes), "leave it out for node 0, or give all")
 			no.Status = http.StatusNotFound
 			return no
 		}

@@ -1,4 +1,5 @@
-package jobs
+// Package exec runs commands of users beside the programs of jobs.
+package exec
 
 import (
 	"context"
@@ -9,6 +10,8 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/jobs/output"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
 )
@@ -24,21 +27,34 @@ type Machines interface {
 	TypeSession(ctx context.Context, id, user string, in api.ExecInput) (room bool, err error)
 }
 
+// Desk answers requests to run commands.
+type Desk struct {
+	Gate     *auth.Gate
+	Jobs     *jobs.Desk
+	Machines Machines
+	pace     *auth.Pace
+}
+
+// New returns a desk. A user may begin a command a second, and 60 at once: the log keeps each for ever.
+func New(of *jobs.Desk, machines Machines) *Desk {
+	return &Desk{Gate: of.Gate, Jobs: of, Machines: machines, pace: auth.NewBurst(1, 60)}
+}
+
 // Execute runs a command on a machine of the job, or starts a session there.
 func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Exec](w, r)
 	if !ok {
 		return
 	}
-	if j, found := d.copyOf(r.PathValue("id")); found && waitsForOwner(j) {
-		refuseUndecided(j).Answer(w)
+	if no := d.Jobs.Undecided(r.PathValue("id")); no != nil {
+		no.Answer(w)
 		return
 	}
 	rank, ok := d.rankFor(w, r.PathValue("id"), b.Node)
 	if !ok {
 		return
 	}
-	if !allowed(w, r, d.execPace, "run several commands with one: scrimp exec JOB -- sh -c '…', or begin a session") {
+	if !auth.Allowed(w, r, d.pace, "run several commands with one: scrimp exec JOB -- sh -c '…', or begin a session") {
 		return
 	}
 	if err := d.Gate.Propose(r, r.PathValue("id")); err != nil { // record the act before it has any effect
@@ -65,7 +81,7 @@ func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
 // rankFor returns the rank of a job's node if its program runs; otherwise it answers that none does.
 func (d *Desk) rankFor(w http.ResponseWriter, job string, node int) (rank string, ok bool) {
 	nodes := 0
-	d.Control.Read(func(m *core.Machine) {
+	d.Jobs.Control.Read(func(m *core.Machine) {
 		j, known := m.Job(job)
 		if !known || j.Attempt() == nil {
 			return
@@ -79,7 +95,8 @@ func (d *Desk) rankFor(w http.ResponseWriter, job string, node int) (rank string
 	case rank != "":
 		return rank, true
 	case nodes > 0 && (node < 0 || node >= nodes):
-		reply.FieldProblem(w, http.StatusNotFound, "node", noNode(fmt.Sprint(node), nodes), "leave it out for node 0", nil)
+		reply.FieldProblem(w, http.StatusNotFound, "node", output.NoNode(fmt.Sprint(node), nodes),
+			"leave it out for node 0", nil)
 	default:
 		reply.Problem(w, http.StatusConflict, "the job holds no working machine now", "scrimp status says when it does", nil)
 	}

@@ -1,4 +1,5 @@
-package jobs
+// Package output sends the output of jobs.
+package output
 
 import (
 	"bytes"
@@ -10,11 +11,30 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/receipt"
+	"scrimp/internal/server/jobs/watchers"
+	"scrimp/internal/server/reply"
 	"scrimp/internal/store/logfile"
 )
+
+// Log has the output of programs.
+type Log interface {
+	ReadLog(ctx context.Context, attempt string, offset int64, limit int) ([]byte, error)
+	LogEnd(ctx context.Context, attempt string) (int64, error)
+	LogTimes(ctx context.Context, attempt string, skip int) ([]logfile.Time, error)
+}
+
+// Desk answers requests for output.
+type Desk struct {
+	Control *control.Control
+	Log     Log
+	Share   watchers.Share
+	// Removed returns which of a job's files were removed to make room.
+	Removed func(ctx context.Context, job string) (client.Removed, error)
+}
 
 // everyNode selects the output of all machines of a gang.
 const everyNode = -1
@@ -22,10 +42,11 @@ const everyNode = -1
 // Output streams the output of all attempts, one after the other: of one machine of a gang, or of all with the rank
 // before each line.
 func (d *Desk) Output(w http.ResponseWriter, r *http.Request) {
-	if _, ok := d.job(w, r); !ok {
+	id := r.PathValue("id")
+	if !d.Control.Job(id, func(*core.Machine, *core.Job) {}) {
+		reply.UnknownJob(w, "", id)
 		return
 	}
-	id := r.PathValue("id")
 	follow := r.URL.Query().Get("follow") != ""
 	o, ok := d.asked(w, r)
 	if !ok {
@@ -49,7 +70,7 @@ func (d *Desk) Output(w http.ResponseWriter, r *http.Request) {
 			_ = o.rest(r.Context(), w) // fails if the client has left
 			return
 		}
-		if d.watching.next(r, changed, 300*time.Millisecond, 0) != nil {
+		if d.Share.Next(r, changed, 300*time.Millisecond, 0) != nil {
 			return
 		}
 	}
@@ -63,7 +84,8 @@ func (d *Desk) sayRemoved(ctx context.Context, w http.ResponseWriter, id string,
 	}
 }
 
-func noNode(text string, nodes int) string {
+// NoNode says that a job has no such node.
+func NoNode(text string, nodes int) string {
 	if nodes == 1 {
 		return fmt.Sprintf("the job has no node %.20q: it runs on one machine, which is node 0", text)
 	}
@@ -88,7 +110,7 @@ func (d *Desk) parts(id string) (parts []part, nodes int, over bool) {
 			}
 			nodes = max(nodes, control.Nodes(a))
 		}
-		over = Closed(j)
+		over = j.Priced()
 	})
 	return parts, nodes, over
 }
@@ -145,7 +167,7 @@ func (o *output) send(ctx context.Context, w http.ResponseWriter, parts []part) 
 				news = true
 				o.at[node] += int64(len(b))
 				if err = o.write(ctx, w, node, b); err == nil {
-					err = o.d.watching.pay(ctx, o.user, len(b)/logPart)
+					err = o.d.Share.Pay(ctx, o.user, len(b)/watchers.LogPart)
 				}
 			}
 			if err != nil {
@@ -180,7 +202,7 @@ func (o *output) tell(w http.ResponseWriter, parts []part) error {
 		line = "\n" + line
 	}
 	o.open = false
-	return flush(w, []byte(line))
+	return reply.Flush(w, []byte(line))
 }
 
 // Limits on incomplete lines in memory: of one machine, and of all machines of a gang together, since a thousand
@@ -206,27 +228,16 @@ func (o *output) write(ctx context.Context, w http.ResponseWriter, node int, b [
 	if len(b) > 0 {
 		o.open = b[len(b)-1] != '\n'
 	}
-	return flush(w, b[cut:])
+	return reply.Flush(w, b[cut:])
 }
 
 // rest sends incomplete lines at the end of an attempt.
 func (o *output) rest(ctx context.Context, w http.ResponseWriter) error {
 	for _, node := range slices.Sorted(maps.Keys(o.begun)) {
-		if err := flush(w, o.format(ctx, node, o.begun[node])); err != nil {
+		if err := reply.Flush(w, o.format(ctx, node, o.begun[node])); err != nil {
 			return err
 		}
 	}
 	clear(o.begun)
 	return nil
-}
-
-func flush(w http.ResponseWriter, b []byte) error {
-	if len(b) == 0 {
-		return nil
-	}
-	_, err := w.Write(b)
-	if f, ok := w.(http.Flusher); ok && err == nil {
-		f.Flush()
-	}
-	return err
 }

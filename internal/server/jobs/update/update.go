@@ -1,4 +1,5 @@
-package jobs
+// Package update changes, pauses and resumes jobs.
+package update
 
 import (
 	"encoding/json"
@@ -12,23 +13,37 @@ import (
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/secret"
 	"scrimp/internal/wire/api"
 	"scrimp/money"
 )
 
+// Desk changes the jobs of another desk.
+type Desk struct {
+	*jobs.Desk
+	pace *auth.Pace
+}
+
+// New returns a Desk. The log keeps each change for ever, and a user could repeat them on one job without end, so a
+// user may make 5 a second, and 300 at once.
+func New(of *jobs.Desk) *Desk { return &Desk{of, auth.NewBurst(5, 300)} }
+
+// oneChange is the advice to a caller who makes many changes.
+const oneChange = "one request changes several terms of a job"
+
 // Pause lets a job save, release its machine and wait.
 func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Pause](w, r)
-	if !ok || !allowed(w, r, d.termsPace, oneChange) {
+	if !ok || !auth.Allowed(w, r, d.pace, oneChange) {
 		return
 	}
 	id := r.PathValue("id")
 	done := false
 	var no *reply.Refusal
 	if !d.Control.Job(id, func(_ *core.Machine, j *core.Job) { done, no = checkPause(j, b.Force) }) {
-		d.job(w, r)
+		reply.UnknownJob(w, "", id)
 		return
 	}
 	if no != nil {
@@ -54,8 +69,8 @@ func checkPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 	case j.State() == core.Held:
 		return false, &reply.Refusal{Status: http.StatusConflict, Title: is,
 			Fix: "it holds nothing while it waits for approval; scrimp cancel ends it"}
-	case waitsForOwner(j):
-		return false, refuseUndecided(j)
+	case jobs.Undecided(j) != nil:
+		return false, jobs.Undecided(j)
 	case j.Ending() != "":
 		return false, &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s is being ended", j.ID()),
 			Fix: "scrimp resume takes it up again once it is over"}
@@ -65,17 +80,6 @@ func checkPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 			Fix:   "write checkpoint.dir in the job file, or lose it with --force"}
 	}
 	return false, nil
-}
-
-// waitsForOwner reports whether the job's machine belongs to an earlier incarnation of the log and awaits a
-// decision: its agent may belong to another server.
-func waitsForOwner(j *core.Job) bool { return j.Live() != nil && j.Live().Disowned() }
-
-func refuseUndecided(j *core.Job) *reply.Refusal {
-	return &reply.Refusal{Status: http.StatusConflict,
-		Title: fmt.Sprintf("the machine of job %s is of an earlier incarnation of the log, and another server may have it",
-			j.ID()),
-		Fix: "scrimp adopt or scrimp release says whose it is; scrimp cancel ends the job here at once"}
 }
 
 // proposeEvent writes an event about a job, or answers that it could not.
@@ -96,7 +100,7 @@ func (d *Desk) proposeEvent(w http.ResponseWriter, r *http.Request, id string, b
 // Change updates the terms of a job that has not ended.
 func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Changes](w, r)
-	if !ok || !allowed(w, r, d.termsPace, oneChange) {
+	if !ok || !auth.Allowed(w, r, d.pace, oneChange) {
 		return
 	}
 	if b == (api.Changes{AcceptLate: b.AcceptLate}) {
@@ -117,7 +121,7 @@ func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 	was, found := d.copyOf(id)
 	switch {
 	case !found:
-		d.job(w, r)
+		reply.UnknownJob(w, "", id)
 		return
 	case was.State().Over():
 		reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s is %s", id, was.State()),
@@ -157,7 +161,7 @@ func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 // Resume continues a job that is paused, or that has ended without success.
 func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Resume](w, r)
-	if !ok || !allowed(w, r, d.termsPace, oneChange) {
+	if !ok || !auth.Allowed(w, r, d.pace, oneChange) {
 		return
 	}
 	id := r.PathValue("id")
@@ -264,7 +268,7 @@ func (d *Desk) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMess
 			Fix:   "write NAME=VALUE", Err: err}
 	}
 	if j.State().Over() || len(b.Shell) > 0 {
-		if no := Shell(auth.BySocket(r), b.Shell, file.Inherit); no != nil {
+		if no := jobs.Shell(auth.BySocket(r), b.Shell, file.Inherit); no != nil {
 			return nil, no
 		}
 	}

@@ -1,4 +1,4 @@
-package jobs
+package output
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/server/jobs/watchers"
 	"scrimp/internal/store"
 	"scrimp/internal/store/logfile"
 )
@@ -41,7 +42,7 @@ func (p printed) output(node int, skip int64) *output {
 }
 
 func (p printed) wanted(v wanted) *output {
-	return &output{wanted: v, d: &Desk{Log: p, watching: newShare()}, at: map[int]int64{}, begun: map[int][]byte{}, from: map[int]int64{}, times: times{}}
+	return &output{wanted: v, d: &Desk{Log: p, Share: watchers.New()}, at: map[int]int64{}, begun: map[int][]byte{}, from: map[int]int64{}, times: times{}}
 }
 
 // all returns what a reader gets at once.

@@ -1,4 +1,5 @@
-package jobs
+// Package watchers shares the server's time among those who watch jobs and read their output.
+package watchers
 
 import (
 	"context"
@@ -18,25 +19,26 @@ const (
 	shareFull = 2 << 20
 	allShare  = 4
 
-	wakeCost = 4 << 10  // a check for news and the write of it
-	pageCost = 16 << 10 // reading which jobs a page of events concerns
-	logPart  = 16       // output of programs is sent as stored, so only one byte in so many counts
+	WakeCost = 4 << 10  // a check for news and the write of it
+	PageCost = 16 << 10 // reading which jobs a page of events concerns
+	LogPart  = 16       // output of programs is sent as stored, so only one byte in so many counts
 )
 
 // burst is about how long changes gather before a watcher looks; it varies, so that a thousand watchers do not look
 // at once.
 const burst = 100 * time.Millisecond
 
-// share limits the server's time for watchers.
-type share struct{ each, all *auth.Pace }
+// Share limits the server's time for watchers.
+type Share struct{ each, all *auth.Pace }
 
-func newShare() share {
+// New returns a Share that nobody has used.
+func New() Share {
 	each := auth.NewBurst(shareRate, shareFull)
-	return share{each, each.Times(allShare)}
+	return Share{each, each.Times(allShare)}
 }
 
-// pay waits until the caller's user may use that much. It fails if the caller has left.
-func (s share) pay(ctx context.Context, user string, cost int) error {
+// Pay waits until the caller's user may use that much. It fails if the caller has left.
+func (s Share) Pay(ctx context.Context, user string, cost int) error {
 	for _, of := range []struct {
 		pace *auth.Pace
 		name string
@@ -54,9 +56,9 @@ func (s share) pay(ctx context.Context, user string, cost int) error {
 	return nil
 }
 
-// next waits until a watcher should look again: shortly after a change, or after idle. It pays for that and for the
+// Next waits until a watcher should look again: shortly after a change, or after idle. It pays for that and for the
 // bytes sent.
-func (s share) next(r *http.Request, changed <-chan struct{}, idle time.Duration, sent int) error {
+func (s Share) Next(r *http.Request, changed <-chan struct{}, idle time.Duration, sent int) error {
 	late := time.NewTimer(idle)
 	defer late.Stop()
 	select {
@@ -68,5 +70,5 @@ func (s share) next(r *http.Request, changed <-chan struct{}, idle time.Duration
 		}
 	case <-late.C:
 	}
-	return s.pay(r.Context(), auth.CallerOf(r).User, wakeCost+sent)
+	return s.Pay(r.Context(), auth.CallerOf(r).User, WakeCost+sent)
 }
