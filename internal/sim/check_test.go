@@ -291,8 +291,9 @@ func (w *World) checkEarly(j *core.Job) {
 		if j.Finished().Sub(j.Began()) < t.WallClock {
 			w.breaks("early: %s was stopped after %v, its wall clock is %v", j.ID(), j.Finished().Sub(j.Began()), t.WallClock)
 		}
-	case policy.BudgetSpent: // the grace is set aside, and no machine is rented for less than a restart
-		if kept := (firmRate * money.Rate(job.nodes())).Until(t.Grace + max(t.Restart, j.Restart()+j.SaveCost()) + time.Minute); w.spent(j).Add(kept).Cmp(t.Budget) < 0 {
+	case policy.BudgetSpent: // the last save is set aside, and no machine is rented for less than a restart with a save
+		least := t.Grace + j.SaveCost() + max(t.Restart, j.Restart()+j.SaveCost()) + time.Minute
+		if kept := (firmRate * money.Rate(job.nodes())).Until(least); w.spent(j).Add(kept).Cmp(t.Budget) < 0 {
 			w.breaks("early: %s was stopped at %v, its budget is %v", j.ID(), w.spent(j), t.Budget)
 		}
 	case policy.GPUHoursSpent:
