@@ -72,6 +72,7 @@ func (s *Shares) place() {
 	var burn money.Rate
 	var had money.Amount
 	keys := s.keys()
+	s.total = 0
 	for _, key := range keys {
 		t := s.teams[key]
 		burn, had = quantity.Add(burn, t.Burn), had.Add(t.had())
@@ -138,4 +139,25 @@ func (s *Shares) List() []Share {
 	}
 	slices.SortFunc(list, func(a, b Share) int { return strings.Compare(Key(a.Name), Key(b.Name)) })
 	return list
+}
+
+// Start changes the places as if a job of a team began that costs held and burns rate. waits is set if other jobs of
+// the team wait.
+func (s *Shares) Start(team string, held money.Amount, rate money.Rate, waits bool) {
+	t := s.teams[Key(team)]
+	if t == nil {
+		t = &Share{Team: Team{Name: team, Weight: DefaultWeight}}
+		s.teams[Key(team)] = t
+	}
+	t.Held, t.Burn = t.Held.Add(held), quantity.Add(t.Burn, rate)
+	t.Running, t.Waits = t.Running+1, waits
+	s.place()
+}
+
+// End changes the places as if a job of a team ended that burns rate. Its cost stays.
+func (s *Shares) End(team string, rate money.Rate) {
+	if t := s.teams[Key(team)]; t != nil {
+		t.Burn, t.Running = max(0, t.Burn-rate), max(0, t.Running-1)
+		s.place()
+	}
 }

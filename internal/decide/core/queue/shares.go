@@ -170,7 +170,7 @@ func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
 	for len(list) > 0 {
 		best := list[0]
 		for _, x := range list[1:] {
-			if precedes(s, x.job, best.job) {
+			if Precedes(s, x.job, best.job) {
 				best = x
 			}
 		}
@@ -191,8 +191,8 @@ func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
 	return nil
 }
 
-// precedes reports whether a starts before b when teams share the queue.
-func precedes(s *fair.Shares, a, b *state.Job) bool {
+// Precedes reports whether a starts before b when teams share the queue.
+func Precedes(s *fair.Shares, a, b *state.Job) bool {
 	switch {
 	case a.Terms().Priority != b.Terms().Priority, At(a).pressed, At(b).pressed:
 		return Before(a, b)
@@ -202,6 +202,10 @@ func precedes(s *fair.Shares, a, b *state.Job) bool {
 	}
 	return Before(a, b)
 }
+
+// Pressed reports whether the deadline of a queued job needs it to start now. It must not be called unless teams share
+// the queue.
+func Pressed(j *state.Job) bool { return At(j).pressed }
 
 // Stopped reports whether the team of a queued job has borrowed as much as it may, and its deadline does not need it to
 // start now.
