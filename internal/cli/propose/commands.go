@@ -133,6 +133,12 @@ func (a *app) listCmd() *cobra.Command {
 			"tries 20000 sets; if there are more it says so, and the set is at least as good as what fits in the order of the " +
 			"rank. The list has the newest 1000 proposals of the teams that you may see." + command.PlainExit,
 		Example: "  scrimp proposals\n  scrimp proposals --team vision --budget '$500' --json",
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("budget") && strings.TrimSpace(budget) == "" {
+				return errors.New("--budget is empty: write an amount, such as '$500', or leave the flag out")
+			}
+			return nil
+		},
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := c.Proposals(ctx, team, budget)
 			switch {
