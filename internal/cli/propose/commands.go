@@ -133,12 +133,6 @@ func (a *app) listCmd() *cobra.Command {
 			"tries 20000 sets; if there are more it says so, and the set is at least as good as what fits in the order of the " +
 			"rank. The list has the newest 1000 proposals of the teams that you may see." + command.PlainExit,
 		Example: "  scrimp proposals\n  scrimp proposals --team vision --budget '$500' --json",
-		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("budget") && strings.TrimSpace(budget) == "" {
-				return errors.New("--budget is empty: write an amount, such as '$500', or leave the flag out")
-			}
-			return nil
-		},
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := c.Proposals(ctx, team, budget)
 			switch {
@@ -152,7 +146,7 @@ func (a *app) listCmd() *cobra.Command {
 		})}
 	cmd.Flags().StringVar(&team, "team", "", "proposals of this `team` (default: of all that you may see)")
 	cmd.Flags().StringVar(&budget, "budget", "", "say which proposals fit into this `amount` (default: no amount)")
-	return cmd
+	return command.NoEmptyFlags(cmd)
 }
 
 func (a *app) showCmd() *cobra.Command {
