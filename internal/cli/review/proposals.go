@@ -40,8 +40,8 @@ func (r *Review) proposed(b *strings.Builder, p show.Place) {
 			rejected++
 		}
 	}
-	p.Fact(b, "proposals", "%d: %d approved, %d rejected, %d wait, %d ended without a decision", len(r.Proposals), approved,
-		rejected, waits, len(r.Proposals)-approved-rejected-waits)
+	p.Fact(b, "proposals", "%d: %d approved, %d rejected, %d wait, %d ended without a decision", len(r.Proposals),
+		approved, rejected, waits, len(r.Proposals)-approved-rejected-waits)
 	for _, x := range r.Proposals[:min(len(r.Proposals), mostProposals)] {
 		p.Fact(b, "", "%s (%s): %s", x.ID, x.State, strings.Join(gave(x), ", "))
 	}
