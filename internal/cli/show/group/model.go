@@ -117,6 +117,9 @@ func Model(v api.ModelVersion, p show.Place) string {
 		for _, c := range s.Inputs {
 			add("input", c.Path, short(c.Digest))
 		}
+		if w := s.WarmStart; w != nil && w.Version > 0 {
+			add("start", fmt.Sprintf("%s of %s@%d", w.From, v.Pipeline, w.Version), short(w.Digest))
+		}
 		for _, name := range slices.Sorted(maps.Keys(s.Params)) {
 			add("param", name, s.Params[name])
 		}
