@@ -3,6 +3,7 @@ package pipelinefile
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,14 +33,14 @@ func (r *reader) fill(n *yaml.Node, s scope, field string, command bool) *yaml.N
 		if inner, ok := alone(n.Value); ok && !command {
 			v, err := s.lookup(inner)
 			if err != nil {
-				r.wrong(n, field, err.Error(), noSuch)
+				r.unfilled(n, field, err)
 				return null(n)
 			}
 			return r.moved(v, n, field)
 		}
 		text, err := s.text(n.Value, command)
 		if err != nil {
-			r.wrong(n, field, err.Error(), noSuch)
+			r.unfilled(n, field, err)
 		}
 		if r.bytes += len(text); r.bytes > maxBytes {
 			r.wrong(n, field, "makes the pipeline too large", "use shorter values in templates")
@@ -54,7 +55,7 @@ func (r *reader) fill(n *yaml.Node, s scope, field string, command bool) *yaml.N
 			if strings.Contains(key.Value, "${") {
 				text, err := s.text(key.Value, false)
 				if err != nil {
-					r.wrong(key, field, err.Error(), noSuch)
+					r.unfilled(key, field, err)
 				}
 				key = str(key, text)
 			}
@@ -69,8 +70,19 @@ func (r *reader) fill(n *yaml.Node, s scope, field string, command bool) *yaml.N
 	return &c
 }
 
-// noSuch is the fix for a template that cannot be filled.
-const noSuch = `name a value of params.yaml or vars, or write \${…} for a variable of the shell`
+// unfilled reports a template that cannot be filled. wrong drops what is reported about the same text afterwards.
+func (r *reader) unfilled(n *yaml.Node, field string, err error) {
+	r.wrong(n, field, err.Error(), `name a value of params.yaml or vars, or write \${…} for a variable of the shell`)
+	if at := (place{r.file, n.Line, n.Column}); len(r.problems) < maxProblems && !slices.Contains(r.empty, at) {
+		r.empty = append(r.empty, at)
+	}
+}
+
+// place is where a text is in the files.
+type place struct {
+	file         string
+	line, column int
+}
 
 // moved copies a value to the location of the template that names it, so that problems name that location.
 func (r *reader) moved(n, to *yaml.Node, field string) *yaml.Node {
