@@ -54,9 +54,9 @@ type reader struct {
 	read     func(path string) ([]byte, error)
 	f        File
 	problems spec.Problems
-	empty    []place // of texts whose templates could not be filled
-	nodes    int     // that have been copied
-	bytes    int     // that templates have produced
+	empty    map[spec.Problem]bool // where texts are whose templates could not be filled
+	nodes    int                   // that have been copied
+	bytes    int                   // that templates have produced
 	files    map[string]*yaml.Node
 	vars     *yaml.Node
 	defaults *yaml.Node
@@ -72,7 +72,7 @@ type reader struct {
 // spec.Problems.
 func Parse(file string, text []byte, now time.Time, read func(path string) ([]byte, error)) (*File, error) {
 	r := &reader{file: path.Base(file), now: now, read: read, f: File{AtOnce: parallel}, files: map[string]*yaml.Node{},
-		frozen: map[string]bool{}, groups: map[string][]string{}}
+		frozen: map[string]bool{}, groups: map[string][]string{}, empty: map[spec.Problem]bool{}}
 	switch doc, err := document.Read("pipeline.yaml", text); {
 	case err != nil:
 		r.wrong(nil, "", err.Error(), "correct it")
@@ -99,10 +99,8 @@ func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
 	again := func(q spec.Problem) bool { // many stages come from one text
 		return p.Line > 0 && p.Line == q.Line && p.Column == q.Column && p.Cause == q.Cause && p.File == q.File
 	}
-	if slices.Contains(r.empty, place{p.File, p.Line, p.Column}) {
-		return
-	}
-	if len(r.problems) < maxProblems && !slices.ContainsFunc(r.problems, again) {
+	unfilled := r.empty[spec.Problem{File: p.File, Line: p.Line, Column: p.Column}]
+	if !unfilled && len(r.problems) < maxProblems && !slices.ContainsFunc(r.problems, again) {
 		r.problems = append(r.problems, p)
 	}
 }

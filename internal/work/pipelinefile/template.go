@@ -3,10 +3,10 @@ package pipelinefile
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
+	"scrimp/internal/job/spec"
 	"scrimp/internal/work/pipelinefile/document"
 
 	"go.yaml.in/yaml/v3"
@@ -73,15 +73,7 @@ func (r *reader) fill(n *yaml.Node, s scope, field string, command bool) *yaml.N
 // unfilled reports a template that cannot be filled. wrong drops what is reported about the same text afterwards.
 func (r *reader) unfilled(n *yaml.Node, field string, err error) {
 	r.wrong(n, field, err.Error(), `name a value of params.yaml or vars, or write \${…} for a variable of the shell`)
-	if at := (place{r.file, n.Line, n.Column}); len(r.problems) < maxProblems && !slices.Contains(r.empty, at) {
-		r.empty = append(r.empty, at)
-	}
-}
-
-// place is where a text is in the files.
-type place struct {
-	file         string
-	line, column int
+	r.empty[spec.Problem{File: r.file, Line: n.Line, Column: n.Column}] = true
 }
 
 // moved copies a value to the location of the template that names it, so that problems name that location.
@@ -233,20 +225,10 @@ func words(v *yaml.Node, name string) (string, error) {
 			return "", fmt.Errorf("passes %s, whose list has a list, a map or nothing in it", name)
 		}
 		if item.Tag == "!!str" {
-			list = append(list, quoted(item.Value))
+			list = append(list, document.Word(item.Value))
 		} else {
 			list = append(list, single(item))
 		}
 	}
 	return strings.Join(list, " "), nil
-}
-
-var safe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// quoted formats a text as one shell word.
-func quoted(text string) string {
-	if safe.MatchString(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
