@@ -58,6 +58,9 @@ type ModelStage struct {
 	Params  map[string]string `json:"params,omitempty"`
 	Program string            `json:"program,omitempty"`
 	Outs    []StageContent    `json:"outs,omitempty"`
+	// WarmStart is what the stage began with instead of the input of that path; null: it has no warm_start, or was
+	// reused.
+	WarmStart *WarmStart `json:"warm_start,omitempty"`
 }
 
 // ModelVersions lists the versions of all pipelines that the caller sees, or of one pipeline or project; "": any.

@@ -29,6 +29,9 @@ func TestProposals_AreRankedApprovedAndCompared(t *testing.T) {
 	if err := json.Unmarshal([]byte(h.out("proposals", "--budget", "$100", "--json")), &v); err != nil || len(v.Proposals) != 3 {
 		t.Fatalf("%v %+v", err, v)
 	}
+	if text, err := h.try("proposals", "--budget", ""); err == nil || !strings.Contains(text, "--budget is empty") {
+		t.Errorf("%v %s", err, text)
+	}
 	var cost, value money.Amount
 	for i, id := range []string{"idea", "idea-2"} {
 		p := v.Proposals[i]
@@ -56,7 +59,7 @@ func TestProposals_AreRankedApprovedAndCompared(t *testing.T) {
 		one.Outcome.Value.Cmp(money.Picos(40e12)) != 0 || *one.CostError != one.Spent.Float()/one.Cost[1].Float()-1 {
 		t.Errorf("%v %+v, the receipt says %v", err, one, receipt.Cost)
 	}
-	if text := h.out("review"); !strings.Contains(text, "3: 1 approved, 1 wait") || !strings.Contains(text, "gave $40.00 3 points better") {
+	if text := h.out("review"); !strings.Contains(text, "3: 1 approved, 1 rejected, 1 wait, 0 ended") || !strings.Contains(text, "gave $40.00 3 points better") {
 		t.Errorf("%s", text)
 	}
 }

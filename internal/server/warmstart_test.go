@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,11 @@ func TestWarmStart_BeginsWithWhatIsDeployed(t *testing.T) {
 		began, at := w.trainsWarm(run, true)
 		if began != want {
 			t.Fatalf("%s begins with %q, want %q", run, began, want)
+		}
+		var v client.ModelVersion
+		w.must("GET", "/v1/models/"+run, nil, &v)
+		if at == nil || !reflect.DeepEqual(v.Lineage[0].WarmStart, at) {
+			t.Errorf("the lineage of %s has %+v, want %+v", run, v.Lineage[0].WarmStart, at)
 		}
 		if at == nil || at.Version != n || at.Digest == "" || at.Run != []string{"", "retrain", "retrain-2"}[n] {
 			t.Errorf("%s says that it began with %+v", run, at)

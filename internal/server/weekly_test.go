@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -112,6 +113,28 @@ func TestWeekly_ReportsEachWeekOnce(t *testing.T) {
 				t.Errorf("status says %+v", n)
 			}
 		})
+	}
+}
+
+// Weeks of a schedule that are due together arrive in their order.
+func TestWeekly_ReportsTheWeeksOfAScheduleInOrder(t *testing.T) {
+	t.Parallel()
+	h := &weekHook{status: http.StatusOK}
+	hook := httptest.NewServer(h)
+	defer hook.Close()
+	w := newWorldOf(t, &firm{}, hooked)
+	first := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	w.outbox.Weeks = func() (list []outbox.Weekly) {
+		for n := range 20 {
+			list = append(list, outbox.Weekly{User: auth.OwnerName, Webhook: hook.URL,
+				Report: outbox.NewWeek("retrain", "retrain", money.USD, client.ScheduleWeek{Begin: first.AddDate(0, 0, 7*n)}, "")})
+		}
+		return list
+	}
+	w.outbox.WeekPass(t.Context())
+	got := h.reports()
+	if len(got) != 20 || !slices.IsSortedFunc(got, func(a, b outbox.WeekReport) int { return a.Week.Begin.Compare(b.Week.Begin) }) {
+		t.Errorf("%d weeks arrived: %+v", len(got), got)
 	}
 }
 

@@ -91,7 +91,8 @@ func runOf(ctx context.Context, c *command.Client, name string, schedules bool) 
 	}
 	if schedules {
 		if i := scheduleOf(list, name); i >= 0 {
-			return list[i], nil, nil
+			g, err = c.Group(ctx, list[i].ID) // with its reports, which the list lacks
+			return g, nil, err
 		}
 	}
 	id := ""

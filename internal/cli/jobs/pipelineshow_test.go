@@ -1,10 +1,14 @@
 package jobs
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	api "scrimp/client"
+	"scrimp/internal/cli/command"
 )
 
 // A name stands for its open schedule, else for the newest; an ID that is no name stands for itself.
@@ -39,5 +43,25 @@ func TestScheduleOf_NameStandsForTheNewestSchedule(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", about, got, c.want)
 		}
+	}
+}
+
+// The status of a schedule is asked by its ID, because the list of groups lacks its reports.
+func TestRunOf_AsksForTheReportsOfASchedule(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g := api.Group{ID: "nightly-2", Name: "nightly", State: "open", Schedule: &api.ScheduleState{}}
+		var body any = []api.Group{g}
+		if r.URL.Path == "/v1/groups/nightly-2" {
+			g.Schedule.Reports = []api.Notice{{Event: "week"}}
+			body = g
+		}
+		if err := json.NewEncoder(w).Encode(body); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer site.Close()
+	g, _, err := runOf(t.Context(), &command.Client{Client: api.New(site.URL, "", nil)}, "nightly", true)
+	if err != nil || g.ID != "nightly-2" || len(g.Schedule.Reports) != 1 {
+		t.Errorf("%+v %v", g, err)
 	}
 }

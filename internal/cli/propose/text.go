@@ -107,6 +107,11 @@ func one(v api.Proposal, p show.Place) string {
 			money.Short(v.Cost[0], v.Currency), money.Short(v.Cost[2], v.Currency))
 	}
 	if v.State == "held" {
+		if v.Approval != nil && v.Approval.Most != nil {
+			p.Fact(&b, "at most", "%s: its budget stops it", money.Short(*v.Approval.Most, v.Currency))
+		} else {
+			p.Fact(&b, "at most", "unknown: it has no budget")
+		}
 		p.Fact(&b, "next", "scrimp proposals approve %s, or reject %s --reason TEXT", v.ID, v.ID)
 		return b.String()
 	}

@@ -33,7 +33,11 @@ func TestList_ShowsUnknownAsADash(t *testing.T) {
 	if strings.Contains(list(v, show.Place{}), "too many sets") {
 		t.Error("an exact search says that it gave up")
 	}
-	if text := one(v.Proposals[1], show.Place{}); !strings.Contains(text, "- planned") || strings.Contains(text, "\x1b") {
+	v.Proposals[0].Approval = &api.Approval{Most: new(usd(70)), Proposal: true}
+	if text := one(v.Proposals[0], show.Place{}); !strings.Contains(text, "$70.00: its budget stops it\n") {
+		t.Errorf("who approves does not see what the job can cost: %s", text)
+	}
+	if text := one(v.Proposals[1], show.Place{}); !strings.Contains(text, "unknown: it has no budget") || !strings.Contains(text, "- planned") || strings.Contains(text, "\x1b") {
 		t.Errorf("%q", text)
 	}
 }

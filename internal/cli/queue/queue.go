@@ -75,15 +75,7 @@ func (a *app) queueSetCmd() *cobra.Command {
 			return nil
 		})}
 	x.add(cmd.Flags())
-	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
-		cmd.Flags().Visit(func(f *pflag.Flag) {
-			if f.Value.String() == "" {
-				err = fmt.Errorf("--%s is empty: write its value, or leave the flag out", f.Name)
-			}
-		})
-		return err
-	}
-	return cmd
+	return command.NoEmptyFlags(cmd)
 }
 
 // shareFields are the flags of the fields that the server's errors name.

@@ -29,16 +29,19 @@ const mostProposals = 5
 
 // proposed writes the proposals and what they gave. It counts all of them, and shows the newest.
 func (r *Review) proposed(b *strings.Builder, p show.Place) {
-	waits, approved := 0, 0
+	waits, approved, rejected := 0, 0, 0
 	for _, x := range r.Proposals {
 		switch v := x.Approval; {
 		case x.State == "held":
 			waits++
 		case v != nil && v.Approved != nil && *v.Approved:
 			approved++
+		case v != nil && v.Approved != nil:
+			rejected++
 		}
 	}
-	p.Fact(b, "proposals", "%d: %d approved, %d wait", len(r.Proposals), approved, waits)
+	p.Fact(b, "proposals", "%d: %d approved, %d rejected, %d wait, %d ended without a decision", len(r.Proposals),
+		approved, rejected, waits, len(r.Proposals)-approved-rejected-waits)
 	for _, x := range r.Proposals[:min(len(r.Proposals), mostProposals)] {
 		p.Fact(b, "", "%s (%s): %s", x.ID, x.State, strings.Join(gave(x), ", "))
 	}

@@ -23,17 +23,20 @@ func TestProposals_AreThoseOfTheMonthWithWhatTheyGave(t *testing.T) {
 	given.Cost = &[3]money.Amount{{}, money.Picos(6e12), {}}
 	given.Outcome, given.OutcomeAt = &api.ProposalOutcome{Text: "2 points", Value: new(money.Picos(40e12))}, new(day(30))
 	r := &Review{Since: begin, Until: begin.AddDate(0, 1, 0)}
-	r.proposals([]api.Proposal{made("before", -1), made("first", 0), decided, given, made("next", 31)})
+	refused, left := made("refused", 0), made("left", 0)
+	refused.State, refused.Approval = "cancelled", &api.Approval{At: new(day(2)), Approved: new(false)}
+	left.State, left.Approval = "stopped", &api.Approval{}
+	r.proposals([]api.Proposal{made("before", -1), made("first", 0), refused, left, decided, given, made("next", 31)})
 	ids := ""
 	for _, p := range r.Proposals {
 		ids += p.ID + " "
 	}
-	if want := "first decided given "; ids != want {
+	if want := "first refused left decided given "; ids != want {
 		t.Errorf("%s, want %s", ids, want)
 	}
 	var b strings.Builder
 	r.proposed(&b, show.Place{})
-	for _, want := range []string{"3: 2 approved, 1 wait", "given (succeeded): $6.00 planned, $7.00 spent, $50.00 expected, gave $40.00 2 points",
+	for _, want := range []string{"5: 2 approved, 1 rejected, 1 wait, 1 ended without a decision", "given (succeeded): $6.00 planned, $7.00 spent, $50.00 expected, gave $40.00 2 points",
 		"first (held): unknown planned, $0.00 spent, a paper expected, no outcome recorded"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%s\nlacks %s", b.String(), want)

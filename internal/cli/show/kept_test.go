@@ -62,6 +62,8 @@ func TestEnding_NamesCommandThatContinues(t *testing.T) {
 		"j ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach j shows it, scrimp resume j begins it anew.\n": kept.Ending(api.Job{ID: "j", State: "running"}, true, false, show.Place{}),
 		"j is stopped.\nscrimp resume j takes it up again.\n":                                                                          kept.Ending(api.Job{ID: "j", State: "stopped", Closed: true}, true, true, show.Place{}),
 		"j is cancelled.\nscrimp resume j goes on from its checkpoint of step 40.\n":                                                   kept.Ending(api.Job{ID: "j", State: "cancelled", SavedStep: 40}, false, true, show.Place{}),
+		"j is stopped.\nNobody approved the proposal: scrimp rerun j submits it anew.\n": kept.Ending(api.Job{ID: "j",
+			State: "stopped", Closed: true, Approval: &api.Approval{Proposal: true}}, true, true, show.Place{}),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

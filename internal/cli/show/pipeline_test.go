@@ -122,6 +122,18 @@ func TestModels_SayWhatIsUnknown(t *testing.T) {
 	}
 }
 
+// The lineage names the version that a warm start began with, as scrimp models lists it.
+func TestModel_NamesWhatItsWarmStartBeganWith(t *testing.T) {
+	v := api.ModelVersion{Pipeline: "rated", Version: 3, Currency: money.USD, Lineage: []api.ModelStage{
+		{Stage: "train", WarmStart: &api.WarmStart{PipelineWarm: api.PipelineWarm{From: "model.txt", To: "start.txt"}, Version: 2,
+			Digest: "a80461cda0fb124a7f8e"}},
+		{Stage: "other", WarmStart: &api.WarmStart{PipelineWarm: api.PipelineWarm{From: "x", To: "y"}}}}}
+	text := group.Model(v, show.Place{Now: now})
+	if !strings.Contains(text, "train  start  model.txt of rated@2  a80461cda0fb") || strings.Count(text, " start ") != 1 {
+		t.Error(text)
+	}
+}
+
 // The lines of a pipeline's cost add up to its receipt, to the last unit.
 func TestPipelineCost_AddsUpToTheReceipt(t *testing.T) {
 	r := receiptOf(retrained())

@@ -183,3 +183,20 @@ func (s *Shares) List() []Share {
 	}
 	return list
 }
+
+// Start changes the places as if a job of a team began that costs held and burns rate. waits is set if other jobs of
+// the team wait.
+func (s *Shares) Start(team string, held money.Amount, rate money.Rate, waits bool) {
+	u := s.Use(team)
+	u.Held, u.Burn = u.Held.Add(held), quantity.Add(u.Burn, rate)
+	u.Running, u.Waits = u.Running+1, waits
+	s.Place()
+}
+
+// End changes the places as if a job of a team ended that burns rate. Its cost stays.
+func (s *Shares) End(team string, rate money.Rate) {
+	if t := s.teams[Key(team)]; t != nil {
+		t.Burn, t.Running = max(0, t.Burn-rate), max(0, t.Running-1)
+		s.place()
+	}
+}

@@ -150,7 +150,7 @@ func lineage(g *state.Group) (list []api.ModelStage) {
 		}
 		list = append(list, api.ModelStage{Stage: spec.Name, State: stageStates[x.Phase], Job: x.Job, Key: x.Key,
 			Inputs: contents(x.Inputs), Params: maps.Clone(spec.Params), Program: spec.Program,
-			Outs: slices.Clip(contents(x.Outs))})
+			Outs: slices.Clip(contents(x.Outs)), WarmStart: warmStart(x.Warm)})
 	}
 	return list
 }

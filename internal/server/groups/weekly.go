@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/work/retrain"
 )
 
-// EndedWeek is the newest week of an open schedule that is over, for the webhook of the schedule.
+// EndedWeek is a week of an open schedule that is over, for the webhook of the schedule.
 type EndedWeek struct {
 	Schedule, Name, User string
 	Webhook              string
@@ -22,7 +22,10 @@ type EndedWeek struct {
 // settles is how long after a week its report waits for costs that are not final, in market time.
 const settles = 24 * time.Hour
 
-// EndedWeeks returns the weeks that webhooks of open schedules should have by now.
+// missed is how long after its end a week is reported that nobody could report in time, in market time.
+const missed = 30 * 24 * time.Hour
+
+// EndedWeeks returns the weeks that webhooks of open schedules should have by now, the oldest of each schedule first.
 func (d *Desk) EndedWeeks() (list []EndedWeek) {
 	var names []string
 	d.Control.Read(func(m *core.Machine) {
@@ -41,7 +44,7 @@ func (d *Desk) EndedWeeks() (list []EndedWeek) {
 			if t := d.Control.Now(); t.After(now) {
 				now = t
 			}
-			if w, ok := ended(d.weeks(k, g), now); ok {
+			for _, w := range ended(d.weeks(k, g), cut(g.Schedule), now) {
 				metric := ""
 				if p := g.Terms.Schedule.When.Pays; p != nil {
 					metric = p.Metric
@@ -57,14 +60,30 @@ func (d *Desk) EndedWeeks() (list []EndedWeek) {
 	return list
 }
 
-// ended returns the newest week that is over, once its costs are final or have had the time to become so.
-func ended(weeks []api.ScheduleWeek, now time.Time) (w api.ScheduleWeek, ok bool) {
-	for i := len(weeks) - 1; i >= 0; i-- {
-		end := weeks[i].Begin.AddDate(0, 0, 7)
+// cut reports whether the schedule has had runs that it does not keep, so that its first week may lack some.
+func cut(s *state.Schedule) bool {
+	all := s.Begun + s.Skipped
+	for i := range s.Runs {
+		all -= 1 + s.Runs[i].Same
+	}
+	return all > 0
+}
+
+// ended returns the weeks that are over and not older than missed, once their costs are final or have had the time to
+// become so. An older week than the newest is left out if it lacks runs, because a report has all that are kept.
+func ended(weeks []api.ScheduleWeek, cut bool, now time.Time) (list []api.ScheduleWeek) {
+	for i, w := range weeks {
+		end := w.Begin.AddDate(0, 0, 7)
 		if now.Before(end) {
+			break
+		}
+		newest := i+1 == len(weeks) || now.Before(weeks[i+1].Begin.AddDate(0, 0, 7))
+		if !newest && (now.Sub(end) > missed || cut && i == 0) {
 			continue
 		}
-		return weeks[i], !weeks[i].CostOpen || !now.Before(end.Add(settles))
+		if !w.CostOpen || !now.Before(end.Add(settles)) {
+			list = append(list, w)
+		}
 	}
-	return w, false
+	return list
 }

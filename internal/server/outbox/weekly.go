@@ -52,13 +52,19 @@ func (o *Outbox) ReportWeeks(ctx context.Context) {
 	}
 }
 
-// WeekPass reports the weeks that are over and that nobody has reported, and returns when it has. A week whose webhook
-// refuses it is not sent again.
+// WeekPass reports the weeks that are over and that nobody has reported, those of a schedule in order, and returns when
+// it has. A week whose webhook refuses it is not sent again.
 func (o *Outbox) WeekPass(ctx context.Context) {
 	var all sync.WaitGroup
+	of := map[string][]Weekly{}
 	for _, one := range o.Weeks() {
+		of[one.Report.Schedule] = append(of[one.Report.Schedule], one)
+	}
+	for name, weeks := range of {
 		all.Go(func() {
-			isolate.Retry(ctx, o.Log, "weekly report of "+one.Report.Schedule, func() { o.reportWeek(ctx, one) })
+			for _, one := range weeks {
+				isolate.Retry(ctx, o.Log, "weekly report of "+name, func() { o.reportWeek(ctx, one) })
+			}
 		})
 	}
 	all.Wait()

@@ -54,8 +54,9 @@ type reader struct {
 	read     func(path string) ([]byte, error)
 	f        File
 	problems spec.Problems
-	nodes    int // that have been copied
-	bytes    int // that templates have produced
+	empty    map[spec.Problem]bool // where texts are whose templates could not be filled
+	nodes    int                   // that have been copied
+	bytes    int                   // that templates have produced
 	files    map[string]*yaml.Node
 	vars     *yaml.Node
 	defaults *yaml.Node
@@ -71,7 +72,7 @@ type reader struct {
 // spec.Problems.
 func Parse(file string, text []byte, now time.Time, read func(path string) ([]byte, error)) (*File, error) {
 	r := &reader{file: path.Base(file), now: now, read: read, f: File{AtOnce: parallel}, files: map[string]*yaml.Node{},
-		frozen: map[string]bool{}, groups: map[string][]string{}}
+		frozen: map[string]bool{}, groups: map[string][]string{}, empty: map[spec.Problem]bool{}}
 	switch doc, err := document.Read("pipeline.yaml", text); {
 	case err != nil:
 		r.wrong(nil, "", err.Error(), "correct it")
@@ -98,7 +99,8 @@ func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
 	again := func(q spec.Problem) bool { // many stages come from one text
 		return p.Line > 0 && p.Line == q.Line && p.Column == q.Column && p.Cause == q.Cause && p.File == q.File
 	}
-	if len(r.problems) < maxProblems && !slices.ContainsFunc(r.problems, again) {
+	unfilled := r.empty[spec.Problem{File: p.File, Line: p.Line, Column: p.Column}]
+	if !unfilled && len(r.problems) < maxProblems && !slices.ContainsFunc(r.problems, again) {
 		r.problems = append(r.problems, p)
 	}
 }
@@ -151,7 +153,7 @@ func (r *reader) all(root *yaml.Node) {
 		case name == "parallel":
 			r.f.AtOnce = r.whole(r.fill(v, scope{vars: r.vars}, name, false), name, 1, 1000)
 		case name == "schedule":
-			r.when = r.trigger().Schedule(r.fill(v, scope{vars: r.vars}, name, false))
+			r.when = r.trigger().Schedule(r.fill(v, scope{vars: r.withSecrets(in(root, "secrets"))}, name, false))
 			r.f.Schedule, r.f.Total = r.when.Spec, r.when.Total
 		case name == "sample":
 			r.f.SampleLine = key.Line

@@ -35,6 +35,26 @@ schedule:
 	}
 }
 
+// A secret in the webhook stays a template, which the server fills in; a value of the file wins over a secret.
+func TestSchedule_LeavesSecretsOfItsWebhookToTheServer(t *testing.T) {
+	parse := func(more string) (*File, error) {
+		text := strings.Replace(ownFile, "parallel: 2", more+"schedule:\n  cron: 0 3 * * *\n  budget: $200\n"+
+			"  notify: https://example.org/${TOKEN}/${where}", 1)
+		return Parse("pipeline.yaml", []byte(text), now, read(nil))
+	}
+	f, err := parse("vars: [{where: here}]\n")
+	if err != nil || f.Schedule.Notify != "https://example.org/${TOKEN}/here" {
+		t.Errorf("%+v %v", f, err)
+	}
+	if f, err = parse("vars: [{where: here, TOKEN: known}]\n"); err != nil || f.Schedule.Notify != "https://example.org/known/here" {
+		t.Errorf("%+v %v", f, err)
+	}
+	if _, err = parse(""); err == nil || !strings.Contains(err.Error(), "names ${where}, and there is no where") ||
+		strings.Contains(err.Error(), "is \"\"") {
+		t.Error(err)
+	}
+}
+
 func TestSchedule_RefusesConditionsByName(t *testing.T) {
 	for _, c := range []struct{ lines, want string }{
 		{"on_data:", "`schedule.on_data` is no path"},

@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/job/spec"
 	"scrimp/internal/work/pipeline"
+	"scrimp/internal/work/pipelinefile/document"
 )
 
 // stage is a parsed stage.
@@ -339,7 +340,7 @@ func (r *reader) command(n *yaml.Node, folder, field string) string {
 		text = "(\n" + strings.Join(list, "\n) && (\n") + "\n)"
 	}
 	if folder != "." {
-		text = "cd " + quoted(folder) + " || exit\n" + text
+		text = "cd " + document.Word(folder) + " || exit\n" + text
 	}
 	return text
 }

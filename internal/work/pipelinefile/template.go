@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"scrimp/internal/job/spec"
 	"scrimp/internal/work/pipelinefile/document"
 
 	"go.yaml.in/yaml/v3"
@@ -32,14 +33,14 @@ func (r *reader) fill(n *yaml.Node, s scope, field string, command bool) *yaml.N
 		if inner, ok := alone(n.Value); ok && !command {
 			v, err := s.lookup(inner)
 			if err != nil {
-				r.wrong(n, field, err.Error(), noSuch)
+				r.unfilled(n, field, err)
 				return null(n)
 			}
 			return r.moved(v, n, field)
 		}
 		text, err := s.text(n.Value, command)
 		if err != nil {
-			r.wrong(n, field, err.Error(), noSuch)
+			r.unfilled(n, field, err)
 		}
 		if r.bytes += len(text); r.bytes > maxBytes {
 			r.wrong(n, field, "makes the pipeline too large", "use shorter values in templates")
@@ -54,7 +55,7 @@ func (r *reader) fill(n *yaml.Node, s scope, field string, command bool) *yaml.N
 			if strings.Contains(key.Value, "${") {
 				text, err := s.text(key.Value, false)
 				if err != nil {
-					r.wrong(key, field, err.Error(), noSuch)
+					r.unfilled(key, field, err)
 				}
 				key = str(key, text)
 			}
@@ -69,8 +70,11 @@ func (r *reader) fill(n *yaml.Node, s scope, field string, command bool) *yaml.N
 	return &c
 }
 
-// noSuch is the fix for a template that cannot be filled.
-const noSuch = `name a value of params.yaml or vars, or write \${…} for a variable of the shell`
+// unfilled reports a template that cannot be filled. wrong drops what is reported about the same text afterwards.
+func (r *reader) unfilled(n *yaml.Node, field string, err error) {
+	r.wrong(n, field, err.Error(), `name a value of params.yaml or vars, or write \${…} for a variable of the shell`)
+	r.empty[spec.Problem{File: r.file, Line: n.Line, Column: n.Column}] = true
+}
 
 // moved copies a value to the location of the template that names it, so that problems name that location.
 func (r *reader) moved(n, to *yaml.Node, field string) *yaml.Node {
@@ -221,20 +225,10 @@ func words(v *yaml.Node, name string) (string, error) {
 			return "", fmt.Errorf("passes %s, whose list has a list, a map or nothing in it", name)
 		}
 		if item.Tag == "!!str" {
-			list = append(list, quoted(item.Value))
+			list = append(list, document.Word(item.Value))
 		} else {
 			list = append(list, single(item))
 		}
 	}
 	return strings.Join(list, " "), nil
-}
-
-var safe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// quoted formats a text as one shell word.
-func quoted(text string) string {
-	if safe.MatchString(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -67,10 +67,8 @@ func judgedMetrics(v api.ModelVersion) string {
 		}
 	}
 	if len(list) == 0 {
-		for _, name := range slices.Sorted(maps.Keys(v.Metrics)) {
-			if len(list) == metricsListed {
-				break
-			}
+		names := slices.Sorted(maps.Keys(v.Metrics))
+		for _, name := range names[:min(len(names), metricsListed)] {
 			list = append(list, name+" "+v.Metrics[name])
 		}
 	}
@@ -109,13 +107,12 @@ func Model(v api.ModelVersion, p show.Place) string {
 		add := func(what, name, digest string) {
 			rows = append(rows, []string{show.Clean(s.Stage), what, show.Clean(name), show.OrDash(show.Clean(digest))})
 		}
-		if s.Job != "" {
-			add(s.State, s.Job, short(s.Key))
-		} else {
-			add(s.State, "-", "")
-		}
+		add(s.State, show.OrDash(s.Job), short(s.Key))
 		for _, c := range s.Inputs {
 			add("input", c.Path, short(c.Digest))
+		}
+		if w := s.WarmStart; w != nil && w.Version > 0 {
+			add("start", fmt.Sprintf("%s of %s@%d", w.From, v.Pipeline, w.Version), short(w.Digest))
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Params)) {
 			add("param", name, s.Params[name])

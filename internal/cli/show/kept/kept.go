@@ -159,9 +159,12 @@ func Ending(j api.Job, save, keeps bool, p show.Place) string {
 		"on from there.", id, id, id), p.Columns())
 }
 
-// GoesOn names the command that resumes an ended job.
+// GoesOn names the command that resumes an ended job, or submits it anew.
 func GoesOn(j api.Job, p show.Place) string {
 	id := show.Clean(j.ID)
+	if v := j.Approval; v != nil && v.Proposal && (v.Approved == nil || !*v.Approved) { // resume refuses it
+		return draw.Wrap("", fmt.Sprintf("Nobody approved the proposal: scrimp rerun %s submits it anew.", id), p.Columns())
+	}
 	if j.SavedStep > 0 {
 		return draw.Wrap("", fmt.Sprintf("scrimp resume %s goes on from its checkpoint of step %d.", id, j.SavedStep),
 			p.Columns())

@@ -31,7 +31,7 @@ func (dc *Decider) Courses(t time.Time, most int) (list []budget.Course, places 
 		speed float64
 		ok    bool
 	}
-	prices := map[string]price{}
+	prices, running := map[string]price{}, len(list)
 	waiting, beyond := dc.urgent(most)
 	for _, j := range waiting {
 		k := queue.EquivalenceOf(j.Terms().Need)
@@ -44,6 +44,9 @@ func (dc *Decider) Courses(t time.Time, most int) (list []budget.Course, places 
 			prices[k] = p
 		}
 		list = append(list, waits(j, t, p.rate, p.speed, p.ok))
+	}
+	if dc.queue.Shared() && len(waiting) > 1 {
+		newTurns(dc.queue.Shares(t), list[:running], dc.Config().MaxRunning).sort(waiting, list[running:])
 	}
 	return list, dc.Config().MaxRunning, beyond
 }

@@ -212,6 +212,19 @@ func (x *contender) precedes(y *contender) bool {
 	return Before(x.job, y.job)
 }
 
+// Precedes reports whether a starts before b when teams share the queue.
+func Precedes(s *fair.Shares, a, b *state.Job) bool {
+	return contenderOf(s, a).precedes(contenderOf(s, b))
+}
+
+func contenderOf(s *fair.Shares, j *state.Job) *contender {
+	return &contender{job: j, team: s.At(j.Terms().Owner.Team), pressed: At(j).pressed}
+}
+
+// Pressed reports whether the deadline of a queued job needs it to start now. It must not be called unless teams share
+// the queue.
+func Pressed(j *state.Job) bool { return At(j).pressed }
+
 // Stopped reports whether the team of a queued job has borrowed as much as it may, and its deadline does not need it to
 // start now.
 func (qs *Quotas) Stopped(j *state.Job) bool {
