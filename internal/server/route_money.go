@@ -3,6 +3,7 @@ package server
 import (
 	"scrimp/client"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/anomalies"
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
@@ -65,7 +66,8 @@ func moneyRoutes() []route {
 		{"GET", "/v1/anomalies", identity.Viewer, anyTeam, true, "List what went wrong with spending, and what it costs",
 			nil, client.Anomalies{}, "", []string{"team: its incidents alone; of all teams that you may see where it is " +
 				"not given",
-				"since: span until now, 7d where it is not given"}, inBooks((*books.Books).Anomalies)},
+				"since: span until now, 7d where it is not given",
+				"all: 1 for those too that are planned, dismissed or snoozed"}, ofAnomalies((*anomalies.Desk).List)},
 		{"GET", "/v1/waste", identity.Viewer, anyTeam, true,
 			"List spending that buys nothing, with evidence and what to do about it", nil, client.Waste{}, "",
 			[]string{"team: its findings alone, or with (none) those of no team; of all teams that you may see where it is " +
@@ -90,6 +92,31 @@ func moneyRoutes() []route {
 			inBooks((*books.Books).ExportFocus)},
 		{"GET", "/v1/export/costs", identity.Viewer, anyTeam, true, "Fetch costs as a CSV file for spreadsheets", nil, nil,
 			"text/csv", span, inBooks((*books.Books).ExportCharges)},
+	}
+}
+
+// anomalyRoutes keep what people say about incidents.
+func anomalyRoutes() []route {
+	const needs = "; needs the role operator of its team, or admin of all teams where it has no team"
+	return []route{
+		{"POST", "/v1/anomalies/{id}/snooze", identity.Viewer, anyTeam, false,
+			"Hide an incident, and later ones of its kind about the same, until a time" + needs, client.SnoozeAnomaly{},
+			client.Anomaly{}, "", nil, ofAnomalies((*anomalies.Desk).Snooze)},
+		{"POST", "/v1/anomalies/{id}/dismiss", identity.Viewer, anyTeam, false,
+			"Say that an incident was no problem, and raise the threshold of its kind in its team" + needs,
+			client.AnswerAnomaly{}, client.Anomaly{}, "", nil, ofAnomalies((*anomalies.Desk).Dismiss)},
+		{"POST", "/v1/anomalies/{id}/confirm", identity.Viewer, anyTeam, false,
+			"Say that an incident was a problem, and lower the threshold of its kind in its team" + needs,
+			client.AnswerAnomaly{}, client.Anomaly{}, "", nil, ofAnomalies((*anomalies.Desk).Confirm)},
+		{"GET", "/v1/anomalies/planned", identity.Viewer, anyTeam, true,
+			"List the spans in which unusual spending is planned, those that end last first", nil,
+			[]client.PlannedAnomalies{}, "", nil, ofAnomalies((*anomalies.Desk).Plans)},
+		{"POST", "/v1/anomalies/planned", identity.Viewer, anyTeam, false,
+			"Plan unusual spending of a team, a project or a job in a span: it is no incident" + needs,
+			client.PlanAnomalies{}, client.PlannedAnomalies{}, "", nil, ofAnomalies((*anomalies.Desk).Plan)},
+		{"DELETE", "/v1/anomalies/planned/{id}", identity.Viewer, anyTeam, false,
+			"Remove a planned span, as if nobody had planned it" + needs, nil, nil, "", nil,
+			ofAnomalies((*anomalies.Desk).Unplan)},
 	}
 }
 
