@@ -63,11 +63,6 @@ func moneyRoutes() []route {
 		{"PUT", "/v1/bills/months", identity.Admin, allTeams, false,
 			"Close a month, so that nothing is imported or booked for it, or reopen it", client.SetBillMonth{}, nil, "", nil,
 			ofBills((*bills.Desk).SetMonth)},
-		{"GET", "/v1/anomalies", identity.Viewer, anyTeam, true, "List what went wrong with spending, and what it costs",
-			nil, client.Anomalies{}, "", []string{"team: its incidents alone; of all teams that you may see where it is " +
-				"not given",
-				"since: span until now, 7d where it is not given",
-				"all: 1 for those too that are planned, dismissed or snoozed"}, ofAnomalies((*anomalies.Desk).List)},
 		{"GET", "/v1/waste", identity.Viewer, anyTeam, true,
 			"List spending that buys nothing, with evidence and what to do about it", nil, client.Waste{}, "",
 			[]string{"team: its findings alone, or with (none) those of no team; of all teams that you may see where it is " +
@@ -95,10 +90,15 @@ func moneyRoutes() []route {
 	}
 }
 
-// anomalyRoutes keep what people say about incidents.
+// anomalyRoutes list incidents, and keep what people say about them.
 func anomalyRoutes() []route {
 	const needs = "; needs the role operator of its team, or admin of all teams where it has no team"
 	return []route{
+		{"GET", "/v1/anomalies", identity.Viewer, anyTeam, true, "List what went wrong with spending, and what it costs",
+			nil, client.Anomalies{}, "", []string{"team: its incidents alone; of all teams that you may see where it is " +
+				"not given",
+				"since: span until now, 7d where it is not given",
+				"all: 1 for those too that are planned, dismissed or snoozed"}, ofAnomalies((*anomalies.Desk).List)},
 		{"POST", "/v1/anomalies/{id}/snooze", identity.Viewer, anyTeam, false,
 			"Hide an incident, and later ones of its kind about the same, until a time" + needs, client.SnoozeAnomaly{},
 			client.Anomaly{}, "", nil, ofAnomalies((*anomalies.Desk).Snooze)},

@@ -15,6 +15,7 @@ type app struct{ *command.App }
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	cmd := a.listCmd()
-	cmd.AddCommand(a.scoreCmd(), a.snoozeCmd(), a.dismissCmd(), a.confirmCmd(), a.plannedCmd())
+	cmd.AddCommand(a.scoreCmd(), a.snoozeCmd(), a.dismissCmd(), a.confirmCmd(), a.plannedCmd(),
+		a.unplanCmd())
 	return []*cobra.Command{cmd}
 }

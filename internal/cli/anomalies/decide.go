@@ -3,7 +3,6 @@ package anomalies
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,8 +43,8 @@ func (a *app) dismissCmd() *cobra.Command {
 		Args: command.Takes("NAME"),
 		Long: "Says that an incident was no problem, hides it, and raises the threshold of its kind in its team from now " +
 			"on. The threshold's factor is 1.25 to the power of the dismissed incidents of that kind and team less the " +
-			"confirmed ones, from 0.64 to 2.44. The newest answer about an incident counts: scrimp anomalies confirm takes " +
-			"a dismissal back." + needsOperator + command.PlainExit,
+			"confirmed ones, from 0.64 to 2.44. The newest answer about an incident counts: scrimp anomalies confirm " +
+			"replaces a dismissal." + needsOperator + command.PlainExit,
 		Example: "  scrimp anomalies dismiss a-0123456789 --why \"we keep one machine warm\"",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			v, err := c.DismissAnomaly(ctx, args[0], why)
@@ -110,7 +109,7 @@ func (a *app) plannedCmd() *cobra.Command {
 		case a.JSON:
 			return a.Print(v)
 		}
-		a.Printf("%s is planned, from %s to %s UTC. scrimp anomalies planned remove %s takes it back.\n", v.Name,
+		a.Printf("%s is planned, from %s to %s UTC. scrimp anomalies unplan %s takes it back.\n", v.Name,
 			v.Since.UTC().Format("2006-01-02 15:04"), v.Until.UTC().Format("2006-01-02 15:04"), v.Name)
 		return nil
 	})
@@ -122,7 +121,6 @@ func (a *app) plannedCmd() *cobra.Command {
 	f.StringVar(&p.Project, "project", "", "`project` (default: all)")
 	f.StringVar(&p.Job, "job", "", "`job`, group, or name that the runs of a recurring job share (default: all)")
 	f.StringVar(&p.Why, "why", "", "what is planned, a `text` of at most 1000 bytes")
-	cmd.AddCommand(a.unplanCmd())
 	return cmd
 }
 
@@ -144,10 +142,10 @@ func (a *app) listPlanned(ctx context.Context, c *command.Client) error {
 }
 
 func (a *app) unplanCmd() *cobra.Command {
-	return &cobra.Command{Use: "remove NAME", Short: "Remove a planned span", Args: command.Takes("NAME"),
+	return &cobra.Command{Use: "unplan NAME", Short: "Remove a planned span", Args: command.Takes("NAME"),
 		Long: "Removes a planned span, as if nobody had planned it: what went wrong in it is an incident again." +
 			needsOperator + command.PlainExit,
-		Example: "  scrimp anomalies planned remove p-0123456789",
+		Example: "  scrimp anomalies unplan p-0123456789",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			if err := c.RemovePlannedAnomalies(ctx, args[0]); err != nil {
 				return c.Said(ctx, err)
@@ -157,7 +155,7 @@ func (a *app) unplanCmd() *cobra.Command {
 					Removed string `json:"removed"`
 				}{args[0]})
 			}
-			a.Printf("%s", fmt.Sprintf("%s is planned no more.\n", show.Clean(args[0])))
+			a.Printf("%s is planned no more.\n", show.Clean(args[0]))
 			return nil
 		})}
 }

@@ -31,7 +31,8 @@ func (d *Desk) Snooze(w http.ResponseWriter, r *http.Request) {
 		var no *reply.Refusal
 		rec.Until, no = moment("until", b.Until, now, now)
 		if no == nil && (rec.Until.Before(now) || rec.Until.Sub(now) > ahead) {
-			no = outside("until", "is not within the year to come", "write a later time, or now to end a snooze")
+			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "until",
+				Title: "until is not within the year to come", Fix: "write a later time, or now to end a snooze"}
 		}
 		return no
 	})
@@ -45,7 +46,8 @@ func (d *Desk) Dismiss(w http.ResponseWriter, r *http.Request) {
 	}
 	d.decide(w, r, func(rec *record, _ time.Time) *reply.Refusal {
 		if rec.Why = strings.TrimSpace(b.Why); rec.Why == "" {
-			return outside("why", "is empty", "say why it is no problem: the threshold of its kind rises for the whole team")
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "why", Title: "why is empty",
+				Fix: "say why it is no problem: the threshold of its kind rises for the whole team"}
 		}
 		return nil
 	})
@@ -137,10 +139,6 @@ func needs(c identity.Caller, team string) *reply.Refusal {
 	return no
 }
 
-func outside(field, what, fix string) *reply.Refusal {
-	return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: field + " " + what, Fix: fix}
-}
-
 // moment parses a time or a day in UTC, now, or a span that is counted from a time.
 func moment(field, text string, from, now time.Time) (time.Time, *reply.Refusal) {
 	text = strings.TrimSpace(text)
@@ -156,10 +154,9 @@ func moment(field, text string, from, now time.Time) (time.Time, *reply.Refusal)
 		err = errors.New("it is empty")
 	}
 	if err != nil {
-		no := outside(field, fmt.Sprintf("is no time: %.40q", text),
-			"write a time such as 2026-12-01T18:00Z, a day such as 2026-12-01, or a span such as 3d")
-		no.Err = err
-		return time.Time{}, no
+		return time.Time{}, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field,
+			Title: fmt.Sprintf("%s is no time: %.40q", field, text), Err: err,
+			Fix: "write a time such as 2026-12-01T18:00Z, a day such as 2026-12-01, or a span such as 3d"}
 	}
 	return v.Resolve(from).UTC(), nil
 }

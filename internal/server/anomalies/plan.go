@@ -54,7 +54,7 @@ func (d *Desk) Plan(w http.ResponseWriter, r *http.Request) {
 		return
 	case len(s.plans) >= mostPlans:
 		reply.Problem(w, http.StatusConflict, fmt.Sprintf("there are %d planned spans already", mostPlans),
-			"remove those that are over with scrimp anomalies planned remove NAME", nil)
+			"remove those that are over with scrimp anomalies unplan NAME", nil)
 		return
 	}
 	detail, err := json.Marshal(p)
@@ -80,7 +80,8 @@ func nameOf(detail []byte, who string) string {
 func (d *Desk) planOf(c identity.Caller, b *client.PlanAnomalies, now time.Time) (p plan, no *reply.Refusal) {
 	p = plan{Since: now, Team: b.Team, Project: b.Project, Job: b.Job, Why: strings.TrimSpace(b.Why)}
 	if p.Why == "" {
-		return p, outside("why", "is empty", "say what is planned: who reads scrimp anomalies planned sees it")
+		return p, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "why", Title: "why is empty",
+			Fix: "say what is planned: scrimp anomalies planned shows it"}
 	}
 	if b.Since != "" {
 		if p.Since, no = moment("since", b.Since, now, now); no != nil {
@@ -92,11 +93,14 @@ func (d *Desk) planOf(c identity.Caller, b *client.PlanAnomalies, now time.Time)
 	}
 	switch {
 	case p.Since.Before(now.Add(-ahead)) || p.Since.After(now.Add(ahead)):
-		return p, outside("since", "is more than a year from now", "write a nearer time")
+		return p, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "since",
+			Title: "since is more than a year from now", Fix: "write a nearer time"}
 	case !p.Until.After(p.Since):
-		return p, outside("until", "is not after since", "write a later time")
+		return p, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "until",
+			Title: "until is not after since", Fix: "write a later time"}
 	case p.Until.Sub(p.Since) > ahead:
-		return p, outside("until", "is more than a year after since", "write an earlier time")
+		return p, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "until",
+			Title: "until is more than a year after since", Fix: "write an earlier time"}
 	}
 	if no = d.scope(c, &p); no == nil {
 		no = needs(c, p.Team)
@@ -121,8 +125,9 @@ func (d *Desk) scope(c identity.Caller, p *plan) *reply.Refusal {
 	case known && p.Team == "":
 		p.Team = owner
 	case known && p.Team != owner:
-		return outside("job", fmt.Sprintf("is not a job of the team %.60s: %.60s", p.Team, p.Job),
-			"leave the team out, or name another job")
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "job",
+			Title: fmt.Sprintf("%.60s is no job of the team %.60s", p.Job, p.Team),
+			Fix:   "leave the team out, or name another job"}
 	case p.Team != "" && (c.Role(p.Team) < identity.Viewer || d.HasTeams() && !d.HasTeam(p.Team)):
 		return &reply.Refusal{Status: http.StatusNotFound, Field: "team", Fix: "scrimp teams lists the teams",
 			Title: fmt.Sprintf("there is no team %.60q that you may see", p.Team)}

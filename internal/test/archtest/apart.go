@@ -10,7 +10,7 @@ import (
 // what is below the folders server and cli in House; the two root packages, which assemble the others, may import
 // every one.
 var neighbours = map[string][]string{
-	"cli/anomalies": {"cli/command", "cli/show/spending"},
+	"cli/anomalies": {"cli/command", "cli/show", "cli/show/spending"},
 	"cli/benchmark": {"cli/command", "cli/show/simulation"},
 	"cli/bill":      {"cli/command", "cli/show/bills", "cli/show/spending"},
 	"cli/command":   {"cli/show", "server", "server/kept", "server/workdir", "server/workdir/pack"},
