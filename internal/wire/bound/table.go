@@ -48,6 +48,10 @@ var table = map[string]Bound{
 	"Proposing.value_text": {Bytes: 200},
 	"ProposalOutcome.text": {Bytes: sentence},
 
+	"TakeRecommendation.name":     {Bytes: 64},
+	"TakeRecommendation.team":     {Bytes: 63},
+	"TakeRecommendation.currency": {Bytes: 16},
+
 	"SnoozeAnomaly.until":   {Bytes: 64},
 	"AnswerAnomaly.why":     {Bytes: sentence},
 	"PlanAnomalies.since":   {Bytes: 64},
