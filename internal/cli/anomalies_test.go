@@ -93,7 +93,7 @@ func TestAnomalies_PlansAndAnswersAreOfCommands(t *testing.T) {
 		{"dismiss a-none --why x", `no incident "a-none"`}, {"snooze a-none", "until"}, {"dismiss a-none", "why"}, {"snooze --until 1d", "NAME is missing"},
 		{"planned --until 1d", "--until or --why is missing"}, {"planned --until soon --why x", "until is no time"},
 		{"planned --until 2001-01-01 --why x", "until is not after since"}, {"planned --until 1d --why x --team ghost --job ghost", ""},
-		{"unplan p-none", `no planned span "p-none"`}} {
+		{"planned --team=", "--team is empty"}, {"planned --until= --why=x", "--until is empty"}, {"unplan p-none", `no planned span "p-none"`}} {
 		text, err := h.try(append([]string{"anomalies"}, strings.Fields(c.args)...)...)
 		if (err == nil) != (c.says == "") || !strings.Contains(text, c.says) {
 			t.Errorf("%s: %v %s", c.args, err, text)

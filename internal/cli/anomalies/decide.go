@@ -3,9 +3,11 @@ package anomalies
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
@@ -93,6 +95,14 @@ func (a *app) plannedCmd() *cobra.Command {
 		Example: "  scrimp anomalies planned --until 2d --job retrain --why \"retraining from scratch\"\n" +
 			"  scrimp anomalies planned --since 2026-12-01 --until 3d --team vision --why benchmark\n" +
 			"  scrimp anomalies planned",
+	}
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Changed && f.Value.String() == "" {
+				err = fmt.Errorf("--%s is empty: give it a value, or leave it out", f.Name)
+			}
+		})
+		return err
 	}
 	cmd.RunE = a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 		if p == (api.PlanAnomalies{}) {

@@ -102,7 +102,7 @@ func needs(c identity.Caller, team string) *reply.Refusal {
 		Title: fmt.Sprintf("this needs the role %s of %s, and %s has %s", least, nameOf(team), c.User, c.Role(team))}
 }
 
-// takenOf returns the recommendation of a request with its expected saving, or why it cannot be taken.
+// takenOf returns the recommendation of a request with its expected saving, or why the request is refused.
 func takenOf(b *client.TakeRecommendation, inputs []*recommend.Input, known time.Duration) (*taken, *reply.Refusal) {
 	if b.Currency == "" && len(inputs) > 1 {
 		return nil, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "currency",

@@ -50,78 +50,74 @@ const (
 	Elapsed    Units = "an hour"
 )
 
-// UnitsOf returns what the cost of a recommendation is compared by; "": there is no such recommendation.
-func UnitsOf(name string) Units {
-	switch name {
-	case "idle stop", "checkpoint interval":
-		return UsefulTime
-	case "spot share", "commitment":
-		return UsefulList
-	case "window":
-		return ListPrice
-	case "smaller machine":
-		return Run
-	case "retention", "smaller reservation":
-		return Elapsed
-	}
-	return ""
+// pool is the costs that a recommendation concerns. units is nil where the time is what counts.
+type pool struct {
+	by    Units
+	cost  func(t *Taken, c *Cost, j Job) bool
+	units func(t *Taken, c *Cost, j Job) bool
 }
 
-// concerns reports whether a recommendation concerns a cost, and whether the cost counts as units too.
-func (t *Taken) concerns(c *Cost, j Job) (cost, unit bool) {
-	ran := c.Job != "" && c.Time > 0
-	useful := ran && c.Use == Useful
-	switch t.Name {
-	case "idle stop":
+func ran(c *Cost) bool    { return c.Job != "" && c.Time > 0 }
+func useful(c *Cost) bool { return ran(c) && c.Use == Useful }
+
+// settled is machine time whose use and on-demand price are known.
+func settled(c *Cost) bool { return ran(c) && c.Listed && c.Use != Open }
+
+// pools holds the costs of each recommendation.
+var pools = map[string]pool{
+	"idle stop": {UsefulTime, func(_ *Taken, c *Cost, _ Job) bool {
 		waits := c.Job == "" && c.Use == Idle && c.Time > 0 && !c.Reserved && !c.Due
-		return waits || ran && c.Use == StartUp, useful
-	case "checkpoint interval":
-		mine := c.Capacity == Spot && j.Saves
-		return mine && ran && c.Use == Lost, mine && useful
-	case "spot share":
-		mine := ran && j.Saves && c.Listed && c.Use != Open
-		return mine, mine && useful
-	case "commitment":
-		return ran && c.Listed && c.Use != Open || c.Reserved, useful && c.Listed
-	case "window":
-		mine := ran && c.Capacity == Spot && !j.Deadline && c.Listed
-		return mine, mine
-	case "smaller machine":
-		mine := ran && slices.Contains(t.Series, c.Series)
-		return mine, mine
-	case "retention":
-		return c.Storage, false
-	case "smaller reservation":
-		return c.Reserved && c.Use == Idle, false
-	}
-	return false, false
+		return waits || ran(c) && c.Use == StartUp
+	}, func(_ *Taken, c *Cost, _ Job) bool { return useful(c) }},
+	"checkpoint interval": {UsefulTime, func(_ *Taken, c *Cost, j Job) bool {
+		return ran(c) && c.Use == Lost && c.Capacity == Spot && j.Saves
+	}, func(_ *Taken, c *Cost, j Job) bool { return useful(c) && c.Capacity == Spot && j.Saves }},
+	"spot share": {UsefulList, func(_ *Taken, c *Cost, j Job) bool { return settled(c) && j.Saves },
+		func(_ *Taken, c *Cost, j Job) bool { return useful(c) && c.Listed && j.Saves }},
+	"commitment": {UsefulList, func(_ *Taken, c *Cost, _ Job) bool { return settled(c) || c.Reserved },
+		func(_ *Taken, c *Cost, _ Job) bool { return useful(c) && c.Listed }},
+	"window":              {ListPrice, inWindow, inWindow},
+	"smaller machine":     {Run, (*Taken).ofSeries, (*Taken).ofSeries},
+	"retention":           {by: Elapsed, cost: func(_ *Taken, c *Cost, _ Job) bool { return c.Storage }},
+	"smaller reservation": {by: Elapsed, cost: func(_ *Taken, c *Cost, _ Job) bool { return c.Reserved && c.Use == Idle }},
 }
+
+func inWindow(_ *Taken, c *Cost, j Job) bool {
+	return ran(c) && c.Capacity == Spot && !j.Deadline && c.Listed
+}
+
+func (t *Taken) ofSeries(c *Cost, _ Job) bool { return ran(c) && slices.Contains(t.Series, c.Series) }
+
+// UnitsOf returns what the cost of a recommendation is compared by; "": there is no such recommendation.
+func UnitsOf(name string) Units { return pools[name].by }
 
 // measure adds up what a recommendation concerns between two times, and its units.
 func (t *Taken) measure(costs []Cost, jobs map[string]Job, from, until time.Time) (sum money.Amount, units *big.Int) {
 	units = new(big.Int)
 	runs := map[string]bool{}
-	by := UnitsOf(t.Name)
+	of, known := pools[t.Name]
+	if !known {
+		return sum, units
+	}
 	for i := range costs {
 		c := &costs[i]
 		if c.Begin.Before(from) || !c.Begin.Before(until) {
 			continue
 		}
-		cost, unit := t.concerns(c, jobs[c.Job])
-		if cost {
+		if of.cost(t, c, jobs[c.Job]) {
 			sum = sum.Add(c.Amount)
 		}
 		switch {
-		case !unit:
-		case by == UsefulTime:
+		case of.units == nil || !of.units(t, c, jobs[c.Job]):
+		case of.by == UsefulTime:
 			units.Add(units, big.NewInt(int64(c.Time)))
-		case by == Run:
+		case of.by == Run:
 			runs[c.Job] = true
 		default:
 			units.Add(units, c.List.Big())
 		}
 	}
-	switch by {
+	switch of.by {
 	case Run:
 		units.SetInt64(int64(len(runs)))
 	case Elapsed:
