@@ -14,11 +14,25 @@ type Anomalies struct {
 	Since     time.Time `json:"since"`
 	Until     time.Time `json:"until"`
 	Anomalies []Anomaly `json:"anomalies"`
+	// Hidden counts the incidents that are left out, by state.
+	Hidden map[string]int `json:"hidden"`
+	// Thresholds lists those that people's answers have changed.
+	Thresholds []AnomalyThreshold `json:"thresholds"`
 }
+
+// The states of incidents. Lists leave out those that are planned, dismissed or snoozed, unless they are asked for all.
+const (
+	AnomalyPlanned   = "planned"
+	AnomalyDismissed = "dismissed"
+	AnomalySnoozed   = "snoozed"
+	AnomalyConfirmed = "confirmed"
+)
 
 // Anomaly is an incident in spending.
 type Anomaly struct {
-	Kind    string     `json:"kind"` // such as "idle machine"
+	Name    string     `json:"name"`  // such as a-0123456789
+	State   string     `json:"state"` // planned, dismissed, snoozed or confirmed; "": nobody has said anything
+	Kind    string     `json:"kind"`  // such as "idle machine"
 	Team    string     `json:"team"`
 	Project string     `json:"project,omitempty"`
 	About   string     `json:"about"` // the job, machine, group, volume or SKU; else the team
@@ -31,6 +45,66 @@ type Anomaly struct {
 	Currency money.Currency `json:"currency"`
 	Why      string         `json:"why"`
 	Jobs     []string       `json:"jobs"` // up to five
+	// Threshold is the condition that the incident met, and Factor what answers had made of the standard one, 1.
+	Threshold string  `json:"threshold"`
+	Factor    float64 `json:"factor"`
+	// Answer is the newest one; null: none.
+	Answer       *AnomalyAnswer `json:"answer"`
+	SnoozedUntil *time.Time     `json:"snoozed_until"` // null: it is not snoozed
+}
+
+// AnomalyAnswer is what somebody said about an incident.
+type AnomalyAnswer struct {
+	Confirmed bool      `json:"confirmed"` // it was a problem; else it was dismissed
+	Why       string    `json:"why,omitempty"`
+	By        string    `json:"by"`
+	At        time.Time `json:"at"` // market time
+}
+
+// AnomalyThreshold is a threshold that answers have changed. Factor is 1.25 to the power of the dismissed incidents
+// less the confirmed ones, from 0.64 to 2.44.
+type AnomalyThreshold struct {
+	Team      string        `json:"team"`
+	Kind      string        `json:"kind"`
+	Factor    float64       `json:"factor"`
+	Threshold string        `json:"threshold"` // now in use
+	Standard  string        `json:"standard"`
+	Dismissed int           `json:"dismissed"`
+	Confirmed int           `json:"confirmed"`
+	Last      AnomalyAnswer `json:"last"`
+}
+
+// SnoozeAnomaly hides an incident, and later ones of its kind about the same, for a time.
+type SnoozeAnomaly struct {
+	Until string `json:"until"` // a span such as 3d, a time or a day in UTC, or now, which ends it
+}
+
+// AnswerAnomaly says that an incident was a problem, or none.
+type AnswerAnomaly struct {
+	Why string `json:"why,omitempty"` // at most 1000 bytes; of a dismissed incident it is required
+}
+
+// PlanAnomalies expects unusual spending in a span: nothing in its scope is an incident.
+type PlanAnomalies struct {
+	Since   string `json:"since,omitempty"` // a time or a day in UTC, a span from now, or now, which is the default
+	Until   string `json:"until"`           // a time or a day in UTC, or a span from Since
+	Team    string `json:"team,omitempty"`  // "": that of the job, else all teams
+	Project string `json:"project,omitempty"`
+	Job     string `json:"job,omitempty"` // a job, a group, or the name that the runs of a recurring job share
+	Why     string `json:"why"`           // at most 1000 bytes
+}
+
+// PlannedAnomalies is a span in which unusual spending is expected.
+type PlannedAnomalies struct {
+	Name    string    `json:"name"` // such as p-0123456789
+	Since   time.Time `json:"since"`
+	Until   time.Time `json:"until"`
+	Team    string    `json:"team,omitempty"` // "": all teams
+	Project string    `json:"project,omitempty"`
+	Job     string    `json:"job,omitempty"`
+	Why     string    `json:"why"`
+	By      string    `json:"by"`
+	At      time.Time `json:"at"` // market time
 }
 
 // Anomalies lists the incidents of the last span, such as 7d. An empty team selects all teams that the caller may
@@ -38,4 +112,44 @@ type Anomaly struct {
 func (c *Client) Anomalies(ctx context.Context, team, since string) (Anomalies, error) {
 	q := url.Values{"team": {team}, "since": {since}}
 	return ask[Anomalies](ctx, c, http.MethodGet, "/v1/anomalies?"+q.Encode(), nil)
+}
+
+// AllAnomalies is Anomalies with those that are planned, dismissed or snoozed.
+func (c *Client) AllAnomalies(ctx context.Context, team, since string) (Anomalies, error) {
+	q := url.Values{"team": {team}, "since": {since}, "all": {"1"}}
+	return ask[Anomalies](ctx, c, http.MethodGet, "/v1/anomalies?"+q.Encode(), nil)
+}
+
+// SnoozeAnomaly hides an incident, and later ones of its kind about the same, until a time.
+func (c *Client) SnoozeAnomaly(ctx context.Context, name, until string) (Anomaly, error) {
+	return c.aboutAnomaly(ctx, name, "snooze", SnoozeAnomaly{Until: until})
+}
+
+// DismissAnomaly says that an incident was no problem. It raises the threshold of its kind in its team.
+func (c *Client) DismissAnomaly(ctx context.Context, name, why string) (Anomaly, error) {
+	return c.aboutAnomaly(ctx, name, "dismiss", AnswerAnomaly{Why: why})
+}
+
+// ConfirmAnomaly says that an incident was a problem. It lowers the threshold of its kind in its team.
+func (c *Client) ConfirmAnomaly(ctx context.Context, name, why string) (Anomaly, error) {
+	return c.aboutAnomaly(ctx, name, "confirm", AnswerAnomaly{Why: why})
+}
+
+func (c *Client) aboutAnomaly(ctx context.Context, name, what string, body any) (Anomaly, error) {
+	return ask[Anomaly](ctx, c, http.MethodPost, "/v1/anomalies/"+url.PathEscape(name)+"/"+what, body)
+}
+
+// PlannedAnomalies lists the spans in which unusual spending is expected, those that end last first.
+func (c *Client) PlannedAnomalies(ctx context.Context) ([]PlannedAnomalies, error) {
+	return ask[[]PlannedAnomalies](ctx, c, http.MethodGet, "/v1/anomalies/planned", nil)
+}
+
+// PlanAnomalies expects unusual spending in a span.
+func (c *Client) PlanAnomalies(ctx context.Context, p PlanAnomalies) (PlannedAnomalies, error) {
+	return ask[PlannedAnomalies](ctx, c, http.MethodPost, "/v1/anomalies/planned", p)
+}
+
+// RemovePlannedAnomalies removes such a span, as if nobody had planned it.
+func (c *Client) RemovePlannedAnomalies(ctx context.Context, name string) error {
+	return c.Do(ctx, http.MethodDelete, "/v1/anomalies/planned/"+url.PathEscape(name), nil, nil)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAnomaliesScore_GivesALineForEveryRow(t *testing.T) {
@@ -56,6 +57,46 @@ func TestAnomaliesScore_GivesALineForEveryRow(t *testing.T) {
 	} {
 		if text, err := h.try(append([]string{"anomalies", "score"}, strings.Fields(args)...)...); err == nil || !strings.Contains(text, says) {
 			t.Errorf("%s: %v %s", args, err, text)
+		}
+	}
+}
+
+// A plan is listed until it is removed, and what is incomplete or unknown is refused with the option.
+func TestAnomalies_PlansAndAnswersAreOfCommands(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	if text := h.out("anomalies", "planned"); !strings.HasPrefix(text, "Nothing is planned.") {
+		t.Errorf("%s", text)
+	}
+	name := strings.Fields(h.out("anomalies", "planned", "--until", "2d", "--project", "ocr", "--why", "a benchmark"))[0]
+	list := h.out("anomalies", "planned")
+	if !strings.Contains(list, name) || !strings.Contains(list, "project ocr") || !strings.Contains(list, "a benchmark") {
+		t.Errorf("%s", list)
+	}
+	var one struct {
+		Name         string
+		Since, Until time.Time
+	}
+	if err := json.Unmarshal([]byte(h.out("anomalies", "planned", "--json")), &one); err != nil || one.Name != name || one.Until.Sub(one.Since) != 48*time.Hour {
+		t.Errorf("%v %+v", err, one)
+	}
+	if text := h.out("anomalies", "unplan", name); text != name+" is planned no more.\n" {
+		t.Errorf("%q", text)
+	}
+	if text := h.out("anomalies", "planned"); !strings.HasPrefix(text, "Nothing is planned.") {
+		t.Errorf("%s", text)
+	}
+	if text := h.out("anomalies", "--all"); !strings.HasPrefix(text, "No incidents since") {
+		t.Errorf("%s", text)
+	}
+	for _, c := range []struct{ args, says string }{{"snooze a-none --until 1d", `no incident "a-none"`}, {"confirm a-none", `no incident "a-none"`},
+		{"dismiss a-none --why x", `no incident "a-none"`}, {"snooze a-none", "until"}, {"dismiss a-none", "why"}, {"snooze --until 1d", "NAME is missing"},
+		{"planned --until 1d", "--until or --why is missing"}, {"planned --until soon --why x", "until is no time"},
+		{"planned --until 2001-01-01 --why x", "until is not after since"}, {"planned --until 1d --why x --team ghost --job ghost", ""},
+		{"planned --team=", "--team is empty"}, {"planned --until= --why=x", "--until is empty"}, {"unplan p-none", `no planned span "p-none"`}} {
+		text, err := h.try(append([]string{"anomalies"}, strings.Fields(c.args)...)...)
+		if (err == nil) != (c.says == "") || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %v %s", c.args, err, text)
 		}
 	}
 }

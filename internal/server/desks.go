@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"scrimp/internal/server/agents"
+	"scrimp/internal/server/anomalies"
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
@@ -43,6 +44,8 @@ func (s *Server) buildHandlers() {
 	s.receipts = &receipts.Desk{Control: s.control, Log: s.store, View: s.view, Telemetry: s.telemetry.Receipt}
 	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
 		Telemetry: s.telemetry.Receipt, HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
+	s.anomalies = &anomalies.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
+		HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,

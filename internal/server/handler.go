@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"scrimp/internal/server/agents"
+	"scrimp/internal/server/anomalies"
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
@@ -42,6 +43,11 @@ func ofReceipts(do func(*receipts.Desk, http.ResponseWriter, *http.Request)) han
 // ofBills adapts a method of bills.Desk (bills and fees) to a handler.
 func ofBills(do func(*bills.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.bills, w, r) }
+}
+
+// ofAnomalies adapts a method of anomalies.Desk (incidents in spending) to a handler.
+func ofAnomalies(do func(*anomalies.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.anomalies, w, r) }
 }
 
 // ofSavings adapts a method of savings.Desk (waste) to a handler.

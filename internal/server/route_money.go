@@ -3,6 +3,7 @@ package server
 import (
 	"scrimp/client"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/anomalies"
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
@@ -62,10 +63,18 @@ func moneyRoutes() []route {
 		{"PUT", "/v1/bills/months", identity.Admin, allTeams, false,
 			"Close a month, so that nothing is imported or booked for it, or reopen it", client.SetBillMonth{}, nil, "", nil,
 			ofBills((*bills.Desk).SetMonth)},
-		{"GET", "/v1/anomalies", identity.Viewer, anyTeam, true, "List what went wrong with spending, and what it costs",
-			nil, client.Anomalies{}, "", []string{"team: its incidents alone; of all teams that you may see where it is " +
-				"not given",
-				"since: span until now, 7d where it is not given"}, inBooks((*books.Books).Anomalies)},
+		{"GET", "/v1/export/focus", identity.Viewer, anyTeam, true,
+			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
+			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),
+			inBooks((*books.Books).ExportFocus)},
+		{"GET", "/v1/export/costs", identity.Viewer, anyTeam, true, "Fetch costs as a CSV file for spreadsheets", nil, nil,
+			"text/csv", span, inBooks((*books.Books).ExportCharges)},
+	}
+}
+
+// savingRoutes find waste, rank what would lower spending, and compare savings with promises.
+func savingRoutes() []route {
+	return []route{
 		{"GET", "/v1/waste", identity.Viewer, anyTeam, true,
 			"List spending that buys nothing, with evidence and what to do about it", nil, client.Waste{}, "",
 			[]string{"team: its findings alone, or with (none) those of no team; of all teams that you may see where it is " +
@@ -77,6 +86,14 @@ func moneyRoutes() []route {
 			[]string{"team: its costs alone; those of all teams that you may see where it is not given",
 				"target: share of the spending to save, 1% to 99%; 25% where it is not given"},
 			ofSavings((*savings.Desk).Recommend)},
+		{"POST", "/v1/recommend/take", identity.Viewer, anyTeam, false,
+			"Follow a recommendation from now on, and record its expected saving; needs the role operator of its team, or " +
+				"admin of all teams where it names none", client.TakeRecommendation{}, client.TakenRecommendation{}, "", nil,
+			ofSavings((*savings.Desk).Take)},
+		{"GET", "/v1/recommend/taken", identity.Viewer, anyTeam, true,
+			"Compare what recommendations were expected to save with what they have saved, by the ledger", nil,
+			[]client.TakenRecommendation{}, "", []string{"team: its recommendations alone; those of all teams that you may " +
+				"see where it is not given"}, ofSavings((*savings.Desk).Taken)},
 		{"POST", "/v1/waste/{id}/apply", identity.Viewer, anyTeam, false,
 			"Do what a finding advises, where scrimp can: terminate an idle machine, or end a schedule; needs the role " +
 				"operator of its team, or admin of all teams where it has no team", client.ApplyWaste{},
@@ -84,12 +101,36 @@ func moneyRoutes() []route {
 		{"GET", "/v1/waste/history", identity.Viewer, anyTeam, true,
 			"Compare what applied findings promised with what they saved, by the ledger", nil, []client.WasteDecision{}, "",
 			nil, ofSavings((*savings.Desk).History)},
-		{"GET", "/v1/export/focus", identity.Viewer, anyTeam, true,
-			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
-			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),
-			inBooks((*books.Books).ExportFocus)},
-		{"GET", "/v1/export/costs", identity.Viewer, anyTeam, true, "Fetch costs as a CSV file for spreadsheets", nil, nil,
-			"text/csv", span, inBooks((*books.Books).ExportCharges)},
+	}
+}
+
+// anomalyRoutes list incidents, and keep what people say about them.
+func anomalyRoutes() []route {
+	const needs = "; needs the role operator of its team, or admin of all teams where it has no team"
+	return []route{
+		{"GET", "/v1/anomalies", identity.Viewer, anyTeam, true, "List what went wrong with spending, and what it costs",
+			nil, client.Anomalies{}, "", []string{"team: its incidents alone; of all teams that you may see where it is " +
+				"not given",
+				"since: span until now, 7d where it is not given",
+				"all: 1 for those too that are planned, dismissed or snoozed"}, ofAnomalies((*anomalies.Desk).List)},
+		{"POST", "/v1/anomalies/{id}/snooze", identity.Viewer, anyTeam, false,
+			"Hide an incident, and later ones of its kind about the same, until a time" + needs, client.SnoozeAnomaly{},
+			client.Anomaly{}, "", nil, ofAnomalies((*anomalies.Desk).Snooze)},
+		{"POST", "/v1/anomalies/{id}/dismiss", identity.Viewer, anyTeam, false,
+			"Say that an incident was no problem, and raise the threshold of its kind in its team" + needs,
+			client.AnswerAnomaly{}, client.Anomaly{}, "", nil, ofAnomalies((*anomalies.Desk).Dismiss)},
+		{"POST", "/v1/anomalies/{id}/confirm", identity.Viewer, anyTeam, false,
+			"Say that an incident was a problem, and lower the threshold of its kind in its team" + needs,
+			client.AnswerAnomaly{}, client.Anomaly{}, "", nil, ofAnomalies((*anomalies.Desk).Confirm)},
+		{"GET", "/v1/anomalies/planned", identity.Viewer, anyTeam, true,
+			"List the spans in which unusual spending is planned, those that end last first", nil,
+			[]client.PlannedAnomalies{}, "", nil, ofAnomalies((*anomalies.Desk).Plans)},
+		{"POST", "/v1/anomalies/planned", identity.Viewer, anyTeam, false,
+			"Plan unusual spending of a team, a project or a job in a span: it is no incident" + needs,
+			client.PlanAnomalies{}, client.PlannedAnomalies{}, "", nil, ofAnomalies((*anomalies.Desk).Plan)},
+		{"DELETE", "/v1/anomalies/planned/{id}", identity.Viewer, anyTeam, false,
+			"Remove a planned span, as if nobody had planned it" + needs, nil, nil, "", nil,
+			ofAnomalies((*anomalies.Desk).Unplan)},
 	}
 }
 

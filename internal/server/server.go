@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market/marketfile"
 	"scrimp/internal/server/agents"
+	"scrimp/internal/server/anomalies"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
@@ -144,6 +145,7 @@ type Server struct {
 	books     *books.Books
 	receipts  *receipts.Desk
 	savings   *savings.Desk
+	anomalies *anomalies.Desk
 	proposals *proposals.Desk
 	budgets   *budgets.Desk
 	kept      *kept.Kept

@@ -1,4 +1,5 @@
-// Package anomalies holds the commands that find unusual spend and unusual values in series.
+// Package anomalies holds the commands that find unusual spend and unusual values in series, and record what people say
+// about incidents.
 package anomalies
 
 import (
@@ -14,6 +15,7 @@ type app struct{ *command.App }
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	cmd := a.listCmd()
-	cmd.AddCommand(a.scoreCmd())
+	cmd.AddCommand(a.scoreCmd(), a.snoozeCmd(), a.dismissCmd(), a.confirmCmd(), a.plannedCmd(),
+		a.unplanCmd())
 	return []*cobra.Command{cmd}
 }

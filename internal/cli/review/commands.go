@@ -26,9 +26,9 @@ func Commands(shared *command.App) []*cobra.Command {
 	cmd := &cobra.Command{Use: "review", Short: "Review the spending of a month on one page", Args: command.Takes(),
 		GroupID: command.GroupMoney,
 		Long: "Writes a page for a monthly meeting: spending against budgets and the forecast of the month's end, " +
-			"estimates against actual costs, the ten dearest jobs, anomalies, proposals and what they gave, lost and idle " +
-			"time, how much of the spending " +
-			"has a team, a project and the other tags, and at most three next actions, by the dollars that they are about." +
+			"estimates against actual costs, the ten dearest jobs, anomalies, proposals and what they gave, what the " +
+			"recommendations that you follow have saved, lost and idle time, how much of the spending has a " +
+			"team, a project and the other tags, and at most three next actions, by the dollars that they are about." +
 			"\n\nSpending is that of the ledger, and of machines that run up to now; fees are in scrimp chargeback. The " +
 			"figures are those of the teams that you may see. Currencies are never added up. What is unknown is \"-\", and " +
 			"null with --json. Anomalies are known for 90 days." + command.PlainExit,
@@ -103,6 +103,11 @@ func fetch(ctx context.Context, c *command.Client, text string) (*Review, error)
 		return nil, err
 	}
 	r.proposals(proposals.Proposals)
+	taken, err := c.TakenRecommendations(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	r.taken(taken)
 	waste, err := c.Waste(ctx, "", "30d")
 	if err != nil {
 		return nil, err

@@ -30,7 +30,9 @@ type Review struct {
 	Budgets   []Budget       `json:"budgets"`
 	Anomalies []api.Anomaly  `json:"anomalies"` // of the month, the dearest first; null: it is too long ago
 	Proposals []api.Proposal `json:"proposals"` // proposed or decided in the month, newest first
-	Actions   []Action       `json:"actions"`   // at most three
+	// Taken lists the recommendations that were taken and whose 30 days of measurement touch the month, newest first.
+	Taken   []api.TakenRecommendation `json:"taken"`
+	Actions []Action                  `json:"actions"` // at most three
 }
 
 // Sum is what the month cost in one currency.

@@ -74,6 +74,7 @@ func (r *Review) text(p show.Place) string {
 		p.Fact(&b, "", "%s %s: %s beyond the usual", a.Kind, a.About, money.Short(a.AtStake, a.Currency))
 	}
 	r.proposed(&b, p)
+	r.saved(&b, p)
 	for i, a := range r.Actions {
 		p.Fact(&b, fmt.Sprint("next ", i+1), "%s (%s): %s", a.What, money.Short(a.Amount, a.Currency), a.Command)
 	}

@@ -74,11 +74,16 @@ type Alert struct {
 	Currency money.Currency
 	Why      string
 	Jobs     []string // at most five
+	Factor   float64  // of the threshold that it exceeded; 1 is the standard
+	Planned  bool     // a plan covers it
 }
 
-// Find returns the incidents of the rows in the order of Found. Rows may come in any order. Find treats each
-// currency as a fleet of its own.
-func Find(rows []Row) (alerts []Alert) {
+// Find returns the incidents of the rows in the order of Found, by the standard thresholds. Rows may come in any
+// order. Find treats each currency as a fleet of its own.
+func Find(rows []Row) []Alert { return FindWith(rows, &Settings{}) }
+
+// FindWith is Find with what people have said. An answer counts from its time on, a plan for all of its span.
+func FindWith(rows []Row, s *Settings) (alerts []Alert) {
 	byCurrency := map[money.Currency][]*Row{}
 	for i := range rows {
 		if r := &rows[i]; !r.End.Before(r.Begin) {
@@ -87,6 +92,7 @@ func Find(rows []Row) (alerts []Alert) {
 	}
 	for currency, list := range byCurrency {
 		w := newWatch(currency)
+		w.turns, w.plans = s.turns(), s.Plans
 		w.replay(list)
 		alerts = append(alerts, w.alerts()...)
 	}
@@ -102,6 +108,8 @@ type piece struct {
 	*Row
 	cost  float64
 	hours float64 // the part of the slot that the row covers
+	// Planned is that of the row, or set by a plan.
+	Planned bool
 }
 
 // replay runs the rules over every slot from the first row to the last.
@@ -124,7 +132,9 @@ func (w *watch) replay(rows []*Row) {
 		var list []piece
 		left := open[:0]
 		for _, r := range open {
-			list = append(list, r.within(at, end))
+			p := r.within(at, end)
+			p.Planned = r.Planned || w.planned(r, at)
+			list = append(list, p)
 			if r.End.After(end) {
 				left = append(left, r)
 			}

@@ -48,7 +48,7 @@ func (a *attempts) slot(w *watch, list []piece) {
 			continue
 		}
 		h.odd = h.odd || w.isNew(Interruptions, k[0], k[1])
-		if n < stormLeast {
+		if n < stormLeast*w.factor(Interruptions, k[0], k[1]) {
 			continue
 		}
 		if k[1] == "" {
@@ -108,7 +108,8 @@ func (a *attempts) teamStorm(w *watch, team string, jobs []string, n, most float
 	if hours := float64(h.hours.n()); hours > 0 {
 		rate = max(rate, 2*h.hours.sum()/hours)
 	}
-	if !w.grown() || n <= 2*most || poissonTail(n, rate) > stormChance || w.saysOfJob(team, jobs) {
+	usual := over(2, w.factor(Interruptions, team, "")) * most
+	if !w.grown() || n <= usual || poissonTail(n, rate) > stormChance || w.saysOfJob(team, jobs) {
 		return
 	}
 	a.say(w, k, jobs, fmt.Sprintf(
@@ -161,7 +162,8 @@ func newTrials() rule { return &trials{map[[2]string]*begun{}, map[string]*past{
 
 const (
 	trialsLeast = 30 // jobs
-	groupsLeast = 5  // earlier groups needed for a comparison; with fewer, the limit is trialsFirst
+	trialsMore  = 1.5
+	groupsLeast = 5 // earlier groups needed for a comparison; with fewer, the limit is trialsFirst
 	trialsFirst = 100
 )
 
@@ -181,7 +183,7 @@ func (t *trials) slot(w *watch, list []piece) {
 			}
 			continue
 		}
-		if n := float64(len(g.jobs)); n > t.limit(k[0]) && !g.planned && g.seen.Equal(w.now) {
+		if n := float64(len(g.jobs)); n > t.limit(w, k) && !g.planned && g.seen.Equal(w.now) {
 			w.say(said{kind: RunawayTrials, team: k[0], project: g.project, about: k[1], since: g.since, stake: g.stake,
 				small: true, why: fmt.Sprintf("%s has begun %.0f jobs, and the largest group of the team before it had %.0f: "+
 					"stop it with scrimp cancel %s, or raise its limit on purpose", k[1], n, at(t.most, k[0]).most(), k[1])})
@@ -198,10 +200,10 @@ func (t *trials) count(w *watch, p *piece) {
 		t.groups[k] = g
 	}
 	g.seen, g.planned = w.now, g.planned || p.Planned
-	limit := t.limit(p.Team)
+	limit := t.limit(w, k)
 	if !g.jobs[p.Job] {
 		g.jobs[p.Job] = true
-		if n := float64(len(g.jobs)); n > limit/1.5 {
+		if n := float64(len(g.jobs)); n > limit/trialsMore {
 			if g.extra[p.Job] = true; g.since.IsZero() {
 				g.since = w.now.Add(-Slot)
 			}
@@ -212,13 +214,13 @@ func (t *trials) count(w *watch, p *piece) {
 	}
 }
 
-// limit returns the number of jobs that a group may start.
-func (t *trials) limit(team string) float64 {
-	p := at(t.most, team)
+// limit returns the number of jobs that a group, given by its team and name, may start.
+func (t *trials) limit(w *watch, group [2]string) float64 {
+	p, f := at(t.most, group[0]), w.factor(RunawayTrials, group[0], group[1])
 	if p.n() < groupsLeast {
-		return max(trialsFirst, 1.5*p.most())
+		return max(trialsFirst*f, over(trialsMore, f)*p.most())
 	}
-	return max(trialsLeast, 1.5*p.most())
+	return max(trialsLeast*f, over(trialsMore, f)*p.most())
 }
 
 // transfers watches the cost of transfer and storage by team and category.
@@ -246,7 +248,7 @@ func (t *transfers) slot(w *watch, list []piece) {
 		h := t.of[k]
 		n, most := h.add(w.now, costs[k])
 		h.odd = h.odd || w.isNew(TransferStorm, k[0], k[1])
-		if !w.grown() || n <= 2*most || n-most < trifle {
+		if !w.grown() || n <= over(2, w.factor(TransferStorm, k[0], k[1]))*most || n-most < trifle {
 			continue
 		}
 		h.odd = true
@@ -302,7 +304,7 @@ func (s *spending) slot(w *watch, list []piece) {
 		n, most := h.add(w.now, costs[team])
 		h.odd = h.odd || w.isNew(Spend, team, team)
 		known := w.now.Sub(w.recent[team]) < rest/4 && !w.isOpen(Spend, team, team)
-		if !w.grown() || n <= 2*most || n-most < trifle || known {
+		if !w.grown() || n <= over(2, w.factor(Spend, team, team))*most || n-most < trifle || known {
 			continue
 		}
 		h.odd = true

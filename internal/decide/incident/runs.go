@@ -92,7 +92,7 @@ func (r *prices) slot(w *watch, list []piece) {
 // fallBacks opens an alert for each team that surely buys on-demand now where it bought spot.
 func (r *prices) fallBacks(w *watch) {
 	for _, team := range slices.Sorted(maps.Keys(r.falls)) {
-		if f := r.falls[team]; f.sure >= fallSure {
+		if f := r.falls[team]; f.sure >= fallSure*w.factor(FallBack, team, team) {
 			w.say(said{kind: FallBack, team: team, about: team, since: f.since, stake: f.stake, small: true, jobs: f.jobs,
 				why: fmt.Sprintf("the last %d attempts that count began on on-demand instead of spot; before them it "+
 					"was %.0f %%: spot has no capacity, or deadlines are near: see scrimp explain %s",
@@ -133,7 +133,7 @@ func (f *fall) begins(w *watch, p *piece) {
 		if f.sure <= 0 {
 			f.since, f.stake, f.jobs = w.now.Add(-Slot), 0, nil
 		}
-		f.sure = min(f.sure+math.Log(fallShare/usual), fallSure+3)
+		f.sure = min(f.sure+math.Log(fallShare/usual), fallSure*w.factor(FallBack, p.Team, p.Team)+3)
 		f.jobs = append(f.jobs, p.Job)
 	}
 	if f.sure = max(0, f.sure); f.sure < fallSure/2 { // a possible fall-back does not count as usual
@@ -150,7 +150,8 @@ func (r *prices) jump(w *watch, k [2]string, s *rates, price, hours float64, job
 		s.hour, s.usual, s.most = hour, s.past.quantile(0.5), s.past.most()
 		s.past.drop(w.now, forget/2)
 	}
-	if s.past.n() < priceKnown || price < priceJump*s.usual || price <= 1.05*s.most {
+	least := over(priceJump, w.factor(PriceJump, k[0], k[1])) * s.usual
+	if s.past.n() < priceKnown || price < least || price <= 1.05*s.most {
 		s.past.add(w.now, price)
 		s.high, s.stake = 0, 0
 		return
@@ -287,7 +288,7 @@ func (r *runs) dearer(w *watch, j *run, before []*run, rate, spent float64) {
 			return // prices handles a new price of the same machine
 		}
 	}
-	if most <= 0 || rate < dearerBy*most {
+	if most <= 0 || rate < over(dearerBy, w.factor(OtherMachine, j.team, j.series))*most {
 		return
 	}
 	if j.dear++; j.dear == 1 {
@@ -311,7 +312,7 @@ func (r *runs) longer(w *watch, j *run, before []*run) {
 	for _, b := range before {
 		most = max(most, b.hours)
 	}
-	if j.hours > longerBy*most {
+	if j.hours > over(longerBy, w.factor(LongRun, j.team, j.series))*most {
 		w.say(said{kind: LongRun, team: j.team, project: j.project, about: j.series, since: j.began,
 			stake: j.cost * (1 - most/j.hours), jobs: []string{j.job},
 			why: fmt.Sprintf("%s has used %.1f machine hours, and none of its last %d runs more than %.1f: look at its "+
@@ -350,7 +351,8 @@ func (r *runs) creep(w *watch, j *run, list []*run) {
 	}
 	newest.values = newest.values[creepRuns-3:]
 	rise := math.Exp(newest.quantile(0.5))
-	if sum > creepSum && rise >= creepRise && newest.quantile(0) > noise {
+	f := w.factor(CostCreep, j.team, j.series)
+	if sum > creepSum*f && rise >= over(creepRise, f) && newest.quantile(0) > noise {
 		w.say(said{kind: CostCreep, team: j.team, project: j.project, about: j.series, since: since, stake: stake,
 			jobs: []string{j.job}, why: fmt.Sprintf("a run of %s costs %.0f %% more than before %s, and more from run to "+
 				"run: compare two with scrimp receipt", j.series, 100*(rise-1), since.UTC().Format(time.DateOnly))})

@@ -23,9 +23,14 @@ type span struct {
 	cost          float64
 }
 
+const (
+	idleLeast   = 45 * time.Minute
+	orphanLeast = 30 * time.Minute
+)
+
 // newIdle watches machines without a task.
 func newIdle() rule {
-	return &unused{kind: IdleMachine, least: 45 * time.Minute, why: "the machine %s has had no task for %s; idle " +
+	return &unused{kind: IdleMachine, least: idleLeast, why: "the machine %s has had no task for %s; idle " +
 		"times of the team usually end within %s: release it, or ask why it was kept",
 		of: func(p *piece, busy map[string]bool) (string, bool) {
 			return p.Instance, p.Machine && p.Use == idleUse && !busy[p.Instance]
@@ -35,7 +40,7 @@ func newIdle() rule {
 
 // newOrphans watches volumes whose machine no longer runs.
 func newOrphans() rule {
-	return &unused{kind: OrphanVolume, least: 30 * time.Minute, why: "the volume of %s costs money, and its machine has " +
+	return &unused{kind: OrphanVolume, least: orphanLeast, why: "the volume of %s costs money, and its machine has " +
 		"been gone for %s; volumes of the team are usually removed within %s: delete it at the provider",
 		of: func(p *piece, busy map[string]bool) (string, bool) {
 			return p.Instance, p.Category == storage && !busy[p.Instance]
@@ -75,7 +80,8 @@ func (u *unused) slot(w *watch, list []piece) {
 			continue
 		}
 		often := time.Duration(usually.quantile(0.95) * float64(time.Hour))
-		if long := w.now.Sub(s.since); long >= max(u.least, 2*often) {
+		f := w.factor(u.kind, s.team, about)
+		if long := w.now.Sub(s.since); long >= max(longer(u.least, f), longer(often, over(2, f))) {
 			w.say(said{kind: u.kind, team: s.team, project: s.project, about: about, since: s.since, stake: s.cost, small: true,
 				why: fmt.Sprintf(u.why, about, long, max(often, Slot))})
 		}
@@ -117,7 +123,7 @@ func (u *unpriced) slot(w *watch, list []piece) {
 		jobs[k] = append(jobs[k], p.Job)
 	}
 	for k, list := range jobs {
-		if long := w.now.Sub(u.since[k]); long >= unpricedFor {
+		if long := w.now.Sub(u.since[k]); long >= longer(unpricedFor, w.factor(Unpriced, k[0], k[1])) {
 			w.say(said{kind: Unpriced, team: k[0], about: k[1], since: u.since[k], stake: u.stake[k], small: true, jobs: list,
 				why: fmt.Sprintf("machines of %s have run for %s without a price; at the last one known they would cost %.2f so "+
 					"far: check the engine's price feed", k[1], long, u.stake[k])})
@@ -163,7 +169,7 @@ func (s *stalls) slot(w *watch, list []piece) {
 			j.last.values, j.last.times = j.last.values[1:], j.last.times[1:]
 		}
 		if j.last.n() == stallSlots && j.before.n() >= stallBefore && usual >= stallUsual && j.last.most() < usual/2 &&
-			j.last.sum() < stallSlots*usual/3 {
+			j.last.sum() < stallSlots*usual/(3*w.factor(Stall, p.Team, p.Job)) {
 			since := j.costs.times[0].Add(-Slot)
 			w.say(said{kind: Stall, team: p.Team, project: p.Project, about: p.Job, since: since, stake: j.costs.sum(),
 				small: true, jobs: []string{p.Job},

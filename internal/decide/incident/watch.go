@@ -26,6 +26,10 @@ type watch struct {
 	ended      map[key]time.Time
 	all        []*found
 	recent     map[string]time.Time // the newest alert by team
+	turns      map[[2]string][]turn // the factors of thresholds, by kind and team
+	plans      []Plan
+	// owners and holders have the newest row of each job, and of the job of each machine, where there are plans.
+	owners, holders map[string]*Row
 }
 
 // rule examines the pieces of one slot.
@@ -46,6 +50,7 @@ type found struct {
 
 func newWatch(currency money.Currency) *watch {
 	return &watch{currency: currency, open: map[key]*found{}, ended: map[key]time.Time{}, recent: map[string]time.Time{},
+		owners: map[string]*Row{}, holders: map[string]*Row{},
 		rules: []rule{newIdle(), newAttempts(), newTrials(), newPrices(), newTransfers(), newOrphans(), newRuns(),
 			newStalls(), newUnpriced(), newSpending()}}
 }
@@ -86,7 +91,7 @@ func (w *watch) say(s said) {
 			return
 		}
 		f = &found{Alert: Alert{Kind: s.kind, Team: s.team, Project: s.project, About: s.about, Since: s.since,
-			Found: w.now, Currency: w.currency, Why: s.why}}
+			Found: w.now, Currency: w.currency, Why: s.why, Factor: w.factor(s.kind, s.team, s.about)}}
 		f.AtFound = amountOf(s.stake)
 		f.Jobs = slices.Compact(slices.Sorted(slices.Values(s.jobs))) // a rule keeps its list in the order of time
 		f.Jobs = f.Jobs[:min(5, len(f.Jobs))]
@@ -110,7 +115,7 @@ func (w *watch) isOpen(kind Kind, team, about string) bool {
 
 func (w *watch) alerts() (list []Alert) {
 	for _, f := range w.all {
-		f.AtStake = amountOf(f.stake)
+		f.AtStake, f.Planned = amountOf(f.stake), w.expected(&f.Alert)
 		list = append(list, f.Alert)
 	}
 	return list

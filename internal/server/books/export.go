@@ -88,21 +88,45 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 func (b *Books) EachCharge(ctx context.Context, caller identity.Caller, span charge.Span,
 	f func(charge.Charge) error,
 ) (err error) {
-	s := charge.NewStream(span, func(c charge.Charge) {
-		if err == nil {
-			err = f(c)
+	return b.EachChargeIn(ctx, caller, []charge.Span{span}, f)
+}
+
+// EachChargeIn is EachCharge for several spans, which may overlap, in one pass over the ledger. A charge that crosses
+// the end of a span is cut there.
+func (b *Books) EachChargeIn(ctx context.Context, caller identity.Caller, spans []charge.Span,
+	f func(charge.Charge) error,
+) (err error) {
+	if len(spans) == 0 {
+		return nil
+	}
+	whole, streams := spans[0], []*charge.Stream{}
+	for _, s := range spans {
+		if s.Since.Before(whole.Since) {
+			whole.Since = s.Since
 		}
-	})
-	read := b.eachPosting(ctx, span, func(p *ledger.Posting, of charge.Source) error {
+		if s.Until.IsZero() || !whole.Until.IsZero() && s.Until.After(whole.Until) {
+			whole.Until = s.Until
+		}
+		streams = append(streams, charge.NewStream(s, func(c charge.Charge) {
+			if err == nil {
+				err = f(c)
+			}
+		}))
+	}
+	read := b.eachPosting(ctx, whole, func(p *ledger.Posting, of charge.Source) error {
 		if caller.Role(p.Owner.Team) >= identity.Viewer {
-			s.Add(p, of)
+			for _, s := range streams {
+				s.Add(p, of)
+			}
 		}
 		return err
 	})
 	if read != nil {
 		return read
 	}
-	s.End()
+	for _, s := range streams {
+		s.End()
+	}
 	return err
 }
 

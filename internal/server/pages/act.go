@@ -75,6 +75,16 @@ var actions = []action{
 	{Name: "reject-group", Text: "Reject", Says: "ends the group, with your reason", Command: "scrimp reject {id}",
 		method: "POST", path: "/v1/groups/{id}/reject", group: true, states: []string{"awaits_approval"},
 		least: client.Operator, body: func(f url.Values) any { return client.Review{Reason: f.Get("reason")} }},
+	{Name: "snooze-anomaly", Text: "Snooze", Says: "hides the incident, and later ones of its kind about the same",
+		Command: "scrimp anomalies snooze {id} --until 7d", method: "POST", path: "/v1/anomalies/{id}/snooze",
+		least: client.Operator, body: func(f url.Values) any { return client.SnoozeAnomaly{Until: f.Get("until")} }},
+	{Name: "dismiss-anomaly", Text: "Dismiss", Says: "says that it was no problem, and raises the threshold of its kind " +
+		"in the team", Command: "scrimp anomalies dismiss {id} --why TEXT", method: "POST",
+		path: "/v1/anomalies/{id}/dismiss", least: client.Operator,
+		body: func(f url.Values) any { return client.AnswerAnomaly{Why: f.Get("why")} }},
+	{Name: "confirm-anomaly", Text: "Confirm", Says: "says that it was a problem, and lowers the threshold of its kind " +
+		"in the team", Command: "scrimp anomalies confirm {id}", method: "POST", path: "/v1/anomalies/{id}/confirm",
+		least: client.Operator, body: func(f url.Values) any { return client.AnswerAnomaly{Why: f.Get("why")} }},
 	{Name: "revoke", Text: "Revoke", Says: "ends the token", Command: "scrimp tokens revoke {id}", method: "DELETE",
 		path: "/v1/tokens/{id}", bulk: true, body: func(url.Values) any { return nil }},
 }

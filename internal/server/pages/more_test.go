@@ -93,8 +93,10 @@ func full(t testing.TB, name string) (*fake, *Site) {
 		Totals: []client.WasteTotal{{Currency: "USD", Findings: 1, Cost: one, Monthly: &one, Unknown: 1}}}
 	f.answers["/v1/storage"] = client.Storage{Kinds: []client.StorageUse{{Kind: name, Bytes: 3 << 20}, {Kind: "work", Bytes: 1 << 20}},
 		Teams: []client.TeamStorage{{Team: name, StorageUse: client.StorageUse{Kind: name, Bytes: 5}}}, Needed: []string{name}}
-	f.answers["/v1/anomalies"] = client.Anomalies{Since: now.Add(-48 * time.Hour), Until: now, Anomalies: []client.Anomaly{
-		{Kind: name, Team: name, About: name, Since: now, Found: now, AtStake: one, AtFound: one, Currency: "USD", Why: name, Jobs: []string{name, "b"}},
+	f.answers["/v1/anomalies/planned"] = []client.PlannedAnomalies{{Name: name, Team: name, Job: name, Why: name, By: name, Since: now, Until: now}}
+	f.answers["/v1/anomalies"] = client.Anomalies{Since: now.Add(-48 * time.Hour), Until: now, Thresholds: []client.AnomalyThreshold{{Team: name, Kind: name,
+		Threshold: name, Standard: name, Last: client.AnomalyAnswer{Why: name, By: name}}}, Anomalies: []client.Anomaly{
+		{Name: name, Answer: &client.AnomalyAnswer{Why: name, By: name}, Kind: name, Team: name, About: name, Since: now, Found: now, AtStake: one, AtFound: one, Currency: "USD", Why: name, Jobs: []string{name, "b"}},
 		{Kind: "price jump", Since: now, Found: now, Until: &now, AtStake: one, Currency: "EUR", Why: name, Jobs: []string{}}}}
 	f.answers["/v1/chargeback"] = client.Chargeback{Month: "2026-10", Rule: "even", Totals: []client.ChargebackTotal{{Currency: "USD", Own: one}},
 		Pools:      []client.SharedCost{{Name: name, Currency: "USD", Amount: one, Divided: one, Method: "even"}},
@@ -138,7 +140,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f.answers["/v1/audit"], f.answers["/v1/models"] = client.Audit{}, []client.ModelVersion{}
 	f.answers["/v1/proposals"] = client.Proposals{}
 	f.answers["/v1/storage"], f.answers["/v1/waste"], f.answers["/v1/bills"], f.answers["/v1/bills/reconcile"] = client.Storage{}, client.Waste{}, client.Bills{}, trueup.Comparison{}
-	f.answers["/v1/anomalies"] = client.Anomalies{}
+	f.answers["/v1/anomalies"], f.answers["/v1/anomalies/planned"] = client.Anomalies{}, []client.PlannedAnomalies{}
 	for _, path := range everyPage {
 		if !strings.HasPrefix(path, "/groups/") {
 			pageOf(t, s, path)

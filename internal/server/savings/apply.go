@@ -128,24 +128,30 @@ type decision struct {
 
 // decisions reads the applied findings of the teams that the caller sees from the audit trail, oldest first.
 func (d *Desk) decisions(ctx context.Context, c identity.Caller, since time.Time) (list []decision, err error) {
+	err = d.acts(ctx, applyRoute, func(act identity.Act, at time.Time) {
+		x := decision{who: act.Who, at: at}
+		if !at.Before(since) && json.Unmarshal([]byte(act.Detail), &x.Promise) == nil && c.Role(x.Team) >= identity.Viewer {
+			list = append(list, x)
+		}
+	})
+	return list[max(0, len(list)-historyMost):], err
+}
+
+// acts calls f with the acts on a route that were done and their market times, oldest first.
+func (d *Desk) acts(ctx context.Context, route string, f func(act identity.Act, at time.Time)) error {
 	for after := uint64(0); ; {
-		records, err := d.View.Acts(ctx, d.Control.Durable(), view.OfRoute(applyRoute), after, 1000)
+		records, err := d.View.Acts(ctx, d.Control.Durable(), view.OfRoute(route), after, 1000)
 		if err != nil || len(records) == 0 {
-			return list[max(0, len(list)-historyMost):], err
+			return err
 		}
 		for _, rec := range records {
 			after = rec.Seq
 			e, _, err := replay.Decode(rec)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			b, ok := e.Body.(core.Audited)
-			if !ok || b.Act.Outcome != "done" || e.At.Before(since) {
-				continue
-			}
-			x := decision{who: b.Act.Who, at: e.At}
-			if json.Unmarshal([]byte(b.Act.Detail), &x.Promise) == nil && c.Role(x.Team) >= identity.Viewer {
-				list = append(list, x)
+			if b, ok := e.Body.(core.Audited); ok && b.Act.Outcome == "done" {
+				f(b.Act, e.At)
 			}
 		}
 	}

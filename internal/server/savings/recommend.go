@@ -43,10 +43,14 @@ func (d *Desk) Recommend(w http.ResponseWriter, r *http.Request) {
 		unknownTeam(w, team)
 		return
 	}
-	list, err := d.recommend(r.Context(), c, team, target)
+	inputs, _, err := d.inputs(r.Context(), c, team, target)
 	if err != nil {
 		books.Unread(w, "the ledger was not read", err)
 		return
+	}
+	var list []recommend.Plan
+	for _, in := range inputs {
+		list = append(list, recommend.Make(in))
 	}
 	if len(list) == 0 && team != "" && !d.HasTeam(team) {
 		unknownTeam(w, team)
@@ -72,11 +76,16 @@ func targetOf(text string) (float64, error) {
 	return n / 100, nil
 }
 
-func (d *Desk) recommend(ctx context.Context, c identity.Caller, team string, target float64) ([]recommend.Plan,
-	error) {
+// inputs returns the costs of the last 30 days, by currency, and how long of them the ledger knows.
+func (d *Desk) inputs(ctx context.Context, c identity.Caller, team string, target float64) (list []*recommend.Input,
+	known time.Duration, err error) {
 	f, err := d.read(ctx, c, recommendBack)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	known = recommendBack
+	if f.in.Began.After(f.in.Since) {
+		known = f.in.Until.Sub(f.in.Began)
 	}
 	f.in.Team = team
 	found := waste.Find(f.in).Findings
@@ -97,14 +106,11 @@ func (d *Desk) recommend(ctx context.Context, c identity.Caller, team string, ta
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	delete(jobs, "")
-	names := slices.Sorted(maps.Keys(jobs))
-	if err := d.Books.EachJob(ctx, names, func(j *core.Job) { jobs[j.ID()] = jobOf(j) }); err != nil {
-		return nil, err
+	if err := d.knowJobs(ctx, jobs); err != nil {
+		return nil, 0, err
 	}
-	var list []recommend.Plan
 	for _, currency := range slices.Sorted(maps.Keys(by)) {
 		in := by[currency]
 		for i := range found {
@@ -112,9 +118,15 @@ func (d *Desk) recommend(ctx context.Context, c identity.Caller, team string, ta
 				addFinding(in, x)
 			}
 		}
-		list = append(list, recommend.Make(in))
+		list = append(list, in)
 	}
-	return list, nil
+	return list, known, nil
+}
+
+// knowJobs fills in what is known of the jobs.
+func (d *Desk) knowJobs(ctx context.Context, jobs map[string]recommend.Job) error {
+	delete(jobs, "")
+	return d.Books.EachJob(ctx, slices.Sorted(maps.Keys(jobs)), func(j *core.Job) { jobs[j.ID()] = jobOf(j) })
 }
 
 // costOf converts a charge.

@@ -10,7 +10,7 @@ import (
 // what is below the folders server and cli in House; the two root packages, which assemble the others, may import
 // every one.
 var neighbours = map[string][]string{
-	"cli/anomalies": {"cli/command", "cli/show/spending"},
+	"cli/anomalies": {"cli/command", "cli/show", "cli/show/spending"},
 	"cli/benchmark": {"cli/command", "cli/show/simulation"},
 	"cli/bill":      {"cli/command", "cli/show/bills", "cli/show/spending"},
 	"cli/command":   {"cli/show", "server", "server/kept", "server/workdir", "server/workdir/pack"},
@@ -64,6 +64,7 @@ var neighbours = map[string][]string{
 
 	"server/agents": {"server/auth", "server/disk", "server/kept", "server/reply", "server/secret", "server/terms",
 		"server/workblob", "server/workdir"},
+	"server/anomalies": {"server/auth", "server/books", "server/reply"},
 	"server/auth":      {"server/reply"},
 	"server/books":     {"server/auth", "server/reply"},
 	"server/bills":     {"server/auth", "server/books", "server/disk", "server/reply"},

@@ -48,6 +48,19 @@ var table = map[string]Bound{
 	"Proposing.value_text": {Bytes: 200},
 	"ProposalOutcome.text": {Bytes: sentence},
 
+	"TakeRecommendation.name":     {Bytes: 64},
+	"TakeRecommendation.team":     {Bytes: 63},
+	"TakeRecommendation.currency": {Bytes: 16},
+
+	"SnoozeAnomaly.until":   {Bytes: 64},
+	"AnswerAnomaly.why":     {Bytes: sentence},
+	"PlanAnomalies.since":   {Bytes: 64},
+	"PlanAnomalies.until":   {Bytes: 64},
+	"PlanAnomalies.team":    {Bytes: 63},
+	"PlanAnomalies.project": {Bytes: 63},
+	"PlanAnomalies.job":     {Bytes: name},
+	"PlanAnomalies.why":     {Bytes: sentence},
+
 	"Study.metric":       {Bytes: 1024},
 	"Study.params":       {Items: 200},
 	"Study.searcher":     {Bytes: 64},
