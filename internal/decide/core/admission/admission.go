@@ -327,8 +327,8 @@ func (w *Weighing) take(j budget.Job) {
 	}
 }
 
-// bound is the budget that a job without one gets: budget.Bound of its work, but at least the grace and the minimum charge
-// of each machine for sale that it may rent, because none starts for less. known is false if its work is unknown.
+// bound is the budget that a job without one gets: budget.Bound of its work, but at least the grace and the minimum
+// charge of each machine for sale that it may rent, because none starts for less. It is unknown without the work.
 func (ad *Admission) bound(t *state.Terms) (most money.Amount, known bool) {
 	rate := ad.highestRate(t)
 	if most, known = budget.Bound(t.Work, rate*money.Rate(t.Most())); !known {

@@ -41,7 +41,7 @@ func (ad *Admission) SumUsage() {
 	for _, j := range ad.State.Jobs() {
 		ad.sum(j, nil)
 	}
-	ad.sumArchive()
+	ad.books.SumArchive()
 	ad.SumLimits()
 }
 

@@ -27,7 +27,8 @@ func (p *Preempter) Claims() {
 	}
 	for _, j := range p.waiting() {
 		if len(j.Claims(p.Now())) > 0 {
-			p.queue.Queue.First(j)
+			p.queue.Queue.Remove(j)
+			p.queue.Queue.Add(j) // the first that the step tries
 		}
 	}
 }
@@ -132,7 +133,7 @@ func (p *Preempter) leaving() (list []*state.Job) {
 // helpful returns at most mostVictims of the victims that may make room for j: any if the server runs as many jobs as
 // it may, those under the quota that is full, or those on a reserved machine.
 func (p *Preempter) helpful(j *state.Job, leaving []*state.Job, list []*victim) (few []*victim) {
-	full := !p.queue.RoomWithout(len(leaving))
+	full := !p.roomWithout(len(leaving))
 	var by *queue.Quota
 	p.queue.Without(leaving, func() { by = p.queue.Blocks()(j).By })
 	for _, v := range list {
@@ -151,7 +152,7 @@ func (p *Preempter) starts(j *state.Job, leaving []*state.Job, list []*victim) (
 		gone = append(gone, v.job)
 	}
 	gone = slices.DeleteFunc(gone, func(k *state.Job) bool { return k == j })
-	if !p.queue.RoomWithout(len(gone)) {
+	if !p.roomWithout(len(gone)) {
 		return false
 	}
 	p.queue.Without(gone, func() {
@@ -186,4 +187,10 @@ func (p *Preempter) freed(j *state.Job, gone []*state.Job) map[market.OfferID]in
 		}
 	}
 	return freed
+}
+
+// roomWithout reports whether one more job may hold a machine once that many have left theirs.
+func (p *Preempter) roomWithout(gone int) bool {
+	running, most, _ := p.queue.Full()
+	return running-gone < most && !p.State.Undecided()
 }

@@ -6,12 +6,6 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// First puts j among the jobs to be tried, where it is the first that the step tries.
-func (q *Queue) First(j *state.Job) {
-	q.Remove(j)
-	q.Add(j)
-}
-
 // Without calls f with the quotas as if the given jobs, which run, had left their machines.
 func (qs *Quotas) Without(gone []*state.Job, f func()) {
 	kept := qs.Sums
@@ -31,12 +25,6 @@ func (qs *Quotas) Without(gone []*state.Job, f func()) {
 	qs.Sums = sums
 	f()
 	qs.Sums = kept
-}
-
-// RoomWithout reports whether one more job may hold a machine once that many have left theirs.
-func (qs *Quotas) RoomWithout(gone int) bool {
-	running, most, _ := qs.Full()
-	return running-gone < most && !qs.State.Undecided()
 }
 
 // Holds reports whether j is under the quota.
