@@ -3,10 +3,8 @@ package jobs
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,11 +130,7 @@ func (a *app) readBaseline(ctx context.Context, name string, f abFlags) (b basel
 	if err != nil {
 		return b, err
 	}
-	var raw json.RawMessage
-	if err := c.Do(ctx, http.MethodGet, command.OfJob(name, "/spec"), nil, &raw); err != nil {
-		return b, err
-	}
-	j, err := spec.Decode(raw)
+	j, err := c.Spec(ctx, name)
 	if err != nil {
 		return b, err
 	}

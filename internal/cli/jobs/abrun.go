@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show/comparison"
+	"scrimp/internal/cli/submit"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/ab"
@@ -44,7 +45,7 @@ func (a *app) ab(ctx context.Context, name string, f abFlags) error {
 	if _, _, _, err := b.designed(f, a.Now()); err != nil { // before a server is started for it
 		return err
 	}
-	c, v, err := a.connect(ctx, f.job.Market)
+	c, v, err := a.Connect(ctx, f.job.Market)
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (a *app) ab(ctx context.Context, name string, f abFlags) error {
 	if p.Unfit != "" && !f.force {
 		return &command.Verdict{Exit: command.Infeasible, Err: errors.New("not run: " + p.Unfit)}
 	}
-	if err := a.ask(ctx, "Run it? [Y/n] ", f.yes); err != nil {
+	if err := a.Ask(ctx, "Run it? [Y/n] ", f.yes); err != nil {
 		return err
 	}
 	return a.abSubmit(ctx, c, b, arms, d, f, p.Name, *budget)
@@ -113,7 +114,7 @@ func (a *app) abPlan(ctx context.Context, c *command.Client, v api.Server, arms 
 		if err != nil {
 			return p, nil, fmt.Errorf("%s: %w", x.name, err)
 		}
-		if one.Unsold || never(one) {
+		if one.Unsold || cliplan.Never(one) {
 			p.Unfit = x.name + ": nothing on this market fits: scrimp market shows what is for sale; with --force it waits " +
 				"until something does"
 		}
@@ -221,7 +222,7 @@ func (a *app) abSubmit(ctx context.Context, c *command.Client, b baseline, arms 
 	}
 	whole := wholeOf(arms[0].job, name, budget)
 	s := api.Submission{AcceptUnproven: f.force, AcceptWait: f.force, Pipeline: &wire}
-	s, err := a.submission(ctx, c, s, whole, b.folder)
+	s, err := submit.Request(ctx, a.App, c, s, whole, b.folder)
 	if err != nil {
 		return err
 	}

@@ -154,7 +154,7 @@ func abRun(ctx context.Context, c *command.Client, s api.StageState, metric stri
 			r.Value = nil
 		}
 	}
-	if t, err := (topFlags{}).measured(ctx, c, s.Job); err == nil {
+	if t, err := c.Telemetry(ctx, s.Job, 0, 0); err == nil {
 		r.Memory = peaks(t)
 	}
 	return r, nil

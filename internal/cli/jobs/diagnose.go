@@ -134,7 +134,7 @@ func (a *app) diagnoseJob(ctx context.Context, c *command.Client, j api.Job, pro
 
 // diagnoseTeam diagnoses the newest jobs of a team.
 func (a *app) diagnoseTeam(ctx context.Context, c *command.Client, f diagnoseFlags) error {
-	since, err := moment(f.since, a.Now())
+	since, err := command.Moment(f.since, a.Now())
 	if err != nil {
 		return fmt.Errorf("--since %w", err)
 	}
@@ -166,7 +166,7 @@ func (a *app) diagnoseTeam(ctx context.Context, c *command.Client, f diagnoseFla
 // evidence collects what the server knows about a job.
 func (a *app) evidence(ctx context.Context, c *command.Client, j api.Job) (in diagnose.Input, err error) {
 	in = diagnose.Input{Job: j.ID, Live: !j.Closed, Metrics: j.Metrics}
-	t, err := topFlags{}.measured(ctx, c, j.ID)
+	t, err := c.Telemetry(ctx, j.ID, 0, 0)
 	if err != nil {
 		return in, err
 	}

@@ -79,7 +79,7 @@ func (a *app) end(ctx context.Context, c *command.Client, job string, save bool)
 	if a.JSON {
 		return a.Print(j)
 	}
-	file, err := specOf(ctx, c, j.ID)
+	file, err := c.Spec(ctx, j.ID)
 	a.Printf("%s", kept.Ending(j, save, err == nil && file.Checkpoint.Dir != "", a.Place()))
 	return nil
 }

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -11,7 +10,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/submit"
 	"scrimp/internal/job/spec"
 )
 
@@ -137,7 +136,7 @@ func (a *app) resumeCmd() *cobra.Command {
 		Example: "  scrimp resume train-lm --budget $40\n  scrimp resume train-lm --env BATCH=16 --detach",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			return a.Each(ctx, args, func(job string) error {
-				j, err := resume(ctx, c, job, api.Resume{Changes: f.changes(), Env: env})
+				j, err := submit.Resume(ctx, c, job, api.Resume{Changes: f.changes(), Env: env})
 				switch {
 				case err != nil:
 					return err
@@ -153,46 +152,6 @@ func (a *app) resumeCmd() *cobra.Command {
 	return cmd
 }
 
-// resume resumes a job with the terms and variables in b.
-func resume(ctx context.Context, c *command.Client, job string, b api.Resume) (j api.Job, err error) {
-	was, err := c.Job(ctx, job)
-	if err != nil {
-		return j, err
-	}
-	if was.Finished != nil {
-		if err := ofShell(ctx, c, job, &b); err != nil {
-			return j, err
-		}
-	}
-	err = c.Do(ctx, http.MethodPost, command.OfJob(job, "/resume"), b, &j)
-	return j, err
-}
-
 func resumable(j api.Job) bool {
 	return j.State == "paused" || j.State == "stopped" || j.State == "failed" || j.State == "cancelled"
-}
-
-// ofShell adds the values of the secrets and shell variables that a job's file names.
-func ofShell(ctx context.Context, c *command.Client, job string, b *api.Resume) error {
-	j, err := specOf(ctx, c, job)
-	if err == nil {
-		j, err = j.WithEnv(b.Env)
-	}
-	if err != nil {
-		return err
-	}
-	if b.Secrets, err = jobfile.Secrets(j.Secrets); err != nil {
-		return err
-	}
-	b.Shell, err = jobfile.Shell(j, c.Far)
-	return err
-}
-
-// specOf returns a job's validated file.
-func specOf(ctx context.Context, c *command.Client, job string) (spec.Job, error) {
-	var raw json.RawMessage
-	if err := c.Do(ctx, http.MethodGet, command.OfJob(job, "/spec"), nil, &raw); err != nil {
-		return spec.Job{}, err
-	}
-	return spec.Decode(raw)
 }

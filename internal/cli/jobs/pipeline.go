@@ -19,6 +19,7 @@ import (
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/cli/submit"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
@@ -176,8 +177,8 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 	if err := a.fit(ctx, c, p.file, v, f.force); err != nil {
 		return err
 	}
-	s, err := a.submission(ctx, c, api.Submission{AcceptUnproven: f.force, AcceptWait: f.force, Pipeline: &p.wire},
-		p.file.Whole, p.folder)
+	s, err := submit.Request(ctx, a.App, c, api.Submission{AcceptUnproven: f.force, AcceptWait: f.force,
+		Pipeline: &p.wire}, p.file.Whole, p.folder)
 	if err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func (a *app) agreedPipeline(ctx context.Context, p preparedPipeline, yes bool) 
 		question = "Schedule it? [Y/n] "
 		a.Notef("%s", group.SchedulePlan(*y, a.Line()))
 	}
-	return a.ask(ctx, question, yes)
+	return a.Ask(ctx, question, yes)
 }
 
 // preparedPipeline is a parsed pipeline with its stages in the API's form.
@@ -305,7 +306,7 @@ func (a *app) fit(ctx context.Context, c *command.Client, f *pipelinefile.File, 
 		if err != nil {
 			return fmt.Errorf("stage %s: %w", s.Name, err)
 		}
-		if p.Unsold || never(p) {
+		if p.Unsold || cliplan.Never(p) {
 			return fmt.Errorf("not run: stage %s: nothing on this market fits: scrimp market shows what is for sale; change "+
 				"what it asks for; with --force it waits until something does", s.Name)
 		}

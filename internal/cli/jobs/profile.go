@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show/sizing"
+	"scrimp/internal/cli/submit"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
@@ -57,7 +58,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil { // before starting a server for it
 		return err
 	}
-	c, v, err := a.connect(ctx, f.Market)
+	c, v, err := a.Connect(ctx, f.Market)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 	j.Name = measured.Profile(j.Name)
 	j.Deadline, j.Notify = spec.Deadline{}, spec.Notify{}
 	j.Budget.WallClock = spec.Duration(length)
-	job, err := a.submit(ctx, c, api.Submission{AcceptUnproven: true}, j, folder) // it ends soon
+	job, err := submit.Job(ctx, a.App, c, api.Submission{AcceptUnproven: true}, j, folder) // it ends soon
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +21,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/kept"
 	"scrimp/internal/cli/show/planning"
-	"scrimp/internal/decide/plan"
+	"scrimp/internal/cli/submit"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/wait"
 )
@@ -81,7 +80,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 	if err := a.checkFile(args, dash, f); err != nil { // before a server is started for it
 		return err
 	}
-	c, v, err := a.connect(ctx, f.Market)
+	c, v, err := a.Connect(ctx, f.Market)
 	if err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 	if err := a.agreed(ctx, p, yes, force); err != nil {
 		return err
 	}
-	s, err := a.submission(ctx, c, api.Submission{AcceptUnproven: force, AcceptWait: force, Array: f.Array,
+	s, err := submit.Request(ctx, a.App, c, api.Submission{AcceptUnproven: force, AcceptWait: force, Array: f.Array,
 		After: t.after}, j, folder)
 	if err != nil {
 		return err
@@ -184,10 +183,10 @@ func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api
 			"what could be rented); with --force the job waits until something has it", filepath.Base(args[0]),
 			j.Resources.Accelerator)
 	}
-	if !force && never(p) && a.JSON && len(p.Reasons) > 0 { // the plan was not printed
+	if !force && cliplan.Never(p) && a.JSON && len(p.Reasons) > 0 { // the plan was not printed
 		return p, errors.New("not run: " + p.Reasons[0] + "; with --force it waits until something fits")
 	}
-	if !force && never(p) {
+	if !force && cliplan.Never(p) {
 		return p, errors.New("not run: nothing on this market fits: scrimp market shows what is for sale; with --force it " +
 			"waits until something does")
 	}
@@ -230,16 +229,6 @@ func (a *app) detached(ctx context.Context, c *command.Client, j api.Job) error 
 	}
 	a.Printf("%s", show.Next(j.ID))
 	return nil
-}
-
-// never reports whether no machine on the market can ever run the job: prices change, machine types do not. An empty
-// market may still fill.
-func never(p planning.Plan) bool {
-	changes := func(r api.PlanRefusal) bool {
-		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.DoesNotFit, plan.TooLarge, plan.TooFew, plan.ShortLived,
-			plan.NoImages, plan.WrongGPU, plan.WrongPlace, plan.WrongKind}, plan.Reason(r.Why))
-	}
-	return p.Take == "" && p.WaitsFor == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, changes)
 }
 
 // follow shows a job's progress until it is closed, and then its receipt. The progress goes to stderr; the receipt is

@@ -5,6 +5,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/submit"
 	"scrimp/internal/job/spec"
 )
 
@@ -22,12 +23,12 @@ func (s Starter) Connect(ctx context.Context, market string) (*command.Client, e
 // Submit submits a job with a folder; empty for none.
 func (s Starter) Submit(ctx context.Context, c *command.Client, b api.Submission, j spec.Job, folder string) (api.Job,
 	error) {
-	return s.a.submit(ctx, c, b, j, folder)
+	return submit.Job(ctx, s.a.App, c, b, j, folder)
 }
 
 // Resume resumes a job with the secrets and variables of this shell.
 func (s Starter) Resume(ctx context.Context, c *command.Client, job string, b api.Resume) (api.Job, error) {
-	return resume(ctx, c, job, b)
+	return submit.Resume(ctx, c, job, b)
 }
 
 // Closed prints the receipt of a job that has ended.

@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/cli/submit"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
@@ -216,11 +217,11 @@ func (a *app) tune(ctx context.Context, file string, f jobfile.Flags, yes, detac
 	if !a.JSON {
 		a.Notef("%s", s.plan.Text(a.Line()))
 	}
-	if err := a.ask(ctx, "Run it? [Y/n] ", yes); err != nil {
+	if err := a.Ask(ctx, "Run it? [Y/n] ", yes); err != nil {
 		return err
 	}
-	b, err := a.submission(ctx, s.client, api.Submission{AcceptUnproven: force, AcceptWait: force, Study: &s.study}, s.job,
-		s.folder)
+	b, err := submit.Request(ctx, a.App, s.client, api.Submission{AcceptUnproven: force, AcceptWait: force,
+		Study: &s.study}, s.job, s.folder)
 	if err != nil {
 		return err
 	}
@@ -249,7 +250,7 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 		return s, err
 	}
 	var v api.Server
-	if s.client, v, err = a.connect(ctx, f.Market); err != nil {
+	if s.client, v, err = a.Connect(ctx, f.Market); err != nil {
 		return s, err
 	}
 	var notes []spec.Note

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -77,30 +75,17 @@ func (f *topFlags) read(last string) (err error) {
 	return nil
 }
 
-// measured returns the telemetry of an attempt's machines.
-func (f topFlags) measured(ctx context.Context, c *command.Client, job string) (t api.Telemetry, err error) {
-	q := url.Values{}
-	if f.last > 0 {
-		q.Set("last", f.last.String())
-	}
-	if f.attempt > 0 {
-		q.Set("attempt", strconv.Itoa(f.attempt))
-	}
-	err = c.Do(ctx, http.MethodGet, command.OfJob(job, "/telemetry?"+q.Encode()), nil, &t)
-	return t, err
-}
-
 // top shows one job.
 func (a *app) top(ctx context.Context, c *command.Client, job string, f topFlags) error {
 	if a.JSON {
-		t, err := f.measured(ctx, c, job)
+		t, err := c.Telemetry(ctx, job, f.last, f.attempt)
 		if err != nil {
 			return err
 		}
 		return a.Print(t)
 	}
 	return a.redraw(ctx, f.once, func() (string, bool, error) {
-		t, err := f.measured(ctx, c, job)
+		t, err := c.Telemetry(ctx, job, f.last, f.attempt)
 		if err != nil {
 			return "", false, err
 		}
@@ -171,7 +156,7 @@ func (a *app) height() int {
 
 // useOf returns the utilization of a job's machines, for the job's page, or "" if it is unknown.
 func (a *app) useOf(ctx context.Context, c *command.Client, job string) string {
-	t, err := topFlags{last: time.Minute}.measured(ctx, c, job)
+	t, err := c.Telemetry(ctx, job, time.Minute, 0)
 	if err != nil {
 		a.Notef("note: %v\n", fmt.Errorf("what its machines do is not known: %w", err))
 		return ""
