@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/cli/estimate"
 	"scrimp/internal/cli/export"
 	"scrimp/internal/cli/gc"
+	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/jobs"
 	"scrimp/internal/cli/models"
 	"scrimp/internal/cli/offers"
@@ -173,7 +174,8 @@ scrimp wait is over.`,
 	_ = root.RegisterFlagCompletionFunc("server", a.CompleteServer)
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
-		jobs.Commands(a.App, share.Queue(a.App)...), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
+		jobs.Commands(a.App, share.Queue(a.App)...), groups.Commands(a.App), plan.Commands(a.App),
+		estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),
 		storage.Commands(a.App), gc.Commands(a.App), compress.Commands(a.App), export.Commands(a.App), bill.Commands(a.App),
 		anomalies.Commands(a.App), models.Commands(a.App), review.Commands(a.App), engines.Commands(a.App),

@@ -12,6 +12,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/show/comparison"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/wait"
@@ -20,7 +21,7 @@ import (
 
 // abStatus shows the newest comparison with the given name.
 func (a *app) abStatus(ctx context.Context, c *command.Client, name string) error {
-	g, _, err := runOf(ctx, c, name, false)
+	g, _, err := groups.PipelineRun(ctx, c, name, false)
 	if err != nil {
 		return err
 	}

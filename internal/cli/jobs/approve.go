@@ -9,6 +9,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/show"
 )
 
@@ -75,7 +76,7 @@ func (a *app) held(ctx context.Context, c *command.Client) error {
 func (a *app) review(ctx context.Context, c *command.Client, job, what, reason string) error {
 	var j api.Job
 	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/")+what, api.Review{Reason: reason}, &j); err != nil {
-		return orGroup(ctx, c, job, err, func(api.Group) error { return a.reviewGroup(ctx, c, job, what, reason) })
+		return groups.Or(ctx, c, job, err, func(api.Group) error { return groups.Review(ctx, a.App, c, job, what, reason) })
 	}
 	if a.JSON {
 		return a.Print(j)

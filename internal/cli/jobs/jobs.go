@@ -10,6 +10,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/kept"
 	"scrimp/internal/cli/show/planning"
@@ -33,7 +34,7 @@ func (a *app) statusCmd() *cobra.Command {
 			a.Waiting(ctx, c)
 			j, err := c.Job(ctx, args[0])
 			if err != nil {
-				return orGroup(ctx, c, args[0], err, a.printGroup)
+				return groups.Or(ctx, c, args[0], err, func(g api.Group) error { return groups.Print(a.App, g) })
 			}
 			if a.JSON {
 				return a.Print(j)
@@ -54,7 +55,7 @@ func (a *app) attachCmd() *cobra.Command {
 			if err == nil {
 				return a.follow(ctx, c, args[0])
 			}
-			return orGroup(ctx, c, args[0], err, func(api.Group) error { return a.followGroup(ctx, c, args[0]) })
+			return groups.Or(ctx, c, args[0], err, func(api.Group) error { return groups.Follow(ctx, a.App, c, args[0]) })
 		})}
 }
 
@@ -74,7 +75,7 @@ const severalJobs = " Of several jobs each is done, what fails is said, and the 
 func (a *app) end(ctx context.Context, c *command.Client, job string, save bool) error {
 	var j api.Job
 	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/end"), api.End{Save: save}, &j); err != nil {
-		return orGroup(ctx, c, job, err, func(api.Group) error { return a.endGroup(ctx, c, job, save) })
+		return groups.Or(ctx, c, job, err, func(api.Group) error { return groups.End(ctx, a.App, c, job, save) })
 	}
 	if a.JSON {
 		return a.Print(j)
@@ -113,7 +114,7 @@ func (a *app) receiptCmd() *cobra.Command {
 			}
 			r, err := c.Receipt(ctx, args[0])
 			if err != nil && page == "" {
-				return orGroup(ctx, c, args[0], err, func(api.Group) error { return a.groupReceipt(ctx, c, args[0]) })
+				return groups.Or(ctx, c, args[0], err, func(api.Group) error { return groups.Receipt(ctx, a.App, c, args[0]) })
 			}
 			if err != nil {
 				return err
@@ -151,7 +152,7 @@ func (a *app) explainCmd() *cobra.Command {
 			a.Waiting(ctx, c)
 			var list []api.Decision
 			if err := c.Do(ctx, http.MethodGet, command.OfJob(args[0], "/explain"), nil, &list); err != nil {
-				return ofMember(ctx, c, args[0], "explain", err)
+				return groups.OfMember(ctx, c, args[0], "explain", err)
 			}
 			if !a.JSON {
 				j, err := c.Job(ctx, args[0])

@@ -14,6 +14,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
@@ -49,11 +50,11 @@ func (a *app) pipelineCmd() *cobra.Command {
 	cmd.AddCommand(a.pipelineRunCmd(), a.pipelineScheduleCmd(), a.pipelineGraphCmd(),
 		a.pipelineShows("status", "Show how the stages of a pipeline stand", func(_ context.Context, _ *command.Client,
 			g api.Group) error {
-			return a.printGroup(g)
+			return groups.Print(a.App, g)
 		}),
 		a.pipelineShows("cost", "Show what each stage has cost, and what would lower it", func(ctx context.Context,
 			c *command.Client, g api.Group) error {
-			return a.pipelineCost(ctx, c, g.ID)
+			return groups.StageCosts(ctx, a.App, c, g.ID)
 		}),
 		a.pipelineWhyCmd())
 	return cmd
@@ -182,7 +183,7 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 	if err != nil {
 		return err
 	}
-	return sampleError(filepath.Base(file), p.file, a.runGroup(ctx, c, s, f.detach))
+	return sampleError(filepath.Base(file), p.file, groups.Submit(ctx, a.App, c, s, f.detach))
 }
 
 // schedule reads the schedule of scrimp pipeline schedule. For scrimp pipeline run it notes that the file's schedule

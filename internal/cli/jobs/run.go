@@ -15,6 +15,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/evidence"
+	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
@@ -111,7 +112,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 		return err
 	}
 	if f.Array != "" {
-		return a.runGroup(ctx, c, s, detach)
+		return groups.Submit(ctx, a.App, c, s, detach)
 	}
 	job, err := c.Submit(ctx, s)
 	switch {

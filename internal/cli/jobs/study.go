@@ -13,6 +13,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
@@ -185,7 +186,7 @@ func Study(ctx context.Context, c *command.Client, id string) (api.Group, error)
 // isStudy refuses a group that is no study.
 func isStudy(g api.Group, id string) error {
 	if g.Study == nil {
-		return fmt.Errorf("%s is %s and no study: scrimp groups lists what there is", id, kindOf(g))
+		return fmt.Errorf("%s is %s and no study: scrimp groups lists what there is", id, groups.Kind(g))
 	}
 	return nil
 }
@@ -225,7 +226,7 @@ func (a *app) tune(ctx context.Context, file string, f jobfile.Flags, yes, detac
 	if err != nil {
 		return err
 	}
-	return a.runGroup(ctx, s.client, b, detach)
+	return groups.Submit(ctx, a.App, s.client, b, detach)
 }
 
 // readStudy reads a study file and its job, and plans the search.

@@ -1,4 +1,4 @@
-package jobs
+package groups
 
 import (
 	"testing"

@@ -1,4 +1,5 @@
-package jobs
+// Package groups shows, follows, ends and reviews groups of jobs: arrays, studies, pipelines and schedules.
+package groups
 
 import (
 	"context"
@@ -19,27 +20,8 @@ import (
 	"scrimp/internal/lib/wait"
 )
 
-// together holds the flags that make a job depend on others.
-type together struct{ after []string }
-
-func (t *together) add(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&t.after, "after", nil, "begin after this `job` or array has succeeded, or, as JOB:any, "+
-		"is over (may be repeated; default: at once)")
-	_ = cmd.RegisterFlagCompletionFunc("after", cobra.NoFileCompletions)
-}
-
-// valid refuses empty flags: an unset shell variable must not drop a dependency.
-func (t *together) valid(cmd *cobra.Command) error {
-	for _, name := range []string{"array", "after"} {
-		if v := cmd.Flag(name).Value.String(); cmd.Flag(name).Changed && (v == "" || v == "[]") {
-			return fmt.Errorf("--%s is empty: write what it is, or leave the flag out", name)
-		}
-	}
-	return nil
-}
-
-// orGroup calls do if err reports an unknown job and a group has the name. Otherwise it returns err.
-func orGroup(ctx context.Context, c *command.Client, id string, err error, do func(api.Group) error) error {
+// Or calls do if err reports an unknown job and a group has the name. Otherwise it returns err.
+func Or(ctx context.Context, c *command.Client, id string, err error, do func(api.Group) error) error {
 	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Code != api.JobUnknown {
 		return err
 	}
@@ -50,7 +32,12 @@ func orGroup(ctx context.Context, c *command.Client, id string, err error, do fu
 	return do(g)
 }
 
-func (a *app) groupsCmd() *cobra.Command {
+// Commands returns the commands of this package.
+func Commands(a *command.App) []*cobra.Command {
+	return []*cobra.Command{listCmd(a)}
+}
+
+func listCmd(a *command.App) *cobra.Command {
 	return &cobra.Command{Use: "groups", Short: "List arrays, studies and pipelines with what they have spent",
 		Args: command.Takes(), GroupID: command.GroupLook,
 		Long: "Lists the arrays that scrimp run --array has submitted, the studies of scrimp tune and the runs of " +
@@ -75,26 +62,26 @@ func (a *app) groupsCmd() *cobra.Command {
 		})}
 }
 
-// kindOf returns the kind of a group with its article.
-func kindOf(g api.Group) string {
+// Kind returns the kind of a group with its article.
+func Kind(g api.Group) string {
 	if g.Kind == "array" {
 		return "an array"
 	}
 	return "a " + g.Kind
 }
 
-// ofMember returns err for a command that takes one job, and if a group has the name, an error that names its members.
-func ofMember(ctx context.Context, c *command.Client, id, use string, err error) error {
-	return orGroup(ctx, c, id, err, func(g api.Group) error {
+// OfMember returns err for a command that takes one job, and if a group has the name, an error that names its members.
+func OfMember(ctx context.Context, c *command.Client, id, use string, err error) error {
+	return Or(ctx, c, id, err, func(g api.Group) error {
 		if members, no := c.GroupReceipt(ctx, g.ID); no == nil && len(members.Members) > 0 {
-			return fmt.Errorf("%s is %s: name a member, as in scrimp %s %s", g.ID, kindOf(g), use, members.Members[0].ID)
+			return fmt.Errorf("%s is %s: name a member, as in scrimp %s %s", g.ID, Kind(g), use, members.Members[0].ID)
 		}
-		return fmt.Errorf("%s is %s, and no member of it has begun: scrimp status %s says why", g.ID, kindOf(g), g.ID)
+		return fmt.Errorf("%s is %s, and no member of it has begun: scrimp status %s says why", g.ID, Kind(g), g.ID)
 	})
 }
 
-// failed reports whether an ended group missed its purpose.
-func failed(g api.Group) bool {
+// Failed reports whether an ended group missed its purpose.
+func Failed(g api.Group) bool {
 	switch {
 	case g.Study != nil:
 		return g.Study.Best == nil
@@ -106,21 +93,21 @@ func failed(g api.Group) bool {
 	return g.Succeeded < g.Members
 }
 
-// runGroup submits a job as an array or a study.
-func (a *app) runGroup(ctx context.Context, c *command.Client, s api.Submission, detach bool) error {
+// Submit submits a job as an array or a study.
+func Submit(ctx context.Context, a *command.App, c *command.Client, s api.Submission, detach bool) error {
 	g, err := c.SubmitGroup(ctx, s)
 	switch {
 	case err != nil:
 		return err
 	case detach:
 		a.Waiting(ctx, c)
-		return a.printGroup(g)
+		return Print(a, g)
 	}
-	return a.followGroup(ctx, c, g.ID)
+	return Follow(ctx, a, c, g.ID)
 }
 
-// printGroup shows a group.
-func (a *app) printGroup(g api.Group) error {
+// Print shows a group.
+func Print(a *command.App, g api.Group) error {
 	if a.JSON {
 		return a.Print(g)
 	}
@@ -128,16 +115,16 @@ func (a *app) printGroup(g api.Group) error {
 	return nil
 }
 
-// endGroup ends a group. For one that is over already while another of its name is open, it returns an error, because
+// End ends a group. For one that is over already while another of its name is open, it returns an error, because
 // the user means the other.
-func (a *app) endGroup(ctx context.Context, c *command.Client, id string, save bool) error {
+func End(ctx context.Context, a *command.App, c *command.Client, id string, save bool) error {
 	g, err := c.Group(ctx, id)
 	if err == nil && g.State == "over" {
 		if err := overAlready(ctx, c, g); err != nil {
 			return err
 		}
 		a.Notef("%s is over already.\n", g.ID)
-		return a.printGroup(g)
+		return Print(a, g)
 	}
 	if err == nil {
 		g, err = c.EndGroup(ctx, id, save)
@@ -145,7 +132,7 @@ func (a *app) endGroup(ctx context.Context, c *command.Client, id string, save b
 	if err != nil {
 		return err
 	}
-	return a.printGroup(g)
+	return Print(a, g)
 }
 
 // overAlready returns an error that names the open groups of the name of a group that is over, or nil if there is none.
@@ -169,18 +156,18 @@ func overAlready(ctx context.Context, c *command.Client, g api.Group) error {
 	return fmt.Errorf("%s is over already; %s are open", g.ID, strings.Join(open, ", "))
 }
 
-// reviewGroup approves or rejects a group.
-func (a *app) reviewGroup(ctx context.Context, c *command.Client, id, what, reason string) error {
+// Review approves or rejects a group.
+func Review(ctx context.Context, a *command.App, c *command.Client, id, what, reason string) error {
 	var g api.Group
 	err := c.Do(ctx, http.MethodPost, "/v1/groups/"+url.PathEscape(id)+"/"+what, api.Review{Reason: reason}, &g)
 	if err != nil {
 		return err
 	}
-	return a.printGroup(g)
+	return Print(a, g)
 }
 
-// groupReceipt shows what a group has cost.
-func (a *app) groupReceipt(ctx context.Context, c *command.Client, id string) error {
+// Receipt shows what a group has cost.
+func Receipt(ctx context.Context, a *command.App, c *command.Client, id string) error {
 	r, err := c.GroupReceipt(ctx, id)
 	if err != nil {
 		return err
@@ -197,8 +184,8 @@ func (a *app) groupReceipt(ctx context.Context, c *command.Client, id string) er
 	return nil
 }
 
-// followGroup shows the progress of a group until it is closed, and then its receipt.
-func (a *app) followGroup(ctx context.Context, c *command.Client, id string) error {
+// Follow shows the progress of a group until it is closed, and then its receipt.
+func Follow(ctx context.Context, a *command.App, c *command.Client, id string) error {
 	shown, stages := "", map[string]string{}
 	for failed := 0; ; {
 		g, err := c.Group(ctx, id)
@@ -227,28 +214,28 @@ func (a *app) followGroup(ctx context.Context, c *command.Client, id string) err
 				case a.JSON:
 					err = a.Print(g)
 				case g.Pipeline != nil && g.State != "awaits_approval":
-					a.stageNews(g, stages)
+					stageNews(a, g, stages)
 				default:
 					a.Notef("%s\n", group.Progress(g, a.Line()))
 				}
 			}
 			if err != nil || g.Closed {
-				return a.groupOver(ctx, c, g, err)
+				return groupOver(ctx, a, c, g, err)
 			}
 		}
 		_ = wait.For(ctx, time.Second)
 	}
 }
 
-func (a *app) groupOver(ctx context.Context, c *command.Client, g api.Group, err error) error {
+func groupOver(ctx context.Context, a *command.App, c *command.Client, g api.Group, err error) error {
 	switch {
 	case err != nil || a.JSON:
 	case g.Pipeline != nil:
-		err = a.pipelineCost(ctx, c, g.ID)
+		err = StageCosts(ctx, a, c, g.ID)
 	default:
-		err = a.groupReceipt(ctx, c, g.ID)
+		err = Receipt(ctx, a, c, g.ID)
 	}
-	if err == nil && failed(g) {
+	if err == nil && Failed(g) {
 		return command.JobFailed
 	}
 	return err
