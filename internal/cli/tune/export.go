@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/jobs"
 	"scrimp/internal/cli/show/tracking"
 )
 
@@ -85,7 +84,7 @@ func (f *exportFlags) check() error {
 
 // export writes the trials of a study.
 func (a *app) export(ctx context.Context, c *command.Client, study string, f exportFlags) error {
-	g, err := jobs.Study(ctx, c, study)
+	g, err := studyOf(ctx, c, study)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/jobs"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/studyfile"
@@ -89,11 +88,11 @@ func define(ctx context.Context, c *command.Client, file string) (s client.NewSe
 		return s, nil, err
 	}
 	if len(read.Warm) > 0 {
-		if err := jobs.Warmed(ctx, c, file, read); err != nil {
+		if err := warmed(ctx, c, file, read); err != nil {
 			return s, nil, err
 		}
 	}
-	s = client.NewSearch{Name: read.Name, Study: jobs.OnWire(read), PerHour: read.PerHour}
+	s = client.NewSearch{Name: read.Name, Study: onWire(read), PerHour: read.PerHour}
 	if s.Name == "" {
 		s.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	}
@@ -205,7 +204,7 @@ func (a *app) bestCmd() *cobra.Command {
 				}
 				return a.shows(s, bestText(s))
 			}
-			g, err := jobs.Study(ctx, c, args[0])
+			g, err := studyOf(ctx, c, args[0])
 			switch {
 			case err != nil:
 				return err

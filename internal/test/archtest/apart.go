@@ -60,8 +60,9 @@ var neighbours = map[string][]string{
 	"cli/storage":       {"cli/command", "cli/show", "cli/show/holdings"},
 	"cli/show/tracking": {},
 	"cli/terminal":      {"cli/command"},
-	"cli/tune":          {"cli/command", "cli/jobs", "cli/show", "cli/show/group", "cli/show/tracking"},
-	"cli/show":          {},
+	"cli/tune": {"cli/command", "cli/groups", "cli/jobfile", "cli/learn", "cli/plan", "cli/show",
+		"cli/show/group", "cli/show/planning", "cli/show/tracking", "cli/submit"},
+	"cli/show": {},
 
 	"server/agents": {"server/auth", "server/disk", "server/kept", "server/reply", "server/secret", "server/terms",
 		"server/workblob", "server/workdir"},

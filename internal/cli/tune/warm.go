@@ -1,4 +1,4 @@
-package jobs
+package tune
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/work/studyfile"
 )
 
-// Warmed adds what earlier studies and CSV files know to a search. Files lie beside the study file.
-func Warmed(ctx context.Context, c *command.Client, file string, read *studyfile.File) error {
+// warmed adds what earlier studies and CSV files know to a search. Files lie beside the study file.
+func warmed(ctx context.Context, c *command.Client, file string, read *studyfile.File) error {
 	s := &read.Study
 	for _, name := range read.Warm {
 		var list []study.Past

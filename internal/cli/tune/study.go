@@ -1,4 +1,4 @@
-package jobs
+package tune
 
 import (
 	"cmp"
@@ -17,7 +17,6 @@ import (
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
-	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/cli/submit"
@@ -28,9 +27,8 @@ import (
 	"scrimp/internal/work/studyfile"
 )
 
-// Tune returns the command that runs searches, with its subcommands that show them.
-func Tune(shared *command.App) *cobra.Command {
-	a := &app{shared}
+// tuneCmd runs searches, and has the subcommands that show them.
+func (a *app) tuneCmd() *cobra.Command {
 	var f jobfile.Flags
 	var yes, detach, force bool
 	cmd := &cobra.Command{
@@ -53,11 +51,7 @@ Exit status: 0 it has found something or is detached, 1 error, 3 no trial has re
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
 	cmd.Flags().BoolVar(&force, "force", false, "let long trials go on spot without proven checkpoints, and let them "+
 		"wait for an accelerator that nothing for sale has (default: refuse them)")
-	cmd.AddCommand(a.tunePlanCmd(),
-		a.tuneShows("status", "Show how a search stands", group.Group),
-		a.trialsCmd("trials", "List the trials of a search, the best first", func(l []api.Trial, g api.Group) string {
-			return group.Trials(l, g, a.Place())
-		}))
+	cmd.AddCommand(a.tunePlanCmd(), a.statusCmd(), a.trialsCmd())
 	return cmd
 }
 
@@ -73,41 +67,27 @@ func (a *app) tunePlanCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showPlan(s.plan)
+			return a.shows(s.plan, s.plan.Text(a.Place()))
 		}}
 	f.Add(cmd)
 	return cmd
 }
 
-func (a *app) showPlan(p group.StudyPlan) error {
-	if a.JSON {
-		return a.Print(p)
-	}
-	a.Printf("%s", p.Text(a.Place()))
-	return nil
-}
-
-// tuneShows returns a command that shows a study.
-func (a *app) tuneShows(use, short string, text func(api.Group, show.Place) string) *cobra.Command {
-	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"),
-		Long: short + "." + command.PlainExit,
+func (a *app) statusCmd() *cobra.Command {
+	return &cobra.Command{Use: "status STUDY", Short: "Show how a search stands", Args: command.Takes("STUDY"),
+		Long: "Show how a search stands." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			g, err := Study(ctx, c, args[0])
-			switch {
-			case err != nil:
+			g, err := studyOf(ctx, c, args[0])
+			if err != nil {
 				return err
-			case a.JSON:
-				return a.Print(g)
 			}
-			a.Printf("%s", text(g, a.Place()))
-			return nil
+			return a.shows(g, group.Group(g, a.Place()))
 		})}
 }
 
-// trialsCmd returns a command that lists the trials of a study.
-func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) string) *cobra.Command {
-	return &cobra.Command{Use: use + " STUDY", Short: short, Args: command.Takes("STUDY"),
-		Long: short + "." + command.PlainExit,
+func (a *app) trialsCmd() *cobra.Command {
+	return &cobra.Command{Use: "trials STUDY", Short: "List the trials of a search, the best first",
+		Args: command.Takes("STUDY"), Long: "List the trials of a search, the best first." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			g, err := c.Group(ctx, args[0])
 			if err == nil {
@@ -123,7 +103,7 @@ func (a *app) trialsCmd(use, short string, text func([]api.Trial, api.Group) str
 				return err
 			}
 			if !a.JSON {
-				a.Printf("%s", text(list, g))
+				a.Printf("%s", group.Trials(list, g, a.Place()))
 				return nil
 			}
 			for _, t := range list {
@@ -170,8 +150,8 @@ func (a *app) ownTrials(ctx context.Context, c *command.Client, s api.Search) er
 	return nil
 }
 
-// Study returns the study with the given ID. Its error names the commands for a search of the user's own loop.
-func Study(ctx context.Context, c *command.Client, id string) (api.Group, error) {
+// studyOf returns the study with the given ID. Its error names the commands for a search of the user's own loop.
+func studyOf(ctx context.Context, c *command.Client, id string) (api.Group, error) {
 	g, err := c.Group(ctx, id)
 	if err == nil {
 		return g, isStudy(g, id)
@@ -267,10 +247,10 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 			return s, err
 		}
 	}
-	if err := Warmed(ctx, s.client, file, read); err != nil {
+	if err := warmed(ctx, s.client, file, read); err != nil {
 		return s, err
 	}
-	s.job, s.study = j, OnWire(read)
+	s.job, s.study = j, onWire(read)
 	one := j
 	one.Budget.Dollars = nil
 	p, means, err := cliplan.PredictTrial(ctx, a.App, s.client, one, v, read.Parallel)
@@ -323,8 +303,8 @@ func fields(read *studyfile.File) (list []spec.Setting) {
 	return list
 }
 
-// OnWire converts a study to the API's form.
-func OnWire(read *studyfile.File) api.Study {
+// onWire converts a study to the API's form.
+func onWire(read *studyfile.File) api.Study {
 	st := read.Study
 	b := api.Study{Metric: st.Metric, Maximize: st.Maximize, Searcher: st.Searcher, Grid: st.Grid, Seed: int64(st.Seed),
 		Trials: st.Trials, AtOnce: read.Parallel, WallClock: st.Wall, GPUHours: st.GPUHours, Final: st.Final,
