@@ -30,6 +30,7 @@ import (
 	"scrimp/internal/cli/models"
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/own"
+	"scrimp/internal/cli/pipeline"
 	"scrimp/internal/cli/plan"
 	"scrimp/internal/cli/propose"
 	"scrimp/internal/cli/review"
@@ -174,7 +175,8 @@ scrimp wait is over.`,
 	_ = root.RegisterFlagCompletionFunc("server", a.CompleteServer)
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
-		jobs.Commands(a.App, share.Queue(a.App)...), groups.Commands(a.App), plan.Commands(a.App),
+		jobs.Commands(a.App, share.Queue(a.App)...), groups.Commands(a.App),
+		pipeline.Commands(a.App, gc.Cache(a.App)), plan.Commands(a.App),
 		estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),
 		storage.Commands(a.App), gc.Commands(a.App), compress.Commands(a.App), export.Commands(a.App), bill.Commands(a.App),
@@ -186,9 +188,6 @@ scrimp wait is over.`,
 			a.serveCmd(), a.backupCmd(), a.restoreCmd(), a.completionCmd(), a.agentCmd(), a.hostdCmd()},
 	} {
 		root.AddCommand(family...)
-	}
-	if pipeline, _, err := root.Find([]string{"pipeline"}); err == nil {
-		pipeline.AddCommand(gc.Cache(a.App))
 	}
 	command.Help(root)
 	a.CompleteHints(root)

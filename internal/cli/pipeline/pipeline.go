@@ -1,4 +1,5 @@
-package jobs
+// Package pipeline holds the commands of pipelines: they run, schedule, draw and explain them.
+package pipeline
 
 import (
 	"context"
@@ -29,8 +30,8 @@ import (
 	"scrimp/internal/work/pipelinefile/document"
 )
 
-// pipelineFlags holds the flags of scrimp pipeline run.
-type pipelineFlags struct {
+// flags holds the flags of scrimp pipeline run.
+type flags struct {
 	job                   jobfile.Flags
 	name, budget, sample  string
 	cron, zone, total     string
@@ -41,27 +42,33 @@ type pipelineFlags struct {
 	sampleGiven           bool
 }
 
-func (a *app) pipelineCmd() *cobra.Command {
+// app gives the commands of this package their shared environment.
+type app struct{ *command.App }
+
+// Commands returns the commands of this package. More are below scrimp pipeline.
+func Commands(shared *command.App, more ...*cobra.Command) []*cobra.Command {
+	a := &app{shared}
 	cmd := &cobra.Command{Use: "pipeline", Short: "Run stages that begin after each other, and none twice",
 		GroupID: command.GroupRun,
 		Long: "Runs pipelines: stages with inputs and outputs, each a job, with one budget (docs/pipelines.md). A stage " +
 			"whose inputs, parameters and program are those of an earlier run is not run again: its outputs are taken." +
 			command.PlainExit}
-	cmd.AddCommand(a.pipelineRunCmd(), a.pipelineScheduleCmd(), a.pipelineGraphCmd(),
-		a.pipelineShows("status", "Show how the stages of a pipeline stand", func(_ context.Context, _ *command.Client,
+	cmd.AddCommand(a.runCmd(), a.scheduleCmd(), a.graphCmd(),
+		a.showCmd("status", "Show how the stages of a pipeline stand", func(_ context.Context, _ *command.Client,
 			g api.Group) error {
 			return groups.Print(a.App, g)
 		}),
-		a.pipelineShows("cost", "Show what each stage has cost, and what would lower it", func(ctx context.Context,
+		a.showCmd("cost", "Show what each stage has cost, and what would lower it", func(ctx context.Context,
 			c *command.Client, g api.Group) error {
 			return groups.StageCosts(ctx, a.App, c, g.ID)
 		}),
-		a.pipelineWhyCmd())
-	return cmd
+		a.whyCmd())
+	cmd.AddCommand(more...)
+	return []*cobra.Command{cmd}
 }
 
-func (a *app) pipelineRunCmd() *cobra.Command {
-	var f pipelineFlags
+func (a *app) runCmd() *cobra.Command {
+	var f flags
 	cmd := &cobra.Command{
 		Use: "run [pipeline.yaml]", Short: "Run a pipeline: only the stages that something has changed for",
 		Long: `Runs the stages of a pipeline file, each after those whose outputs it reads. Without an argument it
@@ -79,7 +86,7 @@ the pipeline was stopped.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.nameGiven, f.costsGiven = cmd.Flag("name").Changed, cmd.Flag("budget").Changed
 			f.sampleGiven = cmd.Flag("sample").Changed
-			return a.pipelineRun(cmd.Context(), args, f)
+			return a.run(cmd.Context(), args, f)
 		},
 	}
 	f.add(cmd)
@@ -91,7 +98,7 @@ the pipeline was stopped.`,
 }
 
 // add adds the flags that scrimp pipeline run and schedule share.
-func (f *pipelineFlags) add(cmd *cobra.Command) {
+func (f *flags) add(cmd *cobra.Command) {
 	f.job.Add(cmd)
 	cmd.Flags().StringVar(&f.name, "name", "", "call the pipeline by this `name` (default: as its file says, else as its "+
 		"folder)")
@@ -105,8 +112,8 @@ func (f *pipelineFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// pipelineFile returns the given file, or the default file of this folder.
-func pipelineFile(args []string) (string, error) {
+// fileOf returns the given file, or the default file of this folder.
+func fileOf(args []string) (string, error) {
 	if len(args) > 0 {
 		return args[0], nil
 	}
@@ -118,8 +125,8 @@ func pipelineFile(args []string) (string, error) {
 	return "", errors.New("there is no pipeline.yaml and no dvc.yaml in this folder: name the file")
 }
 
-// readPipeline reads a pipeline file and the files that it names. It also returns the file's folder.
-func readPipeline(file string, now time.Time) (p *pipelinefile.File, folder string, err error) {
+// read reads a pipeline file and the files that it names. It also returns the file's folder.
+func read(file string, now time.Time) (p *pipelinefile.File, folder string, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, "", fmt.Errorf("read the pipeline file: %w", err)
@@ -146,9 +153,9 @@ func readPipeline(file string, now time.Time) (p *pipelinefile.File, folder stri
 	return p, folder, err
 }
 
-// pipelineRun runs a pipeline.
-func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) error {
-	file, err := pipelineFile(args)
+// run runs a pipeline.
+func (a *app) run(ctx context.Context, args []string, f flags) error {
+	file, err := fileOf(args)
 	if err != nil {
 		return err
 	}
@@ -172,7 +179,7 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 	if err != nil {
 		return err
 	}
-	if err := a.agreedPipeline(ctx, p, f.yes); err != nil {
+	if err := a.agreed(ctx, p, f.yes); err != nil {
 		return err
 	}
 	if err := a.fit(ctx, c, p.file, v, f.force); err != nil {
@@ -188,7 +195,7 @@ func (a *app) pipelineRun(ctx context.Context, args []string, f pipelineFlags) e
 
 // schedule reads the schedule of scrimp pipeline schedule. For scrimp pipeline run it notes that the file's schedule
 // does not count.
-func (f pipelineFlags) schedule(p *preparedPipeline, now time.Time) error {
+func (f flags) schedule(p *prepared, now time.Time) error {
 	if f.scheduled {
 		return f.schedules(p, now)
 	}
@@ -198,8 +205,8 @@ func (f pipelineFlags) schedule(p *preparedPipeline, now time.Time) error {
 	return nil
 }
 
-// agreedPipeline shows what a pipeline will do, and asks at a terminal before it does so.
-func (a *app) agreedPipeline(ctx context.Context, p preparedPipeline, yes bool) error {
+// agreed shows what a pipeline will do, and asks at a terminal before it does so.
+func (a *app) agreed(ctx context.Context, p prepared, yes bool) error {
 	if a.JSON {
 		return nil
 	}
@@ -213,16 +220,16 @@ func (a *app) agreedPipeline(ctx context.Context, p preparedPipeline, yes bool) 
 	return a.Ask(ctx, question, yes)
 }
 
-// preparedPipeline is a parsed pipeline with its stages in the API's form.
-type preparedPipeline struct {
+// prepared is a parsed pipeline with its stages in the API's form.
+type prepared struct {
 	file   *pipelinefile.File
 	folder string
 	wire   api.Pipeline
 }
 
 // prepare reads a pipeline and applies the flags.
-func (a *app) prepare(file string, f pipelineFlags) (p preparedPipeline, err error) {
-	if p.file, p.folder, err = readPipeline(file, a.Now()); err != nil {
+func (a *app) prepare(file string, f flags) (p prepared, err error) {
+	if p.file, p.folder, err = read(file, a.Now()); err != nil {
 		return p, err
 	}
 	whole := &p.file.Whole

@@ -1,4 +1,4 @@
-package jobs
+package pipeline
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 const noSample = "none"
 
 // samples applies --sample to a pipeline. The data and the gates of the file stay.
-func (f pipelineFlags) samples(p *pipelinefile.File) error {
+func (f flags) samples(p *pipelinefile.File) error {
 	switch {
 	case !f.sampleGiven:
 	case f.sample == noSample:

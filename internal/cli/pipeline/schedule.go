@@ -1,4 +1,4 @@
-package jobs
+package pipeline
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"scrimp/internal/work/schedule"
 )
 
-func (a *app) pipelineScheduleCmd() *cobra.Command {
-	f := pipelineFlags{scheduled: true, detach: true}
+func (a *app) scheduleCmd() *cobra.Command {
+	f := flags{scheduled: true, detach: true}
 	cmd := &cobra.Command{
 		Use: "schedule [pipeline.yaml]", Short: "Run a pipeline by the clock, within one budget for all runs",
 		Long: `Runs the pipeline of a file each time its schedule is due. The file says when, below schedule: cron,
@@ -39,7 +39,7 @@ scrimp pipeline status NAME shows the runs, scrimp cancel NAME ends the schedule
 			if cmd.Flag("runs").Changed && f.runs < 1 {
 				return fmt.Errorf("--runs %d: write 1 or more, or leave it out for runs without end", f.runs)
 			}
-			return a.pipelineRun(cmd.Context(), args, f)
+			return a.run(cmd.Context(), args, f)
 		},
 	}
 	f.add(cmd)
@@ -68,7 +68,7 @@ func alone(ctx context.Context, c *command.Client, name string) error {
 }
 
 // schedules adds the schedule to the request.
-func (f *pipelineFlags) schedules(p *preparedPipeline, now time.Time) error {
+func (f *flags) schedules(p *prepared, now time.Time) error {
 	var y schedule.Spec
 	if p.file.Schedule != nil {
 		y = *p.file.Schedule

@@ -1,4 +1,4 @@
-package jobs
+package pipeline
 
 import (
 	"context"
@@ -39,8 +39,8 @@ func graphOf(f *pipelinefile.File) []group.GraphStage {
 	return group.Layered(list)
 }
 
-// pipelineShows returns a command that shows the newest run of a pipeline.
-func (a *app) pipelineShows(use, short string,
+// showCmd returns a command that shows the newest run of a pipeline.
+func (a *app) showCmd(use, short string,
 	do func(context.Context, *command.Client, api.Group) error) *cobra.Command {
 	return &cobra.Command{Use: use + " PIPELINE", Short: short, Args: command.Takes("PIPELINE"),
 		Long: short + ": its newest run, or the run of that id." + command.PlainExit,
@@ -53,7 +53,7 @@ func (a *app) pipelineShows(use, short string,
 		})}
 }
 
-func (a *app) pipelineGraphCmd() *cobra.Command {
+func (a *app) graphCmd() *cobra.Command {
 	return &cobra.Command{Use: "graph [pipeline.yaml | PIPELINE]",
 		Short: "Draw the stages of a pipeline and what comes after what",
 		Args:  command.Takes("[pipeline.yaml]"), ValidArgsFunction: command.CompleteJobFile,
@@ -72,11 +72,11 @@ func (a *app) pipelineGraphCmd() *cobra.Command {
 					})(cmd, args)
 				}
 			}
-			file, err := pipelineFile(args)
+			file, err := fileOf(args)
 			if err != nil {
 				return err
 			}
-			p, _, err := readPipeline(file, a.Now())
+			p, _, err := read(file, a.Now())
 			if err != nil {
 				return err
 			}
@@ -98,7 +98,7 @@ func (a *app) drawn(list []group.GraphStage, c money.Currency) error {
 	return nil
 }
 
-func (a *app) pipelineWhyCmd() *cobra.Command {
+func (a *app) whyCmd() *cobra.Command {
 	return &cobra.Command{Use: "why PIPELINE STAGE",
 		Short: "Show which input, parameter or program of a stage has changed",
 		Args:  command.Takes("PIPELINE", "STAGE"),
