@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/cli/ab"
 	"scrimp/internal/cli/anomalies"
 	"scrimp/internal/cli/bill"
 	"scrimp/internal/cli/command"
@@ -177,7 +178,7 @@ scrimp wait is over.`,
 	for _, family := range [][]*cobra.Command{
 		jobs.Commands(a.App, share.Queue(a.App)...), groups.Commands(a.App),
 		pipeline.Commands(a.App, gc.Cache(a.App)), plan.Commands(a.App),
-		estimate.Commands(a.App), offers.Commands(a.App),
+		ab.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),
 		storage.Commands(a.App), gc.Commands(a.App), compress.Commands(a.App), export.Commands(a.App), bill.Commands(a.App),
 		anomalies.Commands(a.App), models.Commands(a.App), review.Commands(a.App), engines.Commands(a.App),

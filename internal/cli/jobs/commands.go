@@ -19,6 +19,6 @@ func Commands(shared *command.App, shares ...*cobra.Command) []*cobra.Command {
 		a.runCmd(), a.rerunCmd(), a.jobsCmd(), queue, a.statusCmd(), a.topCmd(),
 		a.logsCmd(), a.attachCmd(), a.waitCmd(), a.execCmd(), a.pauseCmd(), a.resumeCmd(), a.updateCmd(),
 		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(),
-		a.checkpointsCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(), a.profileCmd(), a.diagnoseCmd(), a.abCmd(),
+		a.checkpointsCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(), a.profileCmd(), a.diagnoseCmd(),
 	}
 }

@@ -10,6 +10,8 @@ import (
 // what is below the folders server and cli in House; the two root packages, which assemble the others, may import
 // every one.
 var neighbours = map[string][]string{
+	"cli/ab": {"cli/command", "cli/groups", "cli/jobfile", "cli/learn", "cli/plan", "cli/show/comparison",
+		"cli/submit"},
 	"cli/anomalies": {"cli/command", "cli/show/spending"},
 	"cli/benchmark": {"cli/command", "cli/show/simulation"},
 	"cli/bill":      {"cli/command", "cli/show/bills", "cli/show/spending"},
@@ -23,8 +25,8 @@ var neighbours = map[string][]string{
 	"cli/groups":    {"cli/command", "cli/show", "cli/show/group"},
 	"cli/jobfile":   {"cli/command"},
 	"cli/jobs": {"cli/command", "cli/evidence", "cli/groups", "cli/jobfile", "cli/learn", "cli/plan", "cli/show",
-		"cli/show/comparison", "cli/show/group", "cli/show/kept", "cli/show/planning", "cli/show/sizing",
-		"cli/show/utilization", "cli/submit", "cli/terminal", "server/workdir/pack"},
+		"cli/show/group", "cli/show/kept", "cli/show/planning", "cli/show/sizing", "cli/show/utilization",
+		"cli/submit", "cli/terminal", "server/workdir/pack"},
 	"cli/learn":  {"cli/command", "server", "server/workdir/pack"},
 	"cli/models": {"cli/command", "cli/show/group"},
 	"cli/offers": {"cli/command", "cli/show/listing"},

@@ -1,4 +1,4 @@
-package jobs
+package ab
 
 import (
 	"cmp"
@@ -19,20 +19,20 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// abStatus shows the newest comparison with the given name.
-func (a *app) abStatus(ctx context.Context, c *command.Client, name string) error {
+// status shows the newest comparison with the given name.
+func (a *app) status(ctx context.Context, c *command.Client, name string) error {
 	g, _, err := groups.PipelineRun(ctx, c, name, false)
 	if err != nil {
 		return err
 	}
-	v, err := a.abReport(ctx, c, g, map[string]comparison.Run{})
+	v, err := a.report(ctx, c, g, map[string]comparison.Run{})
 	if err != nil {
 		return err
 	}
-	return a.abPrint(v)
+	return a.print(v)
 }
 
-func (a *app) abPrint(v comparison.Comparison) error {
+func (a *app) print(v comparison.Comparison) error {
 	if a.JSON {
 		return a.Print(v)
 	}
@@ -40,14 +40,14 @@ func (a *app) abPrint(v comparison.Comparison) error {
 	return nil
 }
 
-// abFollow shows the progress of a comparison, cancels the remaining runs once it is decided, and prints the result.
-func (a *app) abFollow(ctx context.Context, c *command.Client, id string) error {
+// follow shows the progress of a comparison, cancels the remaining runs once it is decided, and prints the result.
+func (a *app) follow(ctx context.Context, c *command.Client, id string) error {
 	over, shown, ended := map[string]comparison.Run{}, "", false
 	for failed := 0; ; {
 		g, err := c.Group(ctx, id)
 		var v comparison.Comparison
 		if err == nil {
-			v, err = a.abReport(ctx, c, g, over)
+			v, err = a.report(ctx, c, g, over)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -66,7 +66,7 @@ func (a *app) abFollow(ctx context.Context, c *command.Client, id string) error 
 				a.Notef("%s\n", line)
 			}
 			if g.Closed {
-				return a.abOver(v)
+				return a.ended(v)
 			}
 			if v.Decided && !ended && g.State != "over" {
 				if _, err := c.EndGroup(ctx, id, false); err == nil {
@@ -78,9 +78,9 @@ func (a *app) abFollow(ctx context.Context, c *command.Client, id string) error 
 	}
 }
 
-// abOver prints an ended comparison. The verdict determines the exit status.
-func (a *app) abOver(v comparison.Comparison) error {
-	if err := a.abPrint(v); err != nil {
+// ended prints an ended comparison. The verdict determines the exit status.
+func (a *app) ended(v comparison.Comparison) error {
+	if err := a.print(v); err != nil {
 		return err
 	}
 	if v.Failed || v.Verdict != nil && (*v.Verdict == ab.Worse || *v.Verdict == ab.CannotTell) {
@@ -89,20 +89,20 @@ func (a *app) abOver(v comparison.Comparison) error {
 	return nil
 }
 
-// abReport returns the state of a comparison. It caches the results of ended runs in over, by job.
-func (a *app) abReport(ctx context.Context, c *command.Client, g api.Group, over map[string]comparison.Run) (
+// report returns the state of a comparison. It caches the results of ended runs in over, by job.
+func (a *app) report(ctx context.Context, c *command.Client, g api.Group, over map[string]comparison.Run) (
 	v comparison.Comparison, err error) {
 	v = comparison.Comparison{Group: g.ID, State: g.State, Closed: g.Closed, Currency: g.Currency, Spent: g.Spent,
 		Arms: [2]comparison.Arm{{Name: baselineArm}, {Name: changeArm}}}
 	for _, s := range g.Pipeline.Stages {
-		var kept abKept
-		if err := json.Unmarshal([]byte(s.Params[abParam]), &kept); err != nil || kept.Pairs == 0 {
+		var kept record
+		if err := json.Unmarshal([]byte(s.Params[param]), &kept); err != nil || kept.Pairs == 0 {
 			return v, fmt.Errorf("%s is a pipeline and no comparison: scrimp pipeline status %s shows it", g.ID, g.ID)
 		}
 		v.Design, v.Baseline, v.Metric = kept.Design, kept.Baseline, kept.Shown
 		r, done := over[s.Job]
 		if !done {
-			if r, err = abRun(ctx, c, s, kept.Shown); err != nil {
+			if r, err = stateOf(ctx, c, s, kept.Shown); err != nil {
 				return v, err
 			}
 			if r.Closed && s.Job != "" {
@@ -120,8 +120,8 @@ func (a *app) abReport(ctx context.Context, c *command.Client, g api.Group, over
 	return v, nil
 }
 
-// abRun returns the state and result of a run.
-func abRun(ctx context.Context, c *command.Client, s api.StageState, metric string) (r comparison.Run, err error) {
+// stateOf returns the state and result of a run.
+func stateOf(ctx context.Context, c *command.Client, s api.StageState, metric string) (r comparison.Run, err error) {
 	r = comparison.Run{Job: s.Job, State: s.State, Why: s.Why, Cost: s.Cost}
 	if s.Job == "" {
 		r.Closed = s.State == "failed" || s.State == "skipped"

@@ -1,4 +1,4 @@
-package jobs
+package ab
 
 import (
 	"cmp"
@@ -23,11 +23,11 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// abParam is the parameter of each run that marks a pipeline as a comparison and holds its design.
-const abParam = "ab"
+// param is the parameter of each run that marks a pipeline as a comparison and holds its design.
+const param = "ab"
 
-// abKept is the record of a comparison in each of its runs.
-type abKept struct {
+// record is the record of a comparison in each of its runs.
+type record struct {
 	ab.Design
 	Baseline string `json:"baseline"`
 	Shown    string `json:"shown,omitempty"` // the displayed metric, judged or not
@@ -36,8 +36,8 @@ type abKept struct {
 	Key      string `json:"key"` // unique to this comparison, so it reuses no run of another one
 }
 
-// ab compares a job with a changed version of it.
-func (a *app) ab(ctx context.Context, name string, f abFlags) error {
+// compare compares a job with a changed version of it.
+func (a *app) compare(ctx context.Context, name string, f flags) error {
 	b, err := a.readBaseline(ctx, name, f)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (a *app) ab(ctx context.Context, name string, f abFlags) error {
 		return err
 	}
 	jobfile.Note(a.App, notes)
-	p, budget, err := a.abPlan(ctx, c, v, arms, d, f)
+	p, budget, err := a.foretell(ctx, c, v, arms, d, f)
 	switch {
 	case err != nil:
 		return err
@@ -75,11 +75,11 @@ func (a *app) ab(ctx context.Context, name string, f abFlags) error {
 	if err := a.Ask(ctx, "Run it? [Y/n] ", f.yes); err != nil {
 		return err
 	}
-	return a.abSubmit(ctx, c, b, arms, d, f, p.Name, *budget)
+	return a.submit(ctx, c, b, arms, d, f, p.Name, *budget)
 }
 
 // designed returns the two jobs of a comparison and its design.
-func (b *baseline) designed(f abFlags, now time.Time) (arms [2]arm, d ab.Design, notes []spec.Note, err error) {
+func (b *baseline) designed(f flags, now time.Time) (arms [2]arm, d ab.Design, notes []spec.Note, err error) {
 	if arms, notes, err = b.arms(f, now); err != nil {
 		return arms, d, notes, err
 	}
@@ -87,8 +87,8 @@ func (b *baseline) designed(f abFlags, now time.Time) (arms [2]arm, d ab.Design,
 	return arms, d, notes, err
 }
 
-// abPlan returns a comparison's expected cost and power, and its budget; nil without a budget.
-func (a *app) abPlan(ctx context.Context, c *command.Client, v api.Server, arms [2]arm, d ab.Design, f abFlags) (
+// foretell returns a comparison's expected cost and power, and its budget; nil without a budget.
+func (a *app) foretell(ctx context.Context, c *command.Client, v api.Server, arms [2]arm, d ab.Design, f flags) (
 	p comparison.Plan, budget *money.Amount, err error) {
 	base := arms[0].job
 	p = comparison.Plan{Name: base.Name + "-ab", Baseline: base.Name, Design: d, Runs: 2 * d.Pairs}
@@ -123,13 +123,13 @@ func (a *app) abPlan(ctx context.Context, c *command.Client, v api.Server, arms 
 		}
 	}
 	p.Total(budget)
-	p.Notes = abNotes(base, d)
+	p.Notes = warnings(base, d)
 	return p, budget, nil
 }
 
 // budgetOf is what all runs of a comparison together may cost: what --budget says, else the baseline's own budget for
 // each; nil where neither is given.
-func (f abFlags) budgetOf(base spec.Job, d ab.Design) (*money.Amount, error) {
+func (f flags) budgetOf(base spec.Job, d ab.Design) (*money.Amount, error) {
 	if f.budget != "" {
 		amount, err := spec.ParseAmount(f.budget)
 		if err != nil || amount.Sign() <= 0 {
@@ -171,8 +171,8 @@ func freeName(ctx context.Context, c *command.Client, name string, given bool) (
 	return free, nil
 }
 
-// abNotes lists what a user should know before a comparison spends money.
-func abNotes(j spec.Job, d ab.Design) (list []string) {
+// warnings lists what a user should know before a comparison spends money.
+func warnings(j spec.Job, d ab.Design) (list []string) {
 	program := j.Command + strings.Join(j.Args, " ")
 	list = append(list, "the program has to take its random seed, and the order of its data, from SCRIMP_SEED")
 	if strings.Contains(program, spec.SeedVariable) {
@@ -188,8 +188,8 @@ func abNotes(j spec.Job, d ab.Design) (list []string) {
 	return list
 }
 
-// abSubmit submits a comparison and follows it.
-func (a *app) abSubmit(ctx context.Context, c *command.Client, b baseline, arms [2]arm, d ab.Design, f abFlags,
+// submit submits a comparison and follows it.
+func (a *app) submit(ctx context.Context, c *command.Client, b baseline, arms [2]arm, d ab.Design, f flags,
 	name string, budget money.Amount) error {
 	wire := api.Pipeline{AtOnce: 2} // both runs of a pair
 	key := jobfile.Key()
@@ -212,12 +212,12 @@ func (a *app) abSubmit(ctx context.Context, c *command.Client, b baseline, arms 
 			if err != nil {
 				return err
 			}
-			kept, err := json.Marshal(abKept{d, arms[0].job.Name, cmp.Or(d.Metric, arms[0].job.Metric.Name), x.name, seed, key})
+			kept, err := json.Marshal(record{d, arms[0].job.Name, cmp.Or(d.Metric, arms[0].job.Metric.Name), x.name, seed, key})
 			if err != nil || len(kept) > 4000 {
 				return errors.New("the fields of --set are too long: 3,000 letters together are the most")
 			}
 			wire.Stages = append(wire.Stages, api.PipelineStage{Name: x.name + "-" + strconv.Itoa(seed), Job: api.Raw(text),
-				Params: map[string]string{abParam: string(kept)}, Always: true})
+				Params: map[string]string{param: string(kept)}, Always: true})
 		}
 	}
 	whole := wholeOf(arms[0].job, name, budget)
@@ -232,7 +232,7 @@ func (a *app) abSubmit(ctx context.Context, c *command.Client, b baseline, arms 
 	case err != nil:
 		return err
 	case !f.detach:
-		return a.abFollow(ctx, c, g.ID)
+		return a.follow(ctx, c, g.ID)
 	}
 	a.Waiting(ctx, c)
 	if a.JSON {

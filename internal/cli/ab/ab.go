@@ -1,4 +1,5 @@
-package jobs
+// Package ab holds the command that compares a job with a change of it.
+package ab
 
 import (
 	"cmp"
@@ -20,8 +21,8 @@ import (
 	"scrimp/internal/work/ab"
 )
 
-// abFlags holds the flags of scrimp ab.
-type abFlags struct {
+// flags holds the flags of scrimp ab.
+type flags struct {
 	job                           jobfile.Flags
 	set                           []string
 	tolerance, goal, budget, name string
@@ -30,8 +31,16 @@ type abFlags struct {
 	plan, yes, detach, force      bool
 }
 
-func (a *app) abCmd() *cobra.Command {
-	var f abFlags
+// app gives the commands of this package their shared environment.
+type app struct{ *command.App }
+
+// Commands returns the commands of this package.
+func Commands(shared *command.App) []*cobra.Command {
+	return []*cobra.Command{(&app{shared}).cmd()}
+}
+
+func (a *app) cmd() *cobra.Command {
+	var f flags
 	cmd := &cobra.Command{
 		Use: "ab job.yaml|JOB --set FIELD=VALUE", Short: "Compare a job with a change of it, by pairs of runs with one seed",
 		GroupID: command.GroupMoney, ValidArgsFunction: command.CompleteJobFile,
@@ -53,31 +62,31 @@ run failed.`,
 			"  scrimp ab -y job.yaml --set resources.accelerator=T4 --seeds 3\n  scrimp ab status train-ab",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(f.set) == 0 {
-				return a.abShow(cmd, args, f)
+				return a.show(cmd, args, f)
 			}
 			f.counted = cmd.Flags().Changed("seeds")
-			return a.ab(cmd.Context(), args[0], f)
+			return a.compare(cmd.Context(), args[0], f)
 		},
 	}
 	f.job.Add(cmd)
-	flags := cmd.Flags()
-	flags.StringArrayVar(&f.set, "set", nil, "the change: set this `FIELD=VALUE` of the job file, as env.PRECISION=bf16 "+
+	fs := cmd.Flags()
+	fs.StringArrayVar(&f.set, "set", nil, "the change: set this `FIELD=VALUE` of the job file, as env.PRECISION=bf16 "+
 		"(may be repeated; default: none, and there is nothing to compare)")
-	flags.StringVar(&f.tolerance, "tolerance", "", "how much worse the change may be: `METRIC=AMOUNT`, as accuracy=0.2% "+
+	fs.StringVar(&f.tolerance, "tolerance", "", "how much worse the change may be: `METRIC=AMOUNT`, as accuracy=0.2% "+
 		"of the baseline's value or loss=0.01 (default: quality is not judged)")
-	flags.StringVar(&f.goal, "goal", "", "whether less or more of the metric is better: minimize or maximize (default: "+
+	fs.StringVar(&f.goal, "goal", "", "whether less or more of the metric is better: minimize or maximize (default: "+
 		"as the job file or the metric's name says)")
-	flags.IntVar(&f.seeds, "seeds", 0, "`number` of pairs, 1 to 50 (default 6 with --tolerance, else 3)")
-	flags.IntVar(&f.first, "first-seed", 1, "`seed` of the first pair; the others count up from it")
-	flags.StringVar(&f.budget, "budget", "", "let all runs together cost at most this `amount`, as '$20' (default: the "+
+	fs.IntVar(&f.seeds, "seeds", 0, "`number` of pairs, 1 to 50 (default 6 with --tolerance, else 3)")
+	fs.IntVar(&f.first, "first-seed", 1, "`seed` of the first pair; the others count up from it")
+	fs.StringVar(&f.budget, "budget", "", "let all runs together cost at most this `amount`, as '$20' (default: the "+
 		"budget of the job file for each run)")
-	flags.StringVar(&f.name, "name", "", "call the comparison by this `name`, which no other has (default: "+
+	fs.StringVar(&f.name, "name", "", "call the comparison by this `name`, which no other has (default: "+
 		"the job's name with -ab, and a number if that is taken)")
-	flags.BoolVar(&f.plan, "plan", false, "show what the pairs would cost and can tell, and run nothing (default: run)")
-	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
-	flags.BoolVarP(&f.detach, "detach", "d", false, "submit and return; nothing stops it early then (default: show the "+
+	fs.BoolVar(&f.plan, "plan", false, "show what the pairs would cost and can tell, and run nothing (default: run)")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
+	fs.BoolVarP(&f.detach, "detach", "d", false, "submit and return; nothing stops it early then (default: show the "+
 		"progress)")
-	flags.BoolVar(&f.force, "force", false, "let long runs go on spot without proven checkpoints, and let them wait for "+
+	fs.BoolVar(&f.force, "force", false, "let long runs go on spot without proven checkpoints, and let them wait for "+
 		"an accelerator that nothing for sale has (default: refuse them)")
 	_ = cmd.RegisterFlagCompletionFunc("goal", command.Words("minimize", "maximize"))
 	for _, name := range []string{"set", "tolerance", "seeds", "first-seed", "budget", "name"} {
@@ -87,18 +96,18 @@ run failed.`,
 		Long: "Shows the newest comparison of that name: its arms, the difference and the verdict." +
 			command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			return a.abStatus(ctx, c, args[0])
+			return a.status(ctx, c, args[0])
 		})})
 	return cmd
 }
 
-// abShow shows an earlier comparison, or explains that a baseline needs a change.
-func (a *app) abShow(cmd *cobra.Command, args []string, f abFlags) error {
+// show shows an earlier comparison, or explains that a baseline needs a change.
+func (a *app) show(cmd *cobra.Command, args []string, f flags) error {
 	if _, err := os.Stat(args[0]); err == nil || isFile(args[0]) || f.tolerance != "" || f.plan {
 		return fmt.Errorf("ab: say what changes: scrimp ab %s --set FIELD=VALUE, such as --set env.PRECISION=bf16", args[0])
 	}
 	return a.With(func(ctx context.Context, c *command.Client, args []string) error {
-		return a.abStatus(ctx, c, args[0])
+		return a.status(ctx, c, args[0])
 	})(cmd, args)
 }
 
@@ -117,7 +126,7 @@ type baseline struct {
 }
 
 // readBaseline reads the job file, or the file of an earlier job.
-func (a *app) readBaseline(ctx context.Context, name string, f abFlags) (b baseline, err error) {
+func (a *app) readBaseline(ctx context.Context, name string, f flags) (b baseline, err error) {
 	b.text, err = os.ReadFile(name)
 	if err == nil {
 		b.file = name
@@ -153,7 +162,7 @@ const (
 )
 
 // arms reads both variants. now is in market time.
-func (b *baseline) arms(f abFlags, now time.Time) (list [2]arm, notes []spec.Note, err error) {
+func (b *baseline) arms(f flags, now time.Time) (list [2]arm, notes []spec.Note, err error) {
 	load := func(text []byte) (spec.Job, []spec.Note, error) {
 		jf := f.job
 		jf.Text = text
@@ -255,7 +264,7 @@ func wholeOf(j spec.Job, name string, budget money.Amount) (w spec.Job) {
 }
 
 // design returns the experiment design from the flags and the baseline.
-func (f *abFlags) design(j spec.Job) (d ab.Design, err error) {
+func (f *flags) design(j spec.Job) (d ab.Design, err error) {
 	d = ab.Design{Pairs: f.seeds, First: f.first, Set: f.set}
 	if f.tolerance == "" && f.goal != "" {
 		return d, errors.New("--goal: there is no metric to judge: give --tolerance METRIC=AMOUNT too")
@@ -285,7 +294,7 @@ func (f *abFlags) design(j spec.Job) (d ab.Design, err error) {
 }
 
 // maximize reports whether a higher value of a metric is better.
-func (f *abFlags) maximize(metric string, j spec.Job) (bool, error) {
+func (f *flags) maximize(metric string, j spec.Job) (bool, error) {
 	guess, known := ab.Goal(metric)
 	said := ""
 	if j.Metric.Name == metric {

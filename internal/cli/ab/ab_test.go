@@ -1,4 +1,4 @@
-package jobs
+package ab
 
 import (
 	"io"
@@ -21,7 +21,7 @@ func TestAB_AcceptsCommandsOfDiagnose(t *testing.T) {
 	} {
 		words := strings.Fields(line)
 		a := &app{&command.App{Out: io.Discard, Err: io.Discard, Now: time.Now}}
-		cmd := a.abCmd()
+		cmd := a.cmd()
 		if err := cmd.ParseFlags(words[2:]); err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
@@ -30,7 +30,7 @@ func TestAB_AcceptsCommandsOfDiagnose(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 		set, _ := cmd.Flags().GetStringArray("set")
-		f := abFlags{set: set}
+		f := flags{set: set}
 		b := baseline{job: "train", text: []byte("command: python train.py\nresources: {accelerator: A100:2, cpus: 8}\n")}
 		if _, _, err := b.arms(f, time.Now()); err != nil {
 			t.Errorf("%s: %v", line, err)
@@ -56,7 +56,7 @@ func TestAB_RefusesChangeThatNoRunSees(t *testing.T) {
 		{"env: {SCRIMP_SEED: 4}\n", "env.B=1", ""},
 	} {
 		b := baseline{job: "train", text: []byte("command: python train.py\n" + c.file)}
-		_, _, err := b.arms(abFlags{set: strings.Split(c.set, "|")}, time.Now())
+		_, _, err := b.arms(flags{set: strings.Split(c.set, "|")}, time.Now())
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s with %s: %v, which does not say %q", c.file, c.set, err, c.want)
 		}
