@@ -10,6 +10,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/follow"
 	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/kept"
@@ -53,7 +54,7 @@ func (a *app) attachCmd() *cobra.Command {
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			_, err := c.Job(ctx, args[0])
 			if err == nil {
-				return a.follow(ctx, c, args[0])
+				return follow.Job(ctx, a.App, c, args[0])
 			}
 			return groups.Or(ctx, c, args[0], err, func(api.Group) error { return groups.Follow(ctx, a.App, c, args[0]) })
 		})}

@@ -10,6 +10,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/follow"
 	"scrimp/internal/cli/submit"
 	"scrimp/internal/job/spec"
 )
@@ -141,9 +142,9 @@ func (a *app) resumeCmd() *cobra.Command {
 				case err != nil:
 					return err
 				case detach || len(args) > 1:
-					return a.detached(ctx, c, j)
+					return follow.Detached(ctx, a.App, c, j)
 				}
-				return a.follow(ctx, c, j.ID)
+				return follow.Job(ctx, a.App, c, j.ID)
 			})
 		})}
 	f.add(cmd)

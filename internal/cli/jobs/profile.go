@@ -10,6 +10,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/follow"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show/sizing"
@@ -78,7 +79,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 		return err
 	}
 	a.Notef("%s runs for %s\n", job.ID, draw.Span(length))
-	final, err := a.watch(ctx, c, job.ID, func(api.Job) {})
+	final, err := follow.Watch(ctx, a.App, c, job.ID, func(api.Job) {})
 	if ctx.Err() != nil && !final.Closed {
 		return a.endProfile(ctx, c, job.ID)
 	}

@@ -11,6 +11,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/follow"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/work/groups"
@@ -48,9 +49,9 @@ func (a *app) rerunCmd() *cobra.Command {
 				return err
 			}
 			if detach {
-				return a.detached(ctx, c, j)
+				return follow.Detached(ctx, a.App, c, j)
 			}
-			return a.follow(ctx, c, j.ID)
+			return follow.Job(ctx, a.App, c, j.ID)
 		})}
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
 	cmd.Flags().StringVar(&from, "from", "", "begin from a checkpoint of this `job`, its newest or JOB@CHECKPOINT "+

@@ -1,4 +1,4 @@
-package jobs
+package follow
 
 import (
 	"context"
@@ -18,16 +18,16 @@ import (
 // lastOutput bounds how long to wait for the rest of a job's output after the job is closed.
 const lastOutput = 10 * time.Second
 
-// followOutput prints a job's output, and its state changes on stderr, until the job is closed, and then its receipt.
-func (a *app) followOutput(ctx context.Context, c *command.Client, id string) error {
+// Output prints a job's output, and its state changes on stderr, until the job is closed, and then its receipt.
+func Output(ctx context.Context, a *command.App, c *command.Client, id string) error {
 	streaming, end := context.WithCancel(ctx)
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		a.stream(streaming, c, id)
+		stream(streaming, a, c, id)
 	}()
 	shown, before := "", show.Follow{}
-	final, err := a.watch(ctx, c, id, func(j api.Job) {
+	final, err := Watch(ctx, a, c, id, func(j api.Job) {
 		if state := j.State + j.Machine + j.Phase; state != shown {
 			shown = state
 			a.Notef("%s\n", before.Progress(j, a.Line()))
@@ -40,11 +40,11 @@ func (a *app) followOutput(ctx context.Context, c *command.Client, id string) er
 	}
 	end()
 	<-printed
-	return a.over(ctx, c, id, final, err)
+	return over(ctx, a, c, id, final, err)
 }
 
 // stream prints the output of a job until it is closed. It waits for an unreachable server.
-func (a *app) stream(ctx context.Context, c *command.Client, id string) {
+func stream(ctx context.Context, a *command.App, c *command.Client, id string) {
 	for offset := int64(0); ; {
 		r, err := c.Request(ctx, http.MethodGet, command.OfJob(id, "/log?follow=1&offset=")+strconv.FormatInt(offset, 10))
 		if err == nil {
@@ -65,7 +65,7 @@ func (a *app) stream(ctx context.Context, c *command.Client, id string) {
 }
 
 // saysKept names the command that copies a job's stored outputs.
-func (a *app) saysKept(ctx context.Context, c *command.Client, j api.Job) {
+func saysKept(ctx context.Context, a *command.App, c *command.Client, j api.Job) {
 	var list []api.Outputs
 	if j.Outputs == "" || c.Do(ctx, http.MethodGet, command.OfJob(j.ID, "/kept"), nil, &list) != nil {
 		return

@@ -1,17 +1,15 @@
-package jobs
+package command
 
 import (
 	"context"
 	"io"
 	"strings"
 	"testing"
-
-	"scrimp/internal/cli/command"
 )
 
 func TestConfirmed_EndsWithLineOrCtrlC(t *testing.T) {
 	for text, want := range map[string]bool{"\n": true, "y\n": true, " YES \n": true, "n\n": false, "what\n": false, "": false, "y": false} {
-		a := &app{&command.App{In: strings.NewReader(text), Err: io.Discard}}
+		a := &App{In: strings.NewReader(text), Err: io.Discard}
 		if got := a.Confirmed(t.Context(), "?", true); got != want {
 			t.Errorf("%q is taken for %v", text, got)
 		}
@@ -20,7 +18,7 @@ func TestConfirmed_EndsWithLineOrCtrlC(t *testing.T) {
 	defer func() { _ = out.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if a := (&app{&command.App{In: in, Err: io.Discard}}); a.Confirmed(ctx, "?", true) {
+	if a := (&App{In: in, Err: io.Discard}); a.Confirmed(ctx, "?", true) {
 		t.Error("Ctrl-C is taken for yes")
 	}
 }
