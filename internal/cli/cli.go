@@ -35,12 +35,14 @@ import (
 	"scrimp/internal/cli/plan"
 	"scrimp/internal/cli/propose"
 	"scrimp/internal/cli/review"
+	"scrimp/internal/cli/run"
 	"scrimp/internal/cli/serving"
 	"scrimp/internal/cli/session"
 	"scrimp/internal/cli/share"
 	"scrimp/internal/cli/simulate"
 	"scrimp/internal/cli/storage"
 	"scrimp/internal/cli/tune"
+	"scrimp/internal/cli/utilization"
 )
 
 // Version is the program's version; the build sets it.
@@ -176,7 +178,8 @@ scrimp wait is over.`,
 	_ = root.RegisterFlagCompletionFunc("server", a.CompleteServer)
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
-		jobs.Commands(a.App, share.Queue(a.App)...), groups.Commands(a.App),
+		run.Commands(a.App), jobs.Commands(a.App, share.Queue(a.App)...), groups.Commands(a.App),
+		utilization.Commands(a.App),
 		pipeline.Commands(a.App, gc.Cache(a.App)), plan.Commands(a.App),
 		ab.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),

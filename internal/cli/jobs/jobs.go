@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
+
+	"scrimp/internal/cli/show/utilization"
 
 	"github.com/spf13/cobra"
 
@@ -61,16 +64,13 @@ func (a *app) attachCmd() *cobra.Command {
 }
 
 func (a *app) endCmd(use, short, long string, save bool) *cobra.Command {
-	return &cobra.Command{Use: use + " JOB ...", Short: short, Long: long + severalJobs + command.PlainExit,
+	return &cobra.Command{Use: use + " JOB ...", Short: short, Long: long + command.SeveralJobs + command.PlainExit,
 		Args: command.Takes("JOB", "[JOB ...]"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJobs(command.Live),
 		Example: "  scrimp " + use + " train-lm\n  scrimp " + use + " train-lm train-lm-2 sweep-7",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			return a.Each(ctx, args, func(job string) error { return a.end(ctx, c, job, save) })
 		})}
 }
-
-// severalJobs is a help sentence of commands with several jobs.
-const severalJobs = " Of several jobs each is done, what fails is said, and the others go on."
 
 // end ends a job.
 func (a *app) end(ctx context.Context, c *command.Client, job string, save bool) error {
@@ -181,4 +181,14 @@ func (a *app) explainCmd() *cobra.Command {
 			}
 			return nil
 		})}
+}
+
+// useOf returns the utilization of a job's machines, for the job's page, or "" if it is unknown.
+func (a *app) useOf(ctx context.Context, c *command.Client, job string) string {
+	t, err := c.Telemetry(ctx, job, time.Minute, 0)
+	if err != nil {
+		a.Notef("note: %v\n", fmt.Errorf("what its machines do is not known: %w", err))
+		return ""
+	}
+	return utilization.InUse(t, a.Place())
 }

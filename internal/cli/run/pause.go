@@ -1,4 +1,4 @@
-package jobs
+package run
 
 import (
 	"context"
@@ -21,7 +21,7 @@ func (a *app) pauseCmd() *cobra.Command {
 		Args: command.Takes("JOB", "[JOB ...]"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJobs(command.Live),
 		Long: "Asks the program to save, uploads and verifies the checkpoint, and gives the machine back. The job keeps " +
 			"its budget and its deadline, which runs on, and costs nothing until scrimp resume takes it up from its " +
-			"checkpoint; its wall-clock budget stands still. A job that waits is paused at once." + severalJobs +
+			"checkpoint; its wall-clock budget stands still. A job that waits is paused at once." + command.SeveralJobs +
 			command.PlainExit,
 		Example: "  scrimp pause train-lm\n  scrimp resume train-lm",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {

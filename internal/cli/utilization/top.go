@@ -1,4 +1,5 @@
-package jobs
+// Package utilization holds the commands that show what machines do, and what makes a job use them badly.
+package utilization
 
 import (
 	"context"
@@ -20,6 +21,15 @@ import (
 
 // topEvery is the time between two redraws; agents measure every five seconds.
 const topEvery = 2 * time.Second
+
+// app gives the commands of this package their shared environment.
+type app struct{ *command.App }
+
+// Commands returns the commands of this package.
+func Commands(shared *command.App) []*cobra.Command {
+	a := &app{shared}
+	return []*cobra.Command{a.topCmd(), a.diagnoseCmd()}
+}
 
 // topFlags say what to show.
 type topFlags struct {
@@ -152,14 +162,4 @@ func (a *app) height() int {
 		}
 	}
 	return 24
-}
-
-// useOf returns the utilization of a job's machines, for the job's page, or "" if it is unknown.
-func (a *app) useOf(ctx context.Context, c *command.Client, job string) string {
-	t, err := c.Telemetry(ctx, job, time.Minute, 0)
-	if err != nil {
-		a.Notef("note: %v\n", fmt.Errorf("what its machines do is not known: %w", err))
-		return ""
-	}
-	return utilization.InUse(t, a.Place())
 }

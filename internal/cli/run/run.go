@@ -1,4 +1,5 @@
-package jobs
+// Package run holds the commands that begin jobs, pause and resume them, and change their terms.
+package run
 
 import (
 	"context"
@@ -21,6 +22,15 @@ import (
 	"scrimp/internal/cli/submit"
 	"scrimp/internal/job/spec"
 )
+
+// app gives the commands of this package their shared environment.
+type app struct{ *command.App }
+
+// Commands returns the commands of this package.
+func Commands(shared *command.App) []*cobra.Command {
+	a := &app{shared}
+	return []*cobra.Command{a.runCmd(), a.rerunCmd(), a.pauseCmd(), a.resumeCmd(), a.updateCmd(), a.profileCmd()}
+}
 
 func (a *app) runCmd() *cobra.Command {
 	var f jobfile.Flags
