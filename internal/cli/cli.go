@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/cli/engines"
 	"scrimp/internal/cli/estimate"
 	"scrimp/internal/cli/export"
+	"scrimp/internal/cli/files"
 	"scrimp/internal/cli/gc"
 	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/jobs"
@@ -179,7 +180,7 @@ scrimp wait is over.`,
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
 		run.Commands(a.App), jobs.Commands(a.App, share.Queue(a.App)...), groups.Commands(a.App),
-		utilization.Commands(a.App),
+		utilization.Commands(a.App), files.Commands(a.App),
 		pipeline.Commands(a.App, gc.Cache(a.App)), plan.Commands(a.App),
 		ab.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),

@@ -1,4 +1,4 @@
-// Package jobs holds the commands that list, show, wait for, approve and end jobs, and fetch what they made.
+// Package jobs holds the commands that list, show, wait for, approve and end jobs.
 package jobs
 
 import (
@@ -16,6 +16,5 @@ func Commands(shared *command.App, shares ...*cobra.Command) []*cobra.Command {
 	queue := a.queueCmd()
 	queue.AddCommand(shares...)
 	return []*cobra.Command{a.jobsCmd(), queue, a.statusCmd(), a.logsCmd(), a.attachCmd(), a.waitCmd(), a.execCmd(),
-		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(), a.checkpointsCmd(), a.getCmd(), a.receiptCmd(),
-		a.explainCmd()}
+		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(), a.receiptCmd(), a.explainCmd()}
 }

@@ -1,4 +1,5 @@
-package jobs
+// Package files holds the commands that list, copy and remove the outputs and checkpoints of jobs.
+package files
 
 import (
 	"context"
@@ -18,6 +19,15 @@ import (
 	"scrimp/internal/cli/show/kept"
 	"scrimp/internal/server/workdir/pack"
 )
+
+// app gives the commands of this package their shared environment.
+type app struct{ *command.App }
+
+// Commands returns the commands of this package.
+func Commands(shared *command.App) []*cobra.Command {
+	a := &app{shared}
+	return []*cobra.Command{a.getCmd(), a.checkpointsCmd()}
+}
 
 // getFlags say what to copy, and where to.
 type getFlags struct {
