@@ -29,15 +29,7 @@ func (a *app) status(ctx context.Context, c *command.Client, name string) error 
 	if err != nil {
 		return err
 	}
-	return a.print(v)
-}
-
-func (a *app) print(v comparison.Comparison) error {
-	if a.JSON {
-		return a.Print(v)
-	}
-	a.Printf("%s", v.Text(a.Place()))
-	return nil
+	return a.Show(v, v.Text(a.Place()))
 }
 
 // follow shows the progress of a comparison, cancels the remaining runs once it is decided, and prints the result.
@@ -80,7 +72,7 @@ func (a *app) follow(ctx context.Context, c *command.Client, id string) error {
 
 // ended prints an ended comparison. The verdict determines the exit status.
 func (a *app) ended(v comparison.Comparison) error {
-	if err := a.print(v); err != nil {
+	if err := a.Show(v, v.Text(a.Place())); err != nil {
 		return err
 	}
 	if v.Failed || v.Verdict != nil && (*v.Verdict == ab.Worse || *v.Verdict == ab.CannotTell) {

@@ -26,16 +26,7 @@ func (a *app) checkpointsCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, command.OfJob(args[0], "/checkpoints"), nil, &list); err != nil {
 				return err
 			}
-			if !a.JSON {
-				a.Printf("%s", kept.Checkpoints(args[0], list, a.Place()))
-				return nil
-			}
-			for _, l := range list {
-				if err := a.Print(l); err != nil {
-					return err
-				}
-			}
-			return nil
+			return command.ShowEach(a.App, list, kept.Checkpoints(args[0], list, a.Place()))
 		})}
 	cmd.AddCommand(a.checkpointsGetCmd(), a.checkpointsRmCmd())
 	return cmd

@@ -167,11 +167,7 @@ func (a *app) getCheckpoint(ctx context.Context, c *command.Client, job, name, t
 			got.Step, got.Files, got.Bytes = l.Step, l.Files, l.Bytes
 		}
 	}
-	if a.JSON {
-		return a.Print(got)
-	}
-	a.Printf("%s", got.Text(a.Place()))
-	return nil
+	return a.Show(got, got.Text(a.Place()))
 }
 
 // there reports whether a file with the name exists.

@@ -49,16 +49,7 @@ func listCmd(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !a.JSON {
-				a.Printf("%s", group.Groups(list, a.Place()))
-				return nil
-			}
-			for _, g := range list {
-				if err := a.Print(g); err != nil {
-					return err
-				}
-			}
-			return nil
+			return command.ShowEach(a, list, group.Groups(list, a.Place()))
 		})}
 }
 
@@ -108,11 +99,7 @@ func Submit(ctx context.Context, a *command.App, c *command.Client, s api.Submis
 
 // Print shows a group.
 func Print(a *command.App, g api.Group) error {
-	if a.JSON {
-		return a.Print(g)
-	}
-	a.Printf("%s", group.Group(g, a.Place()))
-	return nil
+	return a.Show(g, group.Group(g, a.Place()))
 }
 
 // End ends a group. For one that is over already while another of its name is open, it returns an error, because

@@ -45,11 +45,7 @@ func StageCosts(ctx context.Context, a *command.App, c *command.Client, id strin
 		}
 	}
 	v := group.CostOf(r)
-	if a.JSON {
-		return a.Print(v)
-	}
-	a.Printf("%s", v.Text(a.Place()))
-	return nil
+	return a.Show(v, v.Text(a.Place()))
 }
 
 // PipelineRun returns the newest run of the pipeline with the given name, or the run with the given ID, and all runs.

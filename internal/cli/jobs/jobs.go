@@ -174,12 +174,7 @@ func (a *app) explainCmd() *cobra.Command {
 				}
 				return err
 			}
-			for _, d := range list {
-				if err := a.Print(d); err != nil {
-					return err
-				}
-			}
-			return nil
+			return command.PrintEach(a.App, list)
 		})}
 }
 

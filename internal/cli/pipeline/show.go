@@ -86,16 +86,7 @@ func (a *app) graphCmd() *cobra.Command {
 
 // drawn prints the stages of a pipeline.
 func (a *app) drawn(list []group.GraphStage, c money.Currency) error {
-	if !a.JSON {
-		a.Printf("%s", group.DrawGraph(list, c, a.Place()))
-		return nil
-	}
-	for _, s := range list {
-		if err := a.Print(s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return command.ShowEach(a.App, list, group.DrawGraph(list, c, a.Place()))
 }
 
 func (a *app) whyCmd() *cobra.Command {
@@ -110,13 +101,9 @@ func (a *app) whyCmd() *cobra.Command {
 				return err
 			}
 			v, err := group.WhyOf(g, all, args[1])
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case a.JSON:
-				return a.Print(v)
 			}
-			a.Printf("%s", v.Text(a.Place()))
-			return nil
+			return a.Show(v, v.Text(a.Place()))
 		})}
 }

@@ -95,11 +95,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 			"file), ten or more, for longer than three restarts: give --for more, or see scrimp logs %s", job.ID, why, job.ID)
 	}
 	p := profiledOf(final, steps)
-	if a.JSON {
-		return a.Print(p)
-	}
-	a.Printf("%s", profileText(p))
-	return nil
+	return a.Show(p, profileText(p))
 }
 
 // profiledOf is what a measured run says about the whole job, which has that many steps. With 0 steps it has as many as

@@ -93,12 +93,7 @@ func (a *app) export(ctx context.Context, c *command.Client, study string, f exp
 		return err
 	}
 	if a.JSON && f.format == formatCSV && f.to == "-" {
-		for _, t := range s.Trials {
-			if err := a.Print(t); err != nil {
-				return err
-			}
-		}
-		return nil
+		return command.PrintEach(a.App, s.Trials)
 	}
 	if f.format == formatCSV {
 		return a.writes(f, []byte(tracking.TrialsCSV(s.Trials)), len(s.Trials))

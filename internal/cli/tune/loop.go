@@ -65,7 +65,7 @@ func (a *app) asks(ctx context.Context, c *command.Client, arg string, worker in
 	if err != nil {
 		return err
 	}
-	if err := a.shows(v, answerText(v)); err != nil {
+	if err := a.Show(v, answerText(v)); err != nil {
 		return err
 	}
 	switch v.Do {
@@ -130,7 +130,7 @@ negative value follows --value, as in --value -3, or stands after --.` +
 			if err != nil {
 				return err
 			}
-			return a.shows(answer, answer.Do+"\n")
+			return a.Show(answer, answer.Do+"\n")
 		})}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if m := negative.FindString(err.Error()); m != "" {
@@ -202,7 +202,7 @@ func (a *app) bestCmd() *cobra.Command {
 				if a.JSON {
 					return a.Print(s.Best)
 				}
-				return a.shows(s, bestText(s))
+				return a.Show(s, bestText(s))
 			}
 			g, err := studyOf(ctx, c, args[0])
 			switch {
@@ -211,7 +211,7 @@ func (a *app) bestCmd() *cobra.Command {
 			case a.JSON:
 				return a.Print(g.Study.Best)
 			}
-			return a.shows(g, group.Best(g, a.Place()))
+			return a.Show(g, group.Best(g, a.Place()))
 		})}
 }
 
@@ -225,7 +225,7 @@ func (a *app) searchesCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.shows(list, listText(list))
+			return a.Show(list, listText(list))
 		})}
 }
 
@@ -237,13 +237,4 @@ func (a *app) removeCmd() *cobra.Command {
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			return c.RemoveSearch(ctx, args[0])
 		})}
-}
-
-// shows prints a value as JSON, or its text.
-func (a *app) shows(v any, text string) error {
-	if a.JSON {
-		return a.Print(v)
-	}
-	a.Printf("%s", text)
-	return nil
 }

@@ -67,7 +67,7 @@ func (a *app) tunePlanCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.shows(s.plan, s.plan.Text(a.Place()))
+			return a.Show(s.plan, s.plan.Text(a.Place()))
 		}}
 	f.Add(cmd)
 	return cmd
@@ -81,7 +81,7 @@ func (a *app) statusCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.shows(g, group.Group(g, a.Place()))
+			return a.Show(g, group.Group(g, a.Place()))
 		})}
 }
 
@@ -102,16 +102,7 @@ func (a *app) trialsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !a.JSON {
-				a.Printf("%s", group.Trials(list, g, a.Place()))
-				return nil
-			}
-			for _, t := range list {
-				if err := a.Print(t); err != nil {
-					return err
-				}
-			}
-			return nil
+			return command.ShowEach(a.App, list, group.Trials(list, g, a.Place()))
 		})}
 }
 

@@ -125,11 +125,7 @@ func (a *app) diagnoseJob(ctx context.Context, c *command.Client, j api.Job, pro
 		}
 	}
 	r := diagnose.Diagnose(in)
-	if a.JSON {
-		return a.Print(r)
-	}
-	a.Printf("%s", utilization.Diagnosis(r, a.Place()))
-	return nil
+	return a.Show(r, utilization.Diagnosis(r, a.Place()))
 }
 
 // diagnoseTeam diagnoses the newest jobs of a team.
@@ -151,16 +147,7 @@ func (a *app) diagnoseTeam(ctx context.Context, c *command.Client, f diagnoseFla
 		}
 		reports = append(reports, diagnose.Diagnose(in))
 	}
-	if a.JSON {
-		for _, r := range reports {
-			if err := a.Print(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	a.Printf("%s", utilization.Diagnoses(f.team, reports, a.Place()))
-	return nil
+	return command.ShowEach(a.App, reports, utilization.Diagnoses(f.team, reports, a.Place()))
 }
 
 // evidence collects what the server knows about a job.

@@ -115,12 +115,7 @@ func (a *app) topAll(ctx context.Context, c *command.Client, once bool) error {
 		if err != nil {
 			return err
 		}
-		for _, j := range list {
-			if err := a.Print(j); err != nil {
-				return err
-			}
-		}
-		return nil
+		return command.PrintEach(a.App, list)
 	}
 	return a.redraw(ctx, once, func() (string, bool, error) {
 		list, err := all()
