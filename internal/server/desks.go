@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/server/metrics"
 	"scrimp/internal/server/people"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
@@ -50,7 +51,7 @@ func (s *Server) buildHandlers() {
 	s.agents = &agents.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, Dir: s.opts.Dir, Room: s.disk, Vault: s.vault(),
 		Build: s.opts.Build, Exe: s.opts.Exe, LogLimit: s.opts.LogLimit, Errors: s.opts.Log,
-		Printed: func(bytes int) { s.metrics.output.Add(float64(bytes)) },
+		Printed: s.metrics.Printed,
 		Here:    s.here, Folders: s.folders, Blobs: s.workBlobs, Quota: s.quota.Bytes,
 		Moves: &s.moves, Pace: s.logPace, AllPace: s.allPace, Reports: agents.NewReportPace(),
 		Measured: s.telemetry.Take, Lender: s.lender,
@@ -78,4 +79,6 @@ func (s *Server) buildHandlers() {
 	}
 	s.proposals = &proposals.Desk{Gate: s.gate, Control: s.control, View: s.view, Jobs: s.jobs,
 		HasTeam: s.bills.HasTeam}
+	s.metrics.Add(metrics.State{Control: s.control, Leads: s.store.Leads, Drawn: s.jobs.Drawn,
+		Running: s.telemetry.Running, Version: s.opts.Version})
 }

@@ -87,7 +87,7 @@ func serverRoutes() []route {
 
 		{"GET", "/v1/openapi.json", 0, open, true, "Describe this API", nil, api.Raw{}, "", nil, (*Server).getOpenAPI},
 		{"GET", "/metrics", identity.Viewer, allTeams, true, "Show metrics for Prometheus", nil, nil, "text/plain", nil,
-			(*Server).getMetrics},
+			func(s *Server, w http.ResponseWriter, r *http.Request) { s.metrics.Get(w, r) }},
 
 		{"GET", "/v1/me", identity.Nobody, anyTeam, true, "Say whose token this is", nil, api.Me{}, "", nil,
 			ofPeople((*people.Desk).Me)},
@@ -338,7 +338,7 @@ func (s *Server) serve(t route) http.HandlerFunc {
 		}
 		t.do(s, w, r)
 	},
-		func(code int, took time.Duration) { s.metrics.served(t, code, took) })
+		func(code int, took time.Duration) { s.metrics.Served(t.Method+" "+t.Path, t.Stream != "", code, took) })
 }
 
 func (s *Server) routes() http.Handler {

@@ -31,6 +31,7 @@ import (
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/mailer"
+	"scrimp/internal/server/metrics"
 	"scrimp/internal/server/notices"
 	"scrimp/internal/server/oidc"
 	"scrimp/internal/server/openapi"
@@ -129,7 +130,7 @@ type Server struct {
 	stores    kept.Stores
 	logPace   *auth.Pace // bytes of output of an attempt
 	allPace   *auth.Pace // bytes of output of all attempts
-	metrics   *metrics
+	metrics   *metrics.Metrics
 	moves     auth.Streams // transfers to and from agents
 	disk      disk.Room
 	openAPI   openapi.Document
@@ -284,7 +285,6 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace
 	if err != nil {
 		return err
 	}
-	s.metrics.reg.MustRegister(s)
 	routes := s.routes()
 	h := s.local(ctx, routes)
 	var owned sync.WaitGroup
@@ -320,14 +320,14 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
 		joins: auth.NewBurst(joinRate, joinBurst), closed: make(chan struct{}),
-		metrics: newMetrics(), planning: make(chan struct{}, 1), wide: o.Idle == 0, disk: disk.Of(o.Dir),
+		metrics: metrics.New(), planning: make(chan struct{}, 1), wide: o.Idle == 0, disk: disk.Of(o.Dir),
 	}
 	s.follower = projection.New(st, o.Log, view.Projections()...)
 	s.view = view.New(st, s.follower)
 	s.openAPI.Make = func() []byte { return OpenAPI(o.Version) }
 	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}
 	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.noteRequest, Seen: signed.Seen{Since: time.Now()},
-		Limits: auth.NewLimits(pace, o.Log, s.metrics.refusedBy)}
+		Limits: auth.NewLimits(pace, o.Log, s.metrics.RefusedBy)}
 	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has reported the errors
 	s.provider, _ = oidc.New(o.OIDC, time.Now, o.Log)      // here, too
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)

@@ -88,6 +88,7 @@ var neighbours = map[string][]string{
 		"server/webhook"},
 	"server/jobs":       {"server/auth", "server/budgets", "server/reply", "server/secret", "server/turn"},
 	"server/kept":       {"server/auth", "server/reply", "server/turn"},
+	"server/metrics":    {},
 	"server/oidc":       {},
 	"server/proposals":  {"server/auth", "server/jobs", "server/reply"},
 	"server/openapi":    {"server/auth"},

@@ -1,4 +1,5 @@
-package server
+// Package metrics counts what a server answers, and shows Prometheus this and the state of the jobs and machines.
+package metrics
 
 import (
 	"net/http"
@@ -10,13 +11,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"scrimp/client"
+	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/wire/telemetry"
 )
 
-// metrics holds the Prometheus metrics. Amounts are dollars as floats, for graphs and alerts; the exact amounts
+// Metrics holds the Prometheus metrics. Amounts are dollars as floats, for graphs and alerts; the exact amounts
 // are in the ledger.
-type metrics struct {
+type Metrics struct {
 	reg      *prometheus.Registry
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -30,8 +33,8 @@ type Metric struct {
 	Labels           []string
 }
 
-// Metrics returns the metrics of scrimp itself.
-func Metrics() []Metric { return append(slices.Clone(counted), collected...) }
+// List returns the metrics of scrimp itself.
+func List() []Metric { return append(slices.Clone(counted), collected...) }
 
 // The server updates counted metrics on each request, and reads collected ones from the state on each scrape.
 var (
@@ -51,8 +54,9 @@ func collect(kind, name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-func newMetrics() *metrics {
-	m := &metrics{
+// New returns metrics that count from zero.
+func New() *Metrics {
+	m := &Metrics{
 		reg: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: counted[0].Name, Help: counted[0].Help},
 			counted[0].Labels),
@@ -69,20 +73,22 @@ func newMetrics() *metrics {
 	return m
 }
 
-// served counts a request and its duration.
-func (m *metrics) served(t route, code int, took time.Duration) {
+// Served counts a request of a route, and its duration unless it is a stream.
+func (m *Metrics) Served(route string, stream bool, code int, took time.Duration) {
 	if m == nil {
 		return
 	}
-	name := t.Method + " " + t.Path
-	m.requests.WithLabelValues(name, strconv.Itoa(code)).Inc()
-	if t.Stream == "" {
-		m.seconds.WithLabelValues(name).Observe(took.Seconds())
+	m.requests.WithLabelValues(route, strconv.Itoa(code)).Inc()
+	if !stream {
+		m.seconds.WithLabelValues(route).Observe(took.Seconds())
 	}
 }
 
-// refusedBy counts a request of a user that the server refused or failed.
-func (m *metrics) refusedBy(user string) { m.refused.WithLabelValues(user).Inc() }
+// Printed counts output of programs, in bytes.
+func (m *Metrics) Printed(bytes int) { m.output.Add(float64(bytes)) }
+
+// RefusedBy counts a request of a user that the server refused or failed.
+func (m *Metrics) RefusedBy(user string) { m.refused.WithLabelValues(user).Inc() }
 
 var (
 	descJobs  = collect("gauge", "scrimp_jobs", "Jobs by state.", "state")
@@ -120,8 +126,21 @@ func measuredDescs() (list [telemetry.Metrics]*prometheus.Desc) {
 	return list
 }
 
+// State is what a scrape reads of a server.
+type State struct {
+	Control *control.Control
+	Leads   func() bool
+	Drawn   func() uint64 // encodings of jobs for those who watch them
+	// Running returns the telemetry of the running jobs, in the order of their attempts' start.
+	Running func() []client.JobTelemetry
+	Version string
+}
+
+// Add adds the metrics of a state, which each scrape reads.
+func (m *Metrics) Add(s State) { m.reg.MustRegister(s) }
+
 // Describe implements prometheus.Collector.
-func (s *Server) Describe(ch chan<- *prometheus.Desc) {
+func (s State) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descJobs, descQuota, descSpent, descBurn, descMachines, descTaken, descEvents,
 		descDrawn, descLeader, descBuild, descLeftOut} {
 		ch <- d
@@ -134,16 +153,16 @@ func (s *Server) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (s *Server) Collect(ch chan<- prometheus.Metric) {
+func (s State) Collect(ch chan<- prometheus.Metric) {
 	type owner struct{ team, project string }
 	states, machines := map[string]int{}, map[string]int{}
 	spent, burn := map[owner]float64{}, map[owner]float64{}
 	taken, events := 0, uint64(0)
 	var quotas map[string]int
-	now := s.control.Now()
-	readState := func(f func(*core.Machine)) { s.control.Read(f) }
-	if s.control.Full() != nil { // monitoring must see it even while no event can be committed
-		readState = s.control.ReadUncommitted
+	now := s.Control.Now()
+	readState := func(f func(*core.Machine)) { s.Control.Read(f) }
+	if s.Control.Full() != nil { // monitoring must see it even while no event can be committed
+		readState = s.Control.ReadUncommitted
 	}
 	readState(func(m *core.Machine) {
 		events, quotas = m.Seq(), m.Waiting()
@@ -184,19 +203,19 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(descTaken, prometheus.CounterValue, float64(taken))
 	ch <- prometheus.MustNewConstMetric(descEvents, prometheus.CounterValue, float64(events))
-	ch <- prometheus.MustNewConstMetric(descDrawn, prometheus.CounterValue, float64(s.jobs.Drawn()))
+	ch <- prometheus.MustNewConstMetric(descDrawn, prometheus.CounterValue, float64(s.Drawn()))
 	leads := 0.0
-	if s.store.Leads() {
+	if s.Leads() {
 		leads = 1
 	}
 	gauge(descLeader, leads)
-	gauge(descBuild, 1, s.opts.Version)
+	gauge(descBuild, 1, s.Version)
 	s.collectMeasured(gauge)
 }
 
 // collectMeasured sends the telemetry of the running jobs that started first.
-func (s *Server) collectMeasured(gauge func(d *prometheus.Desc, v float64, labels ...string)) {
-	jobs := s.telemetry.Running()
+func (s State) collectMeasured(gauge func(d *prometheus.Desc, v float64, labels ...string)) {
+	jobs := s.Running()
 	shown := jobs[:min(len(jobs), mostMeasured)]
 	gauge(descLeftOut, float64(len(jobs)-len(shown)))
 	for _, j := range shown {
@@ -208,6 +227,7 @@ func (s *Server) collectMeasured(gauge func(d *prometheus.Desc, v float64, label
 	}
 }
 
-func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request) {
-	promhttp.HandlerFor(s.metrics.reg, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+// Get answers a scrape.
+func (m *Metrics) Get(w http.ResponseWriter, r *http.Request) {
+	promhttp.HandlerFor(m.reg, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 }
