@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/joining"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/metrics"
 	"scrimp/internal/server/people"
@@ -29,7 +30,9 @@ import (
 func (s *Server) buildHandlers() {
 	s.gate.Control, s.outbox.Control = s.control, s.control
 	s.stores, _ = kept.NewStores(!s.wide, append(s.lentStores(), s.opts.Stores...), s.opts.Dir) // Serve has checked them
-	s.gate.Admits = s.joinName
+	s.joining = joining.New(joining.Desk{Gate: s.gate, Engines: s.engines, Allocation: s.control.AllocationOf,
+		Exe: s.opts.Exe, Log: s.opts.Log, Closed: s.closed})
+	s.gate.Admits = s.joining.Name
 	s.follower.On(s.control)
 	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
 		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/joining"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/people"
 	"scrimp/internal/server/proposals"
@@ -59,6 +60,11 @@ func ofTelemetry(do func(*telemetry.Desk, http.ResponseWriter, *http.Request)) h
 // ofAgents adapts a method of agents.Desk (the routes of agents) to a handler.
 func ofAgents(do func(*agents.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.agents, w, r) }
+}
+
+// ofJoining adapts a method of joining.Desk (machines that come by themselves) to a handler.
+func ofJoining(do func(*joining.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.joining, w, r) }
 }
 
 // ofBudgets adapts a method of budgets.Desk (limits) to a handler.

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/joining"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/people"
@@ -102,7 +103,7 @@ func serverRoutes() []route {
 			[]api.Machine{}, "", nil, (*Server).getMachines},
 		{"GET", "/v1/engines/{id}/findings", identity.Admin, allTeams, true,
 			"Try what jobs will need of an engine, as scrimp doctor ENGINE does", nil, []client.Finding{}, "", nil,
-			(*Server).getFindings},
+			ofJoining((*joining.Desk).Findings)},
 		{"GET", "/v1/telemetry", identity.Viewer, anyTeam, true, "List what the machines of running jobs do now", nil,
 			[]client.JobTelemetry{}, "", nil, ofTelemetry((*telemetry.Desk).List)},
 		{"GET", "/v1/instances/undecided", identity.Admin, allTeams, true,
@@ -273,13 +274,13 @@ func agentRoutes() []route {
 	return []route{
 		{"GET", "/v1/agent/join", 0, joiners, true,
 			"Join as a machine of one's own: the connection is upgraded to scrimp-hostd-1, lines of JSON by which the server " +
-				"asks for what the machine runs", nil, nil, "application/x-ndjson", nil, (*Server).getJoin},
+				"asks for what the machine runs", nil, nil, "application/x-ndjson", nil, ofJoining((*joining.Desk).Join)},
 		{"POST", "/v1/agent/identify", 0, open, false,
 			"Show by what the provider signs which machine this is; answer with the token by which it registers",
-			api.Identification{}, api.Identified{}, "", nil, (*Server).postIdentify},
+			api.Identification{}, api.Identified{}, "", nil, ofJoining((*joining.Desk).Identify)},
 		{"GET", "/v1/program/{hash}", 0, open, true,
 			"Fetch the server's program by its SHA-256, as a machine that begins does", nil, nil,
-			"application/octet-stream", nil, (*Server).getProgram},
+			"application/octet-stream", nil, ofJoining((*joining.Desk).Program)},
 		{"POST", "/v1/agent/register", 0, bootstraps, false, "Register a machine's public key, once", api.Registration{},
 			api.Registered{}, "", nil, ofAgents((*agents.Desk).Register)},
 		{"POST", "/v1/agent/pull", 0, machines, false, "Wait for tasks to begin", api.Pull{}, api.Pulled{}, "", nil,

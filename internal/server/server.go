@@ -29,6 +29,7 @@ import (
 	"scrimp/internal/server/front"
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/joining"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/mailer"
 	"scrimp/internal/server/metrics"
@@ -161,7 +162,7 @@ type Server struct {
 	dashboard dashboard
 	planning  chan struct{} // has room for the one plan that is simulated
 	ready     readiness
-	joins     *auth.Pace    // connections of a machine that keeps reconnecting
+	joining   *joining.Desk
 	closed    chan struct{} // closed when the server needs its joined machines no longer
 	wide      bool          // shared server: serves other users too, in the foreground
 
@@ -319,7 +320,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s := &Server{
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
-		joins: auth.NewBurst(joinRate, joinBurst), closed: make(chan struct{}),
+		closed:  make(chan struct{}),
 		metrics: metrics.New(), planning: make(chan struct{}, 1), wide: o.Idle == 0, disk: disk.Of(o.Dir),
 	}
 	s.follower = projection.New(st, o.Log, view.Projections()...)

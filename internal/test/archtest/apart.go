@@ -87,6 +87,7 @@ var neighbours = map[string][]string{
 	"server/outbox": {"server/forecast", "server/mailer", "server/notices", "server/secret", "server/turn",
 		"server/webhook"},
 	"server/jobs":       {"server/auth", "server/budgets", "server/reply", "server/secret", "server/turn"},
+	"server/joining":    {"server/auth", "server/reply"},
 	"server/kept":       {"server/auth", "server/reply", "server/turn"},
 	"server/metrics":    {},
 	"server/oidc":       {},

@@ -1,4 +1,4 @@
-package server
+package joining
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 )
 
 // identifier returns the named engine's driver if it can verify the identity of its machines, else nil.
-func (s *Server) identifier(name string) engine.Identifier {
-	for _, e := range s.engines {
+func (d *Desk) identifier(name string) engine.Identifier {
+	for _, e := range d.Engines {
 		if i, ok := e.Driver.(engine.Identifier); ok && e.Name == name {
 			return i
 		}
@@ -23,11 +23,11 @@ func (s *Server) identifier(name string) engine.Identifier {
 	return nil
 }
 
-// postIdentify issues a registration token to a machine that starts without a secret. The machine first proves
+// Identify issues a registration token to a machine that starts without a secret. The machine first proves
 // with a document signed by its provider which of the rented machines it is. The token expires when a machine
 // registers with it, so a later reader of the same document gains nothing.
-func (s *Server) postIdentify(w http.ResponseWriter, r *http.Request) {
-	if ok, wait := s.joins.TakeMany("identify "+auth.From(r), 1, time.Now()); !ok {
+func (d *Desk) Identify(w http.ResponseWriter, r *http.Request) {
+	if ok, wait := d.Pace.TakeMany("identify "+auth.From(r), 1, time.Now()); !ok {
 		auth.Slower(w, wait, "ask less often")
 		return
 	}
@@ -35,7 +35,7 @@ func (s *Server) postIdentify(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	i := s.identifier(b.Engine)
+	i := d.identifier(b.Engine)
 	if i == nil {
 		reply.Problem(w, http.StatusForbidden, "no machine of an engine here",
 			"only a machine that the server has launched may ask: switch it off", nil)
@@ -45,24 +45,24 @@ func (s *Server) postIdentify(w http.ResponseWriter, r *http.Request) {
 		r.Context(),
 		engine.Evidence{Document: []byte(b.Document), Signature: []byte(b.Signature)},
 	)
-	allocation, ours := s.control.AllocationOf(key)
+	allocation, ours := d.Allocation(key)
 	switch {
 	case errors.Is(err, engine.ErrImpostor), err == nil && !ours:
-		s.opts.Log.Warn("a machine sent a foreign identity document", "engine", b.Engine, "from", auth.From(r), "error", err)
+		d.Log.Warn("a machine sent a foreign identity document", "engine", b.Engine, "from", auth.From(r), "error", err)
 		reply.Problem(w, http.StatusForbidden, "it is no machine of the engine",
 			"only a machine that the server has launched may ask: switch it off", nil)
 	case err != nil:
-		s.opts.Log.Warn("cannot identify a machine yet", "engine", b.Engine, "from", auth.From(r), "error", err)
+		d.Log.Warn("cannot identify a machine yet", "engine", b.Engine, "from", auth.From(r), "error", err)
 		reply.Problem(w, http.StatusServiceUnavailable, "not known yet", "try again", nil)
 	default:
-		reply.JSON(w, api.Identified{Instance: instance, Token: s.gate.Tickets.For(auth.BootstrapTicket, allocation)})
+		reply.JSON(w, api.Identified{Instance: instance, Token: d.Gate.Tickets.For(auth.BootstrapTicket, allocation)})
 	}
 }
 
-// getProgram sends the server's executable to a machine that so far knows only its hash.
-func (s *Server) getProgram(w http.ResponseWriter, r *http.Request) {
+// Program sends the server's executable to a machine that so far knows only its hash.
+func (d *Desk) Program(w http.ResponseWriter, r *http.Request) {
 	wanted := false
-	for _, e := range s.engines {
+	for _, e := range d.Engines {
 		i, ok := e.Driver.(engine.Identifier)
 		wanted = wanted || ok && i.Program() != "" && i.Program() == r.PathValue("hash")
 	}
@@ -76,11 +76,11 @@ func (s *Server) getProgram(w http.ResponseWriter, r *http.Request) {
 		)
 		return
 	}
-	if ok, wait := s.joins.TakeMany("program "+auth.From(r), 1, time.Now()); !ok {
+	if ok, wait := d.Pace.TakeMany("program "+auth.From(r), 1, time.Now()); !ok {
 		auth.Slower(w, wait, "ask less often")
 		return
 	}
-	path, err := s.opts.Exe, error(nil)
+	path, err := d.Exe, error(nil)
 	if path == "" {
 		path, err = os.Executable()
 	}
@@ -90,7 +90,7 @@ func (s *Server) getProgram(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
-		s.opts.Log.Error("cannot send the program to a machine", "error", err)
+		d.Log.Error("cannot send the program to a machine", "error", err)
 		return
 	}
 	defer func() { _ = f.Close() }() // only read

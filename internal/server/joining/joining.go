@@ -1,9 +1,12 @@
-package server
+// Package joining answers machines that come by themselves: those that join an engine, and those that prove which
+// rented machine they are.
+package joining
 
 import (
 	"bufio"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -15,11 +18,28 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// Limits on the connections of one machine that joins: per second, and in a burst.
+// Limits on the connections of one machine that joins.
 const (
-	joinRate  = 2
-	joinBurst = 20
+	rate  = 2  // per second
+	Burst = 20 // Burst is how many may follow each other at once.
 )
+
+// Desk answers machines that come by themselves.
+type Desk struct {
+	Gate       *auth.Gate
+	Engines    []engine.Engine
+	Allocation func(key string) (attempt string, ours bool) // of the launch with a key
+	Exe        string                                       // the server's executable; "": this program
+	Log        *slog.Logger
+	Closed     <-chan struct{} // closed when the server needs its joined machines no longer
+	Pace       *auth.Pace      // connections of a machine that keeps reconnecting
+}
+
+// New returns a desk with a pace of its own.
+func New(d Desk) *Desk {
+	d.Pace = auth.NewBurst(rate, Burst)
+	return &d
+}
 
 const (
 	joinProtocol   = "scrimp-hostd-1"
@@ -30,11 +50,11 @@ const (
 )
 
 // joiner returns the engine and the machine's name that belong to a join token.
-func (s *Server) joiner(token string) (j engine.Joiner, name string) {
+func (d *Desk) joiner(token string) (j engine.Joiner, name string) {
 	if !strings.HasPrefix(token, "join.") {
 		return nil, ""
 	}
-	for _, e := range s.engines {
+	for _, e := range d.Engines {
 		if j, ok := e.Driver.(engine.Joiner); ok {
 			if machine, ok := j.Admits(token); ok {
 				return j, e.Name + " " + machine
@@ -44,16 +64,16 @@ func (s *Server) joiner(token string) (j engine.Joiner, name string) {
 	return nil, ""
 }
 
-// joinName implements Gate.Admits.
-func (s *Server) joinName(token string) (name string, ok bool) {
-	j, name := s.joiner(token)
+// Name implements Gate.Admits.
+func (d *Desk) Name(token string) (name string, ok bool) {
+	j, name := d.joiner(token)
 	return name, j != nil
 }
 
-// getJoin upgrades the connection of a machine to a stream on which its engine sends requests.
-func (s *Server) getJoin(w http.ResponseWriter, r *http.Request) {
+// Join upgrades the connection of a machine to a stream on which its engine sends requests.
+func (d *Desk) Join(w http.ResponseWriter, r *http.Request) {
 	token := auth.TokenShown(r)
-	j, name := s.joiner(token)
+	j, name := d.joiner(token)
 	session := r.Header.Get(sessionHeader)
 	switch {
 	case j == nil: // the token was revoked in the meantime
@@ -66,7 +86,7 @@ func (s *Server) getJoin(w http.ResponseWriter, r *http.Request) {
 			"run scrimp agent join; a proxy in between has to pass on the headers Upgrade and Connection", nil)
 		return
 	}
-	if ok, wait := s.joins.TakeMany(name, 1, time.Now()); !ok {
+	if ok, wait := d.Pace.TakeMany(name, 1, time.Now()); !ok {
 		auth.Slower(w, wait, "stay connected")
 		return
 	}
@@ -85,21 +105,21 @@ func (s *Server) getJoin(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s.opts.Log.Info("a machine has joined", "machine", name, "from", auth.From(r))
-	ctx, done := s.untilClosed(r)
+	d.Log.Info("a machine has joined", "machine", name, "from", auth.From(r))
+	ctx, done := d.untilClosed(r)
 	defer done()
 	if err := seat.Serve(ctx, conn); err != nil {
-		s.opts.Log.Info("a machine has left", "machine", name, "why", err)
+		d.Log.Info("a machine has left", "machine", name, "why", err)
 	}
 }
 
 // untilClosed returns a context that outlives the request's own. With stop --now, the request's context ends
 // before the server has terminated its machines, which it does over this stream.
-func (s *Server) untilClosed(r *http.Request) (ctx context.Context, done func()) {
+func (d *Desk) untilClosed(r *http.Request) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	go func() { // ends with the handler, or when the server no longer leads
 		select {
-		case <-s.closed:
+		case <-d.Closed:
 		case <-ctx.Done():
 		}
 		cancel()
@@ -133,9 +153,9 @@ type stream struct {
 
 func (s stream) Read(b []byte) (int, error) { return s.r.Read(b) }
 
-// joined lists the machines that joined an engine by themselves.
-func (s *Server) joined(name string) (list []client.JoinedMachine) {
-	for _, e := range s.engines {
+// Joined lists the machines that joined an engine by themselves.
+func (d *Desk) Joined(name string) (list []client.JoinedMachine) {
+	for _, e := range d.Engines {
 		j, ok := e.Driver.(engine.Joiner)
 		if !ok || e.Name != name {
 			continue
@@ -147,18 +167,18 @@ func (s *Server) joined(name string) (list []client.JoinedMachine) {
 	return list
 }
 
-// getFindings runs the checks of an engine on the server, which alone can reach machines that joined.
-func (s *Server) getFindings(w http.ResponseWriter, r *http.Request) {
+// Findings runs the checks of an engine on the server, which alone can reach machines that joined.
+func (d *Desk) Findings(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), mostFindings)
 	defer cancel()
 	list := []client.Finding{}
-	for _, e := range s.engines {
-		d, ok := e.Driver.(engine.Examiner)
+	for _, e := range d.Engines {
+		examiner, ok := e.Driver.(engine.Examiner)
 		if e.Name != r.PathValue("id") {
 			continue
 		}
 		if ok {
-			for _, f := range d.Examine(ctx) {
+			for _, f := range examiner.Examine(ctx) {
 				list = append(list, client.Finding{Name: f.Name, OK: f.OK, Text: f.Text})
 			}
 		}
