@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/metrics"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/planning"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
@@ -73,12 +74,14 @@ func (s *Server) buildHandlers() {
 	s.groups = s.groupDesk()
 	s.outbox.Weeks = s.weeks
 	s.searches = &searches.Desk{Meta: s.store, Gate: s.gate, Control: s.control}
+	reader := request.Reader{Hooks: s.hooks, Mails: s.outbox.Mails != nil, Now: s.control.Now}
+	s.planning = planning.New(planning.Desk{Reader: reader, Server: s.getServer, Market: s.getMarket,
+		Measured: s.receipts.Measured, Log: s.opts.Log})
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
 		Turns: &s.turns, Vault: s.vault(), Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,
-		Reader:  request.Reader{Hooks: s.hooks, Mails: s.outbox.Mails != nil, Now: s.control.Now},
-		Names:   &naming.Names{Control: s.control},
-		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder, Foresee: s.foresee,
+		Reader: reader, Names: &naming.Names{Control: s.control},
+		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder, Foresee: s.planning.Foresee,
 	}
 	s.proposals = &proposals.Desk{Gate: s.gate, Control: s.control, View: s.view, Jobs: s.jobs,
 		HasTeam: s.bills.HasTeam}

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/server/joining"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/planning"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
@@ -65,6 +66,11 @@ func ofAgents(do func(*agents.Desk, http.ResponseWriter, *http.Request)) handler
 // ofJoining adapts a method of joining.Desk (machines that come by themselves) to a handler.
 func ofJoining(do func(*joining.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.joining, w, r) }
+}
+
+// ofPlanning adapts a method of planning.Desk (jobs that are not submitted) to a handler.
+func ofPlanning(do func(*planning.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.planning, w, r) }
 }
 
 // ofBudgets adapts a method of budgets.Desk (limits) to a handler.

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/planning"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/retention"
@@ -116,7 +117,7 @@ func serverRoutes() []route {
 			(*Server).getMarket},
 		{"POST", "/v1/plan", identity.Viewer, anyTeam, true,
 			"Simulate a job on the market as scrimp plan does, and submit nothing; the body may be the job file as YAML",
-			client.PlanRequest{}, client.Plan{}, "", nil, (*Server).postPlan},
+			client.PlanRequest{}, client.Plan{}, "", nil, ofPlanning((*planning.Desk).Plan)},
 		{"GET", "/v1/history", identity.Viewer, anyTeam, true,
 			"Show the recorded market, and the jobs that are over", nil, api.History{}, "", nil,
 			ofReceipts((*receipts.Desk).History)},

@@ -38,6 +38,7 @@ import (
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/planning"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
@@ -160,7 +161,7 @@ type Server struct {
 	telemetry *telemetry.Desk
 	uploads   *workdir.Uploads
 	dashboard dashboard
-	planning  chan struct{} // has room for the one plan that is simulated
+	planning  *planning.Desk
 	ready     readiness
 	joining   *joining.Desk
 	closed    chan struct{} // closed when the server needs its joined machines no longer
@@ -321,7 +322,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
 		closed:  make(chan struct{}),
-		metrics: metrics.New(), planning: make(chan struct{}, 1), wide: o.Idle == 0, disk: disk.Of(o.Dir),
+		metrics: metrics.New(), wide: o.Idle == 0, disk: disk.Of(o.Dir),
 	}
 	s.follower = projection.New(st, o.Log, view.Projections()...)
 	s.view = view.New(st, s.follower)

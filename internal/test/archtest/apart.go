@@ -97,6 +97,7 @@ var neighbours = map[string][]string{
 	"server/notices":    {},
 	"server/pages":      {},
 	"server/people":     {"server/auth", "server/reply"},
+	"server/planning":   {"server/prediction", "server/reply", "server/submit/request"},
 	"server/prediction": {"server/forecast", "server/terms"},
 	"server/reply":      {},
 	"server/retention": {"server/auth", "server/disk", "server/kept", "server/reply", "server/turn", "server/workblob",

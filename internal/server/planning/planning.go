@@ -1,10 +1,12 @@
-package server
+// Package planning simulates jobs that are not submitted, one at a time.
+package planning
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -14,7 +16,6 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/isolate"
 	"scrimp/internal/server/prediction"
-	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/submit/request"
 	"scrimp/internal/view/convert"
@@ -26,19 +27,35 @@ const (
 	planLimit = 4 * time.Second
 	// planPatience bounds how long a request waits for the plans of others.
 	planPatience = 10 * time.Second
-	// fewestRuns is the number of runs of a job for which prediction.Runs take too long.
-	fewestRuns = 20
+	// FewestRuns is the number of runs of a job for which prediction.Runs take too long.
+	FewestRuns = 20
 	// planBusy is the title of the answer to a request that would wait longer.
 	planBusy = "the server makes the plans of others"
 )
 
-// postPlan simulates a job that is not submitted, as scrimp plan does. It changes and rents nothing.
-func (s *Server) postPlan(w http.ResponseWriter, r *http.Request) {
-	j, ok := s.submit.Reader.Plan(w, r)
+// Desk simulates jobs that are not submitted.
+type Desk struct {
+	Reader request.Reader
+	// Server, Market and Measured answer the requests of a client that plans by itself.
+	Server, Market, Measured http.HandlerFunc
+	Log                      *slog.Logger
+
+	turn chan struct{} // has room for the one plan that is simulated
+}
+
+// New returns a desk that simulates no plan yet.
+func New(d Desk) *Desk {
+	d.turn = make(chan struct{}, 1)
+	return &d
+}
+
+// Plan simulates a job that is not submitted, as scrimp plan does. It changes and rents nothing.
+func (d *Desk) Plan(w http.ResponseWriter, r *http.Request) {
+	j, ok := d.Reader.Plan(w, r)
 	if !ok {
 		return
 	}
-	p, no := s.planOf(r, j)
+	p, no := d.planOf(r, j)
 	if no != nil {
 		if no.Title == planBusy {
 			w.Header().Set("Retry-After", "5")
@@ -49,9 +66,9 @@ func (s *Server) postPlan(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, p)
 }
 
-// foresee returns the planned cost of a job in dollars: 10 %, median and 90 %; nil: unknown.
-func (s *Server) foresee(r *http.Request, j spec.Job) *[3]float64 {
-	p, no := s.planOf(r, j)
+// Foresee returns the planned cost of a job in dollars: 10 %, median and 90 %; nil: unknown.
+func (d *Desk) Foresee(r *http.Request, j spec.Job) *[3]float64 {
+	p, no := d.planOf(r, j)
 	if no != nil || !p.Known {
 		return nil
 	}
@@ -59,18 +76,17 @@ func (s *Server) foresee(r *http.Request, j spec.Job) *[3]float64 {
 }
 
 // planOf simulates a job that is not submitted, or returns why it cannot.
-func (s *Server) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.Refusal) {
+func (d *Desk) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.Refusal) {
 	var market api.Market
 	var about api.Server
 	var runs []client.Run
-	err := answered(r, s.getServer, "/v1/server", &about)
+	err := answered(r, d.Server, "/v1/server", &about)
 	if err == nil {
-		err = answered(r, s.getMarket, "/v1/market", &market)
+		err = answered(r, d.Market, "/v1/market", &market)
 	}
 	if err == nil {
 		q := url.Values{"name": {j.Name}, "limit": {"20"}}
-		err = answered(r, func(w http.ResponseWriter, r *http.Request) { ofReceipts((*receipts.Desk).Measured)(s, w, r) },
-			"/v1/measured?"+q.Encode(), &runs)
+		err = answered(r, d.Measured, "/v1/measured?"+q.Encode(), &runs)
 	}
 	if err != nil {
 		return p, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the market was not read", Fix: "try again",
@@ -83,7 +99,7 @@ func (s *Server) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.R
 	if known, ok := measured.Next(convert.To[[]measured.Run](runs), j); ok && j.Work.Time == 0 {
 		j, from = known.Fill(j), known.Source()
 	}
-	release, ok := s.planTurn(r.Context())
+	release, ok := d.planTurn(r.Context())
 	if !ok {
 		return p, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: planBusy, Fix: "try again in 5 s"}
 	}
@@ -91,7 +107,7 @@ func (s *Server) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.R
 	release()
 	switch {
 	case err != nil:
-		s.opts.Log.Error("cannot plan a job", "error", err, isolate.Stack(err))
+		d.Log.Error("cannot plan a job", "error", err, isolate.Stack(err))
 		return p, &reply.Refusal{Status: http.StatusInternalServerError, Title: "the job was not simulated",
 			Fix: "this is a bug of scrimp: report it with what the server's log says"}
 	case halted:
@@ -105,7 +121,7 @@ func (s *Server) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.R
 // simulated returns the plan of a job, with fewer runs if all of them take too long. halted reports that even those
 // did, or that the client has left.
 func simulated(ctx context.Context, j spec.Job, m api.Market, v api.Server) (p client.Plan, halted bool, err error) {
-	for _, runs := range []int{prediction.Runs, fewestRuns} {
+	for _, runs := range []int{prediction.Runs, FewestRuns} {
 		until := time.Now().Add(planLimit)
 		halt := func() bool { return ctx.Err() != nil || time.Now().After(until) }
 		err = isolate.Call(func() {
@@ -123,16 +139,16 @@ func simulated(ctx context.Context, j spec.Job, m api.Market, v api.Server) (p c
 
 // planTurn waits until no other plan is simulated. After release, the next plan waits for as long as this one took, so
 // that plans use at most half of one processor.
-func (s *Server) planTurn(ctx context.Context) (release func(), ok bool) {
+func (d *Desk) planTurn(ctx context.Context) (release func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, planPatience)
 	defer cancel()
 	select {
-	case s.planning <- struct{}{}:
+	case d.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, false
 	}
 	begun := time.Now()
-	return func() { time.AfterFunc(time.Since(begun), func() { <-s.planning }) }, true
+	return func() { time.AfterFunc(time.Since(begun), func() { <-d.turn }) }, true
 }
 
 // answered calls a handler of the API as the caller of r, and decodes its answer.
