@@ -381,7 +381,8 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	runTasks(ctx, owned, s.opts.Log, map[string]func(context.Context){
 		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.follower.Follow,
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
-		"admin": s.keepAdmin, "dashboard": s.runDashboard, "expected troubles": s.outbox.Foresee,
+		"admin":     func(ctx context.Context) { s.people.KeepAdmin(ctx, s.opts.AdminToken) },
+		"dashboard": s.runDashboard, "expected troubles": s.outbox.Foresee,
 		"weekly reports": s.outbox.ReportWeeks,
 	})
 	owned.Go(func() {

@@ -1,4 +1,4 @@
-package server
+package people
 
 import (
 	"context"
@@ -20,24 +20,24 @@ const (
 	adminEvery = 10 * time.Second
 )
 
-// keepAdmin keeps the token of the user admin equal to the one in the --admin-token file, and revokes tokens
-// that the file no longer holds.
-func (s *Server) keepAdmin(ctx context.Context) {
-	if s.opts.AdminToken == "" {
+// KeepAdmin keeps the token of the user admin equal to the one in the --admin-token file, and revokes tokens
+// that the file no longer holds. Without a file it does nothing.
+func (d *Desk) KeepAdmin(ctx context.Context, file string) {
+	if file == "" {
 		return
 	}
 	select {
-	case <-s.control.Begun():
+	case <-d.Gate.Control.Begun():
 	case <-ctx.Done():
 		return
 	}
 	for told := ""; ; {
 		said := ""
-		if err := s.admin(ctx); err != nil && ctx.Err() == nil {
+		if err := d.ReadAdmin(ctx, file); err != nil && ctx.Err() == nil {
 			said = err.Error()
 		}
 		if said != told && said != "" {
-			s.opts.Log.Error("cannot apply the admin token file", "file", s.opts.AdminToken, "error", said)
+			d.Gate.Log.Error("cannot apply the admin token file", "file", file, "error", said)
 		}
 		told = said
 		if wait.For(ctx, adminEvery) != nil {
@@ -46,9 +46,9 @@ func (s *Server) keepAdmin(ctx context.Context) {
 	}
 }
 
-// admin applies the file to the identity book once.
-func (s *Server) admin(ctx context.Context) error {
-	text, err := os.ReadFile(s.opts.AdminToken)
+// ReadAdmin applies the file to the identity book once.
+func (d *Desk) ReadAdmin(ctx context.Context, file string) error {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *Server) admin(ctx context.Context) error {
 	token.Note = adminNote
 	var user, known, live bool
 	var old []string
-	s.gate.People.Read(func(b *identity.Book) {
+	d.Gate.People.Read(func(b *identity.Book) {
 		_, user = b.User(adminName)
 		var t identity.Token
 		t, known = b.Token(token.ID)
@@ -73,28 +73,29 @@ func (s *Server) admin(ctx context.Context) error {
 	})
 	if !user { // an existing user keeps its grants
 		everything := []identity.Grant{{Team: identity.Everywhere, Role: identity.Admin}}
-		if err := s.changePeople(ctx, identity.Change{User: &identity.User{Name: adminName, Grants: everything,
+		if err := d.writeOwn(ctx, identity.Change{User: &identity.User{Name: adminName, Grants: everything,
 			Made: now}}); err != nil {
 			return err
 		}
 	}
 	switch {
 	case !known:
-		err = s.changePeople(ctx, identity.Change{Token: &token})
+		err = d.writeOwn(ctx, identity.Change{Token: &token})
 	case !live:
 		err = fmt.Errorf("token %s has expired or was revoked: write another one", token.ID)
 	}
 	for _, id := range old {
-		err = errors.Join(err, s.changePeople(ctx, identity.Change{Revoke: id, At: &now}))
+		err = errors.Join(err, d.writeOwn(ctx, identity.Change{Revoke: id, At: &now}))
 	}
 	return err
 }
 
-// changePeople writes a change that the server makes on its own, without a request.
-func (s *Server) changePeople(ctx context.Context, c identity.Change) error {
-	wrong, err := s.gate.People.Change(c, func() error {
-		return s.control.Propose(ctx, core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(),
-			Actor: "server", Body: core.IdentityChanged{Change: c}})
+// writeOwn writes a change that the server makes on its own, without a request.
+func (d *Desk) writeOwn(ctx context.Context, c identity.Change) error {
+	wrong, err := d.Gate.People.Change(c, func() error {
+		log := d.Gate.Control
+		return log.Propose(ctx, core.Event{At: log.Now(), Schema: core.Schema, Tenant: log.Tenant(), Actor: "server",
+			Body: core.IdentityChanged{Change: c}})
 	})
 	return errors.Join(wrong, err)
 }
