@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/cli/ab"
 	"scrimp/internal/cli/anomalies"
 	"scrimp/internal/cli/bill"
 	"scrimp/internal/cli/command"
@@ -24,21 +25,26 @@ import (
 	"scrimp/internal/cli/engines"
 	"scrimp/internal/cli/estimate"
 	"scrimp/internal/cli/export"
+	"scrimp/internal/cli/files"
 	"scrimp/internal/cli/gc"
+	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/jobs"
 	"scrimp/internal/cli/models"
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/own"
+	"scrimp/internal/cli/pipeline"
 	"scrimp/internal/cli/plan"
 	"scrimp/internal/cli/propose"
 	"scrimp/internal/cli/queue"
 	"scrimp/internal/cli/review"
+	"scrimp/internal/cli/run"
 	"scrimp/internal/cli/serving"
 	"scrimp/internal/cli/session"
 	"scrimp/internal/cli/share"
 	"scrimp/internal/cli/simulate"
 	"scrimp/internal/cli/storage"
 	"scrimp/internal/cli/tune"
+	"scrimp/internal/cli/utilization"
 )
 
 // Version is the program's version; the build sets it.
@@ -174,21 +180,19 @@ scrimp wait is over.`,
 	_ = root.RegisterFlagCompletionFunc("server", a.CompleteServer)
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
-		jobs.Commands(a.App, queue.Commands(a.App)...),
-		plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
+		run.Commands(a.App), jobs.Commands(a.App, queue.Commands(a.App)...), groups.Commands(a.App),
+		utilization.Commands(a.App), files.Commands(a.App),
+		pipeline.Commands(a.App, gc.Cache(a.App)), plan.Commands(a.App),
+		ab.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),
 		storage.Commands(a.App), gc.Commands(a.App), compress.Commands(a.App), export.Commands(a.App), bill.Commands(a.App),
 		anomalies.Commands(a.App), models.Commands(a.App), review.Commands(a.App), engines.Commands(a.App),
-		session.Commands(a.App, jobs.NewStarter(a.App)), share.Commands(a.App),
-		propose.Commands(a.App, jobs.NewStarter(a.App)), tune.Commands(a.App, jobs.Tune(a.App)),
+		session.Commands(a.App), share.Commands(a.App), propose.Commands(a.App), tune.Commands(a.App),
 		{offers.Market(a.App, a.marketServeCmd())},
 		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.schemaCmd(),
 			a.serveCmd(), a.backupCmd(), a.restoreCmd(), a.completionCmd(), a.agentCmd(), a.hostdCmd()},
 	} {
 		root.AddCommand(family...)
-	}
-	if pipeline, _, err := root.Find([]string{"pipeline"}); err == nil {
-		pipeline.AddCommand(gc.Cache(a.App))
 	}
 	command.Help(root)
 	a.CompleteHints(root)

@@ -18,7 +18,7 @@ func TestAdminToken_FollowsItsFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return w.admin(t.Context())
+		return w.people.ReadAdmin(t.Context(), file)
 	}
 	asks := func(token string, want int) {
 		t.Helper()

@@ -13,8 +13,11 @@ import (
 	"scrimp/internal/server/jobs/exec"
 	"scrimp/internal/server/jobs/output"
 	"scrimp/internal/server/jobs/update"
+	"scrimp/internal/server/joining"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/server/metrics"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/planning"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
@@ -32,7 +35,9 @@ import (
 func (s *Server) buildHandlers() {
 	s.gate.Control, s.outbox.Control = s.control, s.control
 	s.stores, _ = kept.NewStores(!s.wide, append(s.lentStores(), s.opts.Stores...), s.opts.Dir) // Serve has checked them
-	s.gate.Admits = s.joinName
+	s.joining = joining.New(joining.Desk{Gate: s.gate, Engines: s.engines, Allocation: s.control.AllocationOf,
+		Exe: s.opts.Exe, Log: s.opts.Log, Closed: s.closed})
+	s.gate.Admits = s.joining.Name
 	s.follower.On(s.control)
 	s.telemetry = &telemetry.Desk{Control: s.control, Store: s.store, Room: s.disk, Errors: s.opts.Log,
 		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}
@@ -56,7 +61,7 @@ func (s *Server) buildHandlers() {
 	s.agents = &agents.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, Dir: s.opts.Dir, Room: s.disk, Vault: s.vault(),
 		Build: s.opts.Build, Exe: s.opts.Exe, LogLimit: s.opts.LogLimit, Errors: s.opts.Log,
-		Printed: func(bytes int) { s.metrics.output.Add(float64(bytes)) },
+		Printed: s.metrics.Printed,
 		Here:    s.here, Folders: s.folders, Blobs: s.workBlobs, Quota: s.quota.Bytes,
 		Moves: &s.moves, Pace: s.logPace, AllPace: s.allPace, Reports: agents.NewReportPace(),
 		Measured: s.telemetry.Take, Lender: s.lender,
@@ -77,13 +82,17 @@ func (s *Server) buildHandlers() {
 	s.groups = s.groupDesk()
 	s.outbox.Weeks = s.weeks
 	s.searches = &searches.Desk{Meta: s.store, Gate: s.gate, Control: s.control}
+	reader := request.Reader{Hooks: s.hooks, Mails: s.outbox.Mails != nil, Now: s.control.Now}
+	s.planning = planning.New(planning.Desk{Reader: reader, Server: s.getServer, Market: s.getMarket,
+		Measured: s.receipts.Measured, Log: s.opts.Log})
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
 		Turns: &s.turns, Vault: s.vault(), Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,
-		Reader:  request.Reader{Hooks: s.hooks, Mails: s.outbox.Mails != nil, Now: s.control.Now},
-		Names:   &naming.Names{Control: s.control},
-		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder, Foresee: s.foresee,
+		Reader: reader, Names: &naming.Names{Control: s.control},
+		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder, Foresee: s.planning.Foresee,
 	}
 	s.proposals = &proposals.Desk{Gate: s.gate, Control: s.control, View: s.view, Jobs: s.jobs,
 		HasTeam: s.bills.HasTeam}
+	s.metrics.Add(metrics.State{Control: s.control, Leads: s.store.Leads, Drawn: s.jobs.Drawn,
+		Running: s.telemetry.Running, Version: s.opts.Version})
 }

@@ -200,7 +200,7 @@ func (s *Server) engineList() []api.Engine {
 		if v.Speed == 0 {
 			v.Speed = 1
 		}
-		v.Joined, v.Away = s.joined(e.Name), s.awayMachines(e.Name)
+		v.Joined, v.Away = s.joining.Joined(e.Name), s.awayMachines(e.Name)
 		list = append(list, v)
 	}
 	return list

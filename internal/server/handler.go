@@ -13,8 +13,10 @@ import (
 	"scrimp/internal/server/jobs/exec"
 	"scrimp/internal/server/jobs/output"
 	"scrimp/internal/server/jobs/update"
+	"scrimp/internal/server/joining"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/planning"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
@@ -25,102 +27,35 @@ import (
 	"scrimp/internal/server/workdir"
 )
 
-// ofPeople adapts a method of people.Desk (users, teams and tokens) to a handler.
-func ofPeople(do func(*people.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.people, w, r) }
+// of adapts methods of a desk to handlers.
+func of[D any](desk func(*Server) D) func(func(D, http.ResponseWriter, *http.Request)) handler {
+	return func(do func(D, http.ResponseWriter, *http.Request)) handler {
+		return func(s *Server, w http.ResponseWriter, r *http.Request) { do(desk(s), w, r) }
+	}
 }
 
-// inBooks adapts a method of books.Books (reports of spending) to a handler.
-func inBooks(do func(*books.Books, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.books, w, r) }
-}
-
-// ofReceipts adapts a method of receipts.Desk (what jobs did, from the log) to a handler.
-func ofReceipts(do func(*receipts.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.receipts, w, r) }
-}
-
-// ofBills adapts a method of bills.Desk (bills and fees) to a handler.
-func ofBills(do func(*bills.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.bills, w, r) }
-}
-
-// ofAnomalies adapts a method of anomalies.Desk (incidents in spending) to a handler.
-func ofAnomalies(do func(*anomalies.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.anomalies, w, r) }
-}
-
-// ofSavings adapts a method of savings.Desk (waste) to a handler.
-func ofSavings(do func(*savings.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.savings, w, r) }
-}
-
-// ofProposals adapts a method of proposals.Desk to a handler.
-func ofProposals(do func(*proposals.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.proposals, w, r) }
-}
-
-// ofTelemetry adapts a method of telemetry.Desk to a handler.
-func ofTelemetry(do func(*telemetry.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.telemetry, w, r) }
-}
-
-// ofAgents adapts a method of agents.Desk (the routes of agents) to a handler.
-func ofAgents(do func(*agents.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.agents, w, r) }
-}
-
-// ofBudgets adapts a method of budgets.Desk (limits) to a handler.
-func ofBudgets(do func(*budgets.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.budgets, w, r) }
-}
-
-// ofJobs adapts a method of jobs.Desk to a handler.
-func ofJobs(do func(*jobs.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.jobs, w, r) }
-}
-
-// ofOutput adapts a method of output.Desk (output of jobs) to a handler.
-func ofOutput(do func(*output.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.output, w, r) }
-}
-
-// ofUpdate adapts a method of update.Desk (changes of jobs) to a handler.
-func ofUpdate(do func(*update.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.update, w, r) }
-}
-
-// ofExec adapts a method of exec.Desk (commands beside jobs) to a handler.
-func ofExec(do func(*exec.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.exec, w, r) }
-}
-
-// ofSubmit adapts a method of submit.Desk (submissions) to a handler.
-func ofSubmit(do func(*submit.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.submit, w, r) }
-}
-
-// ofGroups adapts a method of groups.Desk to a handler.
-func ofGroups(do func(*groups.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.groups, w, r) }
-}
-
-// ofSearches adapts a method of searches.Desk (searches by a user's own program) to a handler.
-func ofSearches(do func(*searches.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.searches, w, r) }
-}
-
-// ofKept adapts a method of kept.Kept (outputs and checkpoints of jobs) to a handler.
-func ofKept(do func(*kept.Kept, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.kept, w, r) }
-}
-
-// ofRetention adapts a method of retention.Desk (deletion of old files) to a handler.
-func ofRetention(do func(*retention.Desk, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.old, w, r) }
-}
-
-// ofUploads adapts a method of workdir.Uploads (work folders) to a handler.
-func ofUploads(do func(*workdir.Uploads, http.ResponseWriter, *http.Request)) handler {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.uploads, w, r) }
-}
+// Adapters of the methods of each desk.
+var (
+	ofPeople    = of(func(s *Server) *people.Desk { return s.people })
+	inBooks     = of(func(s *Server) *books.Books { return s.books })
+	ofReceipts  = of(func(s *Server) *receipts.Desk { return s.receipts })
+	ofBills     = of(func(s *Server) *bills.Desk { return s.bills })
+	ofAnomalies = of(func(s *Server) *anomalies.Desk { return s.anomalies })
+	ofSavings   = of(func(s *Server) *savings.Desk { return s.savings })
+	ofProposals = of(func(s *Server) *proposals.Desk { return s.proposals })
+	ofTelemetry = of(func(s *Server) *telemetry.Desk { return s.telemetry })
+	ofAgents    = of(func(s *Server) *agents.Desk { return s.agents })
+	ofJoining   = of(func(s *Server) *joining.Desk { return s.joining })
+	ofPlanning  = of(func(s *Server) *planning.Desk { return s.planning })
+	ofBudgets   = of(func(s *Server) *budgets.Desk { return s.budgets })
+	ofJobs      = of(func(s *Server) *jobs.Desk { return s.jobs })
+	ofOutput    = of(func(s *Server) *output.Desk { return s.output })
+	ofUpdate    = of(func(s *Server) *update.Desk { return s.update })
+	ofExec      = of(func(s *Server) *exec.Desk { return s.exec })
+	ofSubmit    = of(func(s *Server) *submit.Desk { return s.submit })
+	ofGroups    = of(func(s *Server) *groups.Desk { return s.groups })
+	ofSearches  = of(func(s *Server) *searches.Desk { return s.searches })
+	ofKept      = of(func(s *Server) *kept.Kept { return s.kept })
+	ofRetention = of(func(s *Server) *retention.Desk { return s.old })
+	ofUploads   = of(func(s *Server) *workdir.Uploads { return s.uploads })
+)

@@ -15,6 +15,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/joining"
 	"scrimp/internal/test/await"
 )
 
@@ -159,11 +160,11 @@ func TestJoin_StreamsUntilTheLeadEnds(t *testing.T) {
 func TestJoin_SlowsAMachineThatReconnects(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &comes{taken: true}, nil)
-	w.joins.Freeze()
+	w.joining.Pace.Freeze()
 	site := httptest.NewServer(w.h)
 	defer site.Close()
 	slowed := 0
-	for range joinBurst + 5 {
+	for range joining.Burst + 5 {
 		if code, _, _ := w.dial(t, site, upgrade+bearer(joinToken)); code == http.StatusTooManyRequests {
 			slowed++
 		}

@@ -7,6 +7,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/planning"
 	"scrimp/internal/wire/api"
 )
 
@@ -19,7 +20,7 @@ func TestPlan_PredictsCostAndFinish(t *testing.T) {
 	var p client.Plan
 	w.must("POST", "/v1/plan", `{"spec":{"name":"lm","command":"true","work":{"steps":100,"time":"1h"},`+
 		`"resources":{"capacity":["on-demand"]},"budget":"$20"}}`, &p)
-	if p.Name != "lm" || !p.Known || !p.Feasible || p.Runs < fewestRuns || p.CostUSD == nil || p.FinishS == nil ||
+	if p.Name != "lm" || !p.Known || !p.Feasible || p.Runs < planning.FewestRuns || p.CostUSD == nil || p.FinishS == nil ||
 		p.RateUSD == nil || p.WorstUSD == nil || *p.WorstUSD != 20 || p.Take == "" {
 		t.Fatalf("%+v", p)
 	}

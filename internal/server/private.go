@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/server/secret"
 )
 
@@ -91,3 +92,11 @@ func clearBits(path string, rights fs.FileMode, chmod func(string, fs.FileMode) 
 }
 
 func (s *Server) vault() secret.Vault { return secret.Vault{Dir: s.opts.Dir} }
+
+// prepareFolder takes the data folder from other users, and links the settings of the engines there.
+func prepareFolder(o *Options) error {
+	if err := restrictFolder(o.Dir, os.Chmod); err != nil || o.Engines == "" {
+		return err
+	}
+	return engine.LinkSettings(o.Dir, o.Engines)
+}

@@ -14,9 +14,11 @@ import (
 	"scrimp/internal/server/jobs/exec"
 	"scrimp/internal/server/jobs/output"
 	"scrimp/internal/server/jobs/update"
+	"scrimp/internal/server/joining"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/planning"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/retention"
@@ -90,7 +92,7 @@ func serverRoutes() []route {
 
 		{"GET", "/v1/openapi.json", 0, open, true, "Describe this API", nil, api.Raw{}, "", nil, (*Server).getOpenAPI},
 		{"GET", "/metrics", identity.Viewer, allTeams, true, "Show metrics for Prometheus", nil, nil, "text/plain", nil,
-			(*Server).getMetrics},
+			func(s *Server, w http.ResponseWriter, r *http.Request) { s.metrics.Get(w, r) }},
 
 		{"GET", "/v1/me", identity.Nobody, anyTeam, true, "Say whose token this is", nil, api.Me{}, "", nil,
 			ofPeople((*people.Desk).Me)},
@@ -105,7 +107,7 @@ func serverRoutes() []route {
 			[]api.Machine{}, "", nil, (*Server).getMachines},
 		{"GET", "/v1/engines/{id}/findings", identity.Admin, allTeams, true,
 			"Try what jobs will need of an engine, as scrimp doctor ENGINE does", nil, []client.Finding{}, "", nil,
-			(*Server).getFindings},
+			ofJoining((*joining.Desk).Findings)},
 		{"GET", "/v1/telemetry", identity.Viewer, anyTeam, true, "List what the machines of running jobs do now", nil,
 			[]client.JobTelemetry{}, "", nil, ofTelemetry((*telemetry.Desk).List)},
 		{"GET", "/v1/instances/undecided", identity.Admin, allTeams, true,
@@ -118,7 +120,7 @@ func serverRoutes() []route {
 			(*Server).getMarket},
 		{"POST", "/v1/plan", identity.Viewer, anyTeam, true,
 			"Simulate a job on the market as scrimp plan does, and submit nothing; the body may be the job file as YAML",
-			client.PlanRequest{}, client.Plan{}, "", nil, (*Server).postPlan},
+			client.PlanRequest{}, client.Plan{}, "", nil, ofPlanning((*planning.Desk).Plan)},
 		{"GET", "/v1/history", identity.Viewer, anyTeam, true,
 			"Show the recorded market, and the jobs that are over", nil, api.History{}, "", nil,
 			ofReceipts((*receipts.Desk).History)},
@@ -276,13 +278,13 @@ func agentRoutes() []route {
 	return []route{
 		{"GET", "/v1/agent/join", 0, joiners, true,
 			"Join as a machine of one's own: the connection is upgraded to scrimp-hostd-1, lines of JSON by which the server " +
-				"asks for what the machine runs", nil, nil, "application/x-ndjson", nil, (*Server).getJoin},
+				"asks for what the machine runs", nil, nil, "application/x-ndjson", nil, ofJoining((*joining.Desk).Join)},
 		{"POST", "/v1/agent/identify", 0, open, false,
 			"Show by what the provider signs which machine this is; answer with the token by which it registers",
-			api.Identification{}, api.Identified{}, "", nil, (*Server).postIdentify},
+			api.Identification{}, api.Identified{}, "", nil, ofJoining((*joining.Desk).Identify)},
 		{"GET", "/v1/program/{hash}", 0, open, true,
 			"Fetch the server's program by its SHA-256, as a machine that begins does", nil, nil,
-			"application/octet-stream", nil, (*Server).getProgram},
+			"application/octet-stream", nil, ofJoining((*joining.Desk).Program)},
 		{"POST", "/v1/agent/register", 0, bootstraps, false, "Register a machine's public key, once", api.Registration{},
 			api.Registered{}, "", nil, ofAgents((*agents.Desk).Register)},
 		{"POST", "/v1/agent/pull", 0, machines, false, "Wait for tasks to begin", api.Pull{}, api.Pulled{}, "", nil,
@@ -341,7 +343,7 @@ func (s *Server) serve(t route) http.HandlerFunc {
 		}
 		t.do(s, w, r)
 	},
-		func(code int, took time.Duration) { s.metrics.served(t, code, took) })
+		func(code int, took time.Duration) { s.metrics.Served(t.Method+" "+t.Path, t.Stream != "", code, took) })
 }
 
 func (s *Server) routes() http.Handler {

@@ -33,13 +33,16 @@ import (
 	"scrimp/internal/server/jobs/exec"
 	"scrimp/internal/server/jobs/output"
 	"scrimp/internal/server/jobs/update"
+	"scrimp/internal/server/joining"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/mailer"
+	"scrimp/internal/server/metrics"
 	"scrimp/internal/server/notices"
 	"scrimp/internal/server/oidc"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/people"
+	"scrimp/internal/server/planning"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
@@ -133,7 +136,7 @@ type Server struct {
 	stores    kept.Stores
 	logPace   *auth.Pace // bytes of output of an attempt
 	allPace   *auth.Pace // bytes of output of all attempts
-	metrics   *metrics
+	metrics   *metrics.Metrics
 	moves     auth.Streams // transfers to and from agents
 	disk      disk.Room
 	openAPI   openapi.Document
@@ -166,9 +169,9 @@ type Server struct {
 	telemetry *telemetry.Desk
 	uploads   *workdir.Uploads
 	dashboard dashboard
-	planning  chan struct{} // has room for the one plan that is simulated
+	planning  *planning.Desk
 	ready     readiness
-	joins     *auth.Pace    // connections of a machine that keeps reconnecting
+	joining   *joining.Desk
 	closed    chan struct{} // closed when the server needs its joined machines no longer
 	wide      bool          // shared server: serves other users too, in the foreground
 
@@ -199,13 +202,8 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	o.umask = restrictUmask()
 	defer restoreUmask(o.umask)
-	if err := restrictFolder(o.Dir, os.Chmod); err != nil {
+	if err := prepareFolder(&o); err != nil {
 		return err
-	}
-	if o.Engines != "" {
-		if err := engine.LinkSettings(o.Dir, o.Engines); err != nil {
-			return err
-		}
 	}
 	st, err := openFree(ctx, &o) // before anybody is told that it serves: another server may have the folder
 	if err != nil {
@@ -292,7 +290,6 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace
 	if err != nil {
 		return err
 	}
-	s.metrics.reg.MustRegister(s)
 	routes := s.routes()
 	h := s.local(ctx, routes)
 	var owned sync.WaitGroup
@@ -327,15 +324,15 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s := &Server{
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
-		joins: auth.NewBurst(joinRate, joinBurst), closed: make(chan struct{}),
-		metrics: newMetrics(), planning: make(chan struct{}, 1), wide: o.Idle == 0, disk: disk.Of(o.Dir),
+		closed:  make(chan struct{}),
+		metrics: metrics.New(), wide: o.Idle == 0, disk: disk.Of(o.Dir),
 	}
 	s.follower = projection.New(st, o.Log, view.Projections()...)
 	s.view = view.New(st, s.follower)
 	s.openAPI.Make = func() []byte { return OpenAPI(o.Version) }
 	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}
 	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.noteRequest, Seen: signed.Seen{Since: time.Now()},
-		Limits: auth.NewLimits(pace, o.Log, s.metrics.refusedBy)}
+		Limits: auth.NewLimits(pace, o.Log, s.metrics.RefusedBy)}
 	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has reported the errors
 	s.provider, _ = oidc.New(o.OIDC, time.Now, o.Log)      // here, too
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
@@ -387,7 +384,8 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	runTasks(ctx, owned, s.opts.Log, map[string]func(context.Context){
 		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.follower.Follow,
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
-		"admin": s.keepAdmin, "dashboard": s.runDashboard, "expected troubles": s.outbox.Foresee,
+		"admin":     func(ctx context.Context) { s.people.KeepAdmin(ctx, s.opts.AdminToken) },
+		"dashboard": s.runDashboard, "expected troubles": s.outbox.Foresee,
 		"weekly reports": s.outbox.ReportWeeks,
 	})
 	owned.Go(func() {

@@ -128,7 +128,6 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 		<-followed
 		_ = st.Close()
 	})
-	w.metrics.reg.MustRegister(w.Server)
 	w.h = w.routes()
 	return w
 }

@@ -3,11 +3,9 @@ package anomalies
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
@@ -91,18 +89,10 @@ func (a *app) plannedCmd() *cobra.Command {
 			"incident. Costs of the span are not compared with the usual, nor do they become the usual, and an incident " +
 			"that begins or is found in the span counts as planned; scrimp anomalies --all shows it. A span in the past " +
 			"corrects the list of the past. Without --team, the plan is of the job's team, else of all teams." +
-			needsOperator + "\n\nWithout options the command lists the planned spans." + command.PlainExit,
+			needsOperator + "\n\nWithout flags the command lists the planned spans." + command.PlainExit,
 		Example: "  scrimp anomalies planned --until 2d --job retrain --why \"retraining from scratch\"\n" +
 			"  scrimp anomalies planned --since 2026-12-01 --until 3d --team vision --why benchmark\n" +
 			"  scrimp anomalies planned",
-	}
-	cmd.PreRunE = func(cmd *cobra.Command, _ []string) (err error) {
-		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Changed && f.Value.String() == "" {
-				err = fmt.Errorf("--%s is empty: give it a value, or leave it out", f.Name)
-			}
-		})
-		return err
 	}
 	cmd.RunE = a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 		if p == (api.PlanAnomalies{}) {
@@ -131,7 +121,7 @@ func (a *app) plannedCmd() *cobra.Command {
 	f.StringVar(&p.Project, "project", "", "`project` (default: all)")
 	f.StringVar(&p.Job, "job", "", "`job`, group, or name that the runs of a recurring job share (default: all)")
 	f.StringVar(&p.Why, "why", "", "what is planned, a `text` of at most 1000 bytes")
-	return cmd
+	return command.NoEmptyFlags(cmd)
 }
 
 func (a *app) listPlanned(ctx context.Context, c *command.Client) error {

@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"context"
+	"errors"
 	"strings"
 )
 
@@ -22,4 +23,12 @@ func (a *App) Confirmed(ctx context.Context, question string, usual bool) bool {
 		a.Notef("\n")
 		return false
 	}
+}
+
+// Ask asks at a terminal before money is spent, unless yes. It returns an error where the answer is no.
+func (a *App) Ask(ctx context.Context, question string, yes bool) error {
+	if _, asks := Terminal(a.Err); asks && !yes && !a.JSON && !a.Confirmed(ctx, question, true) {
+		return errors.New("not run")
+	}
+	return nil
 }

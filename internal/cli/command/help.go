@@ -24,6 +24,9 @@ const (
 // PlainExit ends the help of commands without exit statuses of their own.
 const PlainExit = "\n\nExit status: 0 done, 1 error."
 
+// SeveralJobs is a help sentence of commands with several jobs.
+const SeveralJobs = " Of several jobs each is done, what fails is said, and the others go on."
+
 // HelpWidth is the width of help texts in columns.
 const HelpWidth = 80
 

@@ -9,6 +9,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/show"
 )
 
@@ -60,26 +61,13 @@ func (a *app) held(ctx context.Context, c *command.Client) error {
 	if err := c.Do(ctx, http.MethodGet, "/v1/jobs?state=held", nil, &list); err != nil {
 		return err
 	}
-	if !a.JSON {
-		a.Printf("%s", show.Held(list, a.Place()))
-		return nil
-	}
-	for _, j := range list {
-		if err := a.Print(j); err != nil {
-			return err
-		}
-	}
-	return nil
+	return command.ShowEach(a.App, list, show.Held(list, a.Place()))
 }
 
 func (a *app) review(ctx context.Context, c *command.Client, job, what, reason string) error {
 	var j api.Job
 	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/")+what, api.Review{Reason: reason}, &j); err != nil {
-		return orGroup(ctx, c, job, err, func(api.Group) error { return a.reviewGroup(ctx, c, job, what, reason) })
+		return groups.Or(ctx, c, job, err, func(api.Group) error { return groups.Review(ctx, a.App, c, job, what, reason) })
 	}
-	if a.JSON {
-		return a.Print(j)
-	}
-	a.Printf("%s", show.Job(j, a.Place()))
-	return nil
+	return a.Show(j, show.Job(j, a.Place()))
 }

@@ -1,4 +1,4 @@
-// Package jobs holds the commands that run, show, change and end jobs.
+// Package jobs holds the commands that list, show, wait for, approve and end jobs.
 package jobs
 
 import (
@@ -15,10 +15,6 @@ func Commands(shared *command.App, shares ...*cobra.Command) []*cobra.Command {
 	a := &app{shared}
 	queue := a.queueCmd()
 	queue.AddCommand(shares...)
-	return []*cobra.Command{
-		a.runCmd(), a.rerunCmd(), a.pipelineCmd(), a.jobsCmd(), a.groupsCmd(), queue, a.statusCmd(), a.topCmd(),
-		a.logsCmd(), a.attachCmd(), a.waitCmd(), a.execCmd(), a.pauseCmd(), a.resumeCmd(), a.updateCmd(),
-		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(),
-		a.checkpointsCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(), a.profileCmd(), a.diagnoseCmd(), a.abCmd(),
-	}
+	return []*cobra.Command{a.jobsCmd(), queue, a.statusCmd(), a.logsCmd(), a.attachCmd(), a.waitCmd(), a.execCmd(),
+		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(), a.receiptCmd(), a.explainCmd()}
 }

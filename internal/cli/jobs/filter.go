@@ -17,7 +17,6 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/decide/core"
-	"scrimp/internal/job/spec"
 )
 
 // filterFlags select and order jobs.
@@ -75,7 +74,7 @@ func (f *filterFlags) query(ctx context.Context, c *command.Client, now time.Tim
 		f.user = me.User
 	}
 	if f.since != "" {
-		at, err := moment(f.since, now)
+		at, err := command.Moment(f.since, now)
 		if err != nil {
 			return nil, fmt.Errorf("--since %w", err)
 		}
@@ -90,22 +89,6 @@ func (f *filterFlags) query(ctx context.Context, c *command.Client, now time.Tim
 		q["tag"] = f.tags
 	}
 	return q, nil
-}
-
-// moment parses a past time: a duration before now, or a time. A time without a
-// zone is in the zone of this computer.
-func moment(text string, now time.Time) (time.Time, error) {
-	if span, err := spec.ParseDuration(text); err == nil {
-		return now.Add(-span), nil
-	}
-	at, zoneless, ok := spec.ParseTime(text)
-	if !ok {
-		return at, fmt.Errorf("%.40q is no span until now such as 10m or 7d, and no time such as 2026-12-01T18:00Z", text)
-	}
-	if zoneless {
-		at = time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), 0, time.Local)
-	}
-	return at, nil
 }
 
 func statesText() string {

@@ -5,11 +5,16 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
+
+	"scrimp/internal/cli/show/utilization"
 
 	"github.com/spf13/cobra"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/follow"
+	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/kept"
 	"scrimp/internal/cli/show/planning"
@@ -33,7 +38,7 @@ func (a *app) statusCmd() *cobra.Command {
 			a.Waiting(ctx, c)
 			j, err := c.Job(ctx, args[0])
 			if err != nil {
-				return orGroup(ctx, c, args[0], err, a.printGroup)
+				return groups.Or(ctx, c, args[0], err, func(g api.Group) error { return groups.Print(a.App, g) })
 			}
 			if a.JSON {
 				return a.Print(j)
@@ -52,14 +57,14 @@ func (a *app) attachCmd() *cobra.Command {
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			_, err := c.Job(ctx, args[0])
 			if err == nil {
-				return a.follow(ctx, c, args[0])
+				return follow.Job(ctx, a.App, c, args[0])
 			}
-			return orGroup(ctx, c, args[0], err, func(api.Group) error { return a.followGroup(ctx, c, args[0]) })
+			return groups.Or(ctx, c, args[0], err, func(api.Group) error { return groups.Follow(ctx, a.App, c, args[0]) })
 		})}
 }
 
 func (a *app) endCmd(use, short, long string, save bool) *cobra.Command {
-	return &cobra.Command{Use: use + " JOB ...", Short: short, Long: long + severalJobs + command.PlainExit,
+	return &cobra.Command{Use: use + " JOB ...", Short: short, Long: long + command.SeveralJobs + command.PlainExit,
 		Args: command.Takes("JOB", "[JOB ...]"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJobs(command.Live),
 		Example: "  scrimp " + use + " train-lm\n  scrimp " + use + " train-lm train-lm-2 sweep-7",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
@@ -67,19 +72,16 @@ func (a *app) endCmd(use, short, long string, save bool) *cobra.Command {
 		})}
 }
 
-// severalJobs is a help sentence of commands with several jobs.
-const severalJobs = " Of several jobs each is done, what fails is said, and the others go on."
-
 // end ends a job.
 func (a *app) end(ctx context.Context, c *command.Client, job string, save bool) error {
 	var j api.Job
 	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/end"), api.End{Save: save}, &j); err != nil {
-		return orGroup(ctx, c, job, err, func(api.Group) error { return a.endGroup(ctx, c, job, save) })
+		return groups.Or(ctx, c, job, err, func(api.Group) error { return groups.End(ctx, a.App, c, job, save) })
 	}
 	if a.JSON {
 		return a.Print(j)
 	}
-	file, err := specOf(ctx, c, j.ID)
+	file, err := c.Spec(ctx, j.ID)
 	a.Printf("%s", kept.Ending(j, save, err == nil && file.Checkpoint.Dir != "", a.Place()))
 	return nil
 }
@@ -113,7 +115,7 @@ func (a *app) receiptCmd() *cobra.Command {
 			}
 			r, err := c.Receipt(ctx, args[0])
 			if err != nil && page == "" {
-				return orGroup(ctx, c, args[0], err, func(api.Group) error { return a.groupReceipt(ctx, c, args[0]) })
+				return groups.Or(ctx, c, args[0], err, func(api.Group) error { return groups.Receipt(ctx, a.App, c, args[0]) })
 			}
 			if err != nil {
 				return err
@@ -151,7 +153,7 @@ func (a *app) explainCmd() *cobra.Command {
 			a.Waiting(ctx, c)
 			var list []api.Decision
 			if err := c.Do(ctx, http.MethodGet, command.OfJob(args[0], "/explain"), nil, &list); err != nil {
-				return ofMember(ctx, c, args[0], "explain", err)
+				return groups.OfMember(ctx, c, args[0], "explain", err)
 			}
 			if !a.JSON {
 				j, err := c.Job(ctx, args[0])
@@ -172,11 +174,16 @@ func (a *app) explainCmd() *cobra.Command {
 				}
 				return err
 			}
-			for _, d := range list {
-				if err := a.Print(d); err != nil {
-					return err
-				}
-			}
-			return nil
+			return command.PrintEach(a.App, list)
 		})}
+}
+
+// useOf returns the utilization of a job's machines, for the job's page, or "" if it is unknown.
+func (a *app) useOf(ctx context.Context, c *command.Client, job string) string {
+	t, err := c.Telemetry(ctx, job, time.Minute, 0)
+	if err != nil {
+		a.Notef("note: %v\n", fmt.Errorf("what its machines do is not known: %w", err))
+		return ""
+	}
+	return utilization.InUse(t, a.Place())
 }

@@ -83,7 +83,7 @@ func (a *app) list(ctx context.Context, c *command.Client, l listing) error {
 		a.Printf("No job matches. scrimp jobs lists all.\n")
 	} else if !a.JSON {
 		a.Printf("%s", show.Jobs(all, a.Place()))
-	} else if err := a.printJobs(all); err != nil {
+	} else if err := command.PrintEach(a.App, all); err != nil {
 		return err
 	}
 	if more {
@@ -118,7 +118,7 @@ func (a *app) readPages(ctx context.Context, c *command.Client, l listing) (all 
 		shown, at, more = shown+len(page), next, next != ""
 		switch {
 		case a.JSON && !l.back() && l.sort == "":
-			if err := a.printJobs(page); err != nil {
+			if err := command.PrintEach(a.App, page); err != nil {
 				return nil, shown, more, err
 			}
 		case l.back():
@@ -128,16 +128,6 @@ func (a *app) readPages(ctx context.Context, c *command.Client, l listing) (all 
 		}
 	}
 	return all, shown, more, nil
-}
-
-// printJobs prints each job as an object.
-func (a *app) printJobs(list []api.Job) error {
-	for _, j := range list {
-		if err := a.Print(j); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // leftOut reports how many jobs are not shown.

@@ -81,7 +81,7 @@ func (f *logFlags) query(now time.Time, lines bool) (url.Values, error) {
 		q.Set("tail", strconv.Itoa(f.tail))
 	}
 	if f.since != "" {
-		at, err := moment(f.since, now)
+		at, err := command.Moment(f.since, now)
 		if err != nil {
 			return nil, fmt.Errorf("--since %w", err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/job/spec"
@@ -56,7 +57,7 @@ func (a *app) wait(ctx context.Context, c *command.Client, names []string, most 
 	for _, name := range names { // report an unknown job before waiting
 		j, err := c.Job(ctx, name)
 		if err != nil {
-			err = orGroup(ctx, c, name, err, func(g api.Group) error { j.ID = g.ID; return nil })
+			err = groups.Or(ctx, c, name, err, func(g api.Group) error { j.ID = g.ID; return nil })
 		}
 		if err != nil {
 			return err
@@ -134,7 +135,7 @@ func (w *waiting) round(ctx context.Context) error {
 	for _, id := range slices.Clone(w.left) {
 		j, err := w.c.Job(ctx, id)
 		if err != nil {
-			if no := orGroup(ctx, w.c, id, err, w.group); no != nil {
+			if no := groups.Or(ctx, w.c, id, err, w.group); no != nil {
 				return no
 			}
 			continue
@@ -167,7 +168,7 @@ func (w *waiting) group(g api.Group) error {
 		return nil
 	}
 	w.left = slices.DeleteFunc(w.left, func(s string) bool { return s == g.ID })
-	w.bad = w.bad || failed(g)
+	w.bad = w.bad || groups.Failed(g)
 	if !w.a.JSON {
 		w.a.Printf("%s\n", group.Progress(g, w.a.Line()))
 		return nil

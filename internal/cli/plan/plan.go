@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/wait"
@@ -104,4 +106,14 @@ func (a *app) drawn(file, svg string) error {
 	}
 	a.Notef("The frontier is in %s\n", file)
 	return nil
+}
+
+// Never reports whether no machine on the market can ever run the job: prices change, machine types do not. An empty
+// market may still fill.
+func Never(p planning.Plan) bool {
+	changes := func(r api.PlanRefusal) bool {
+		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.DoesNotFit, plan.TooLarge, plan.TooFew, plan.ShortLived,
+			plan.NoImages, plan.WrongGPU, plan.WrongPlace, plan.WrongKind}, plan.Reason(r.Why))
+	}
+	return p.Take == "" && p.WaitsFor == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, changes)
 }

@@ -13,25 +13,17 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/submit"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 )
 
-// Starter submits jobs.
-type Starter interface {
-	Connect(ctx context.Context, market string) (*command.Client, error)
-	Submit(ctx context.Context, c *command.Client, b api.Submission, j spec.Job, folder string) (api.Job, error)
-}
-
 // app gives the commands of this package their shared environment.
-type app struct {
-	*command.App
-	start Starter
-}
+type app struct{ *command.App }
 
 // Commands returns the commands of this package.
-func Commands(shared *command.App, start Starter) []*cobra.Command {
-	a := &app{shared, start}
+func Commands(shared *command.App) []*cobra.Command {
+	a := &app{shared}
 	list := a.listCmd()
 	list.AddCommand(a.showCmd(), a.approveCmd(), a.rejectCmd(), a.outcomeCmd())
 	return []*cobra.Command{a.proposeCmd(), list}
@@ -102,7 +94,7 @@ func (a *app) propose(ctx context.Context, args []string, dash int, f jobfile.Fl
 	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil { // before a server is started for it
 		return err
 	}
-	c, err := a.start.Connect(ctx, f.Market)
+	c, err := a.Ensure(ctx, f.Market)
 	if err != nil {
 		return err
 	}
@@ -115,7 +107,7 @@ func (a *app) propose(ctx context.Context, args []string, dash int, f jobfile.Fl
 		return err
 	}
 	jobfile.Note(a.App, notes)
-	job, err := a.start.Submit(ctx, c, api.Submission{Proposal: p}, j, folder)
+	job, err := submit.Job(ctx, a.App, c, api.Submission{Proposal: p}, j, folder)
 	if err != nil {
 		return c.Said(ctx, err)
 	}

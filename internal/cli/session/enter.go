@@ -10,6 +10,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/follow"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/terminal"
 	"scrimp/internal/lib/draw"
@@ -153,7 +154,7 @@ func (v *visit) over(ctx context.Context, j api.Job) error {
 		return nil
 	}
 	if j.State == "failed" || j.Started == nil {
-		if err := v.jobs.Closed(ctx, v.c, j); err != nil {
+		if err := follow.Closed(ctx, v.App, v.c, j); err != nil {
 			return err
 		}
 		return command.JobFailed

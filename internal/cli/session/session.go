@@ -15,18 +15,9 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/submit"
 	"scrimp/internal/job/spec"
 )
-
-// Jobs submits and resumes jobs.
-type Jobs interface {
-	// Connect returns a client of the server, which it starts where none runs.
-	Connect(ctx context.Context, market string) (*command.Client, error)
-	Submit(ctx context.Context, c *command.Client, s api.Submission, j spec.Job, folder string) (api.Job, error)
-	Resume(ctx context.Context, c *command.Client, job string, b api.Resume) (api.Job, error)
-	// Closed prints the receipt of a job that has ended.
-	Closed(ctx context.Context, c *command.Client, j api.Job) error
-}
 
 // Kinds of sessions.
 const (
@@ -35,18 +26,16 @@ const (
 )
 
 // Commands returns the commands of this package.
-func Commands(shared *command.App, jobs Jobs) []*cobra.Command {
-	a := &app{App: shared, jobs: jobs}
+func Commands(shared *command.App) []*cobra.Command {
+	a := &app{shared}
 	return []*cobra.Command{a.shellCmd(), a.notebookCmd(), a.forwardCmd(), a.sshConfigCmd(), a.sessionsCmd()}
 }
 
 // isSession reports whether the job is a session.
 func isSession(j api.Job) bool { return j.Session != "" }
 
-type app struct {
-	*command.App
-	jobs Jobs
-}
+// app gives the commands of this package their shared environment.
+type app struct{ *command.App }
 
 // flags say what a new session is, and how to enter one.
 type flags struct {
@@ -145,7 +134,7 @@ func (a *app) begin(ctx context.Context, f *flags, kind string, args []string) (
 		if len(args) > 0 && f.resume != "" {
 			return nil, j, errors.New("--resume names the session already: leave the other name out")
 		}
-		c, err := a.jobs.Connect(ctx, f.Market)
+		c, err := a.Ensure(ctx, f.Market)
 		if err != nil {
 			return nil, j, err
 		}
@@ -160,7 +149,7 @@ func (a *app) begin(ctx context.Context, f *flags, kind string, args []string) (
 	if err != nil {
 		return nil, j, err
 	}
-	c, err := a.jobs.Connect(ctx, f.Market)
+	c, err := a.Ensure(ctx, f.Market)
 	if err != nil {
 		return nil, j, err
 	}
@@ -170,7 +159,7 @@ func (a *app) begin(ctx context.Context, f *flags, kind string, args []string) (
 	if err := a.agreed(ctx, f); err != nil {
 		return nil, j, err
 	}
-	j, err = a.jobs.Submit(ctx, c, api.Submission{AcceptUnproven: true}, file, folder)
+	j, err = submit.Job(ctx, a.App, c, api.Submission{AcceptUnproven: true}, file, folder)
 	return c, j, err
 }
 
@@ -227,5 +216,5 @@ func (a *app) existing(ctx context.Context, c *command.Client, f *flags, kind st
 	if f.given("idle") {
 		b.Idle = &f.idle
 	}
-	return a.jobs.Resume(ctx, c, id, b)
+	return submit.Resume(ctx, c, id, b)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/jobs"
 	"scrimp/internal/cli/show/tracking"
 )
 
@@ -85,7 +84,7 @@ func (f *exportFlags) check() error {
 
 // export writes the trials of a study.
 func (a *app) export(ctx context.Context, c *command.Client, study string, f exportFlags) error {
-	g, err := jobs.Study(ctx, c, study)
+	g, err := studyOf(ctx, c, study)
 	if err != nil {
 		return err
 	}
@@ -94,12 +93,7 @@ func (a *app) export(ctx context.Context, c *command.Client, study string, f exp
 		return err
 	}
 	if a.JSON && f.format == formatCSV && f.to == "-" {
-		for _, t := range s.Trials {
-			if err := a.Print(t); err != nil {
-				return err
-			}
-		}
-		return nil
+		return command.PrintEach(a.App, s.Trials)
 	}
 	if f.format == formatCSV {
 		return a.writes(f, []byte(tracking.TrialsCSV(s.Trials)), len(s.Trials))

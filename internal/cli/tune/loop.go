@@ -15,7 +15,6 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/jobs"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/studyfile"
@@ -74,7 +73,7 @@ func (a *app) asks(ctx context.Context, c *command.Client, arg string, ask clien
 	if v.Note != "" {
 		a.Notef("note: %s\n", v.Note)
 	}
-	if err := a.shows(v, answerText(v)); err != nil {
+	if err := a.Show(v, answerText(v)); err != nil {
 		return err
 	}
 	switch v.Do {
@@ -97,11 +96,11 @@ func define(ctx context.Context, c *command.Client, file string) (s client.NewSe
 		return s, nil, err
 	}
 	if len(read.Warm) > 0 {
-		if err := jobs.Warmed(ctx, c, file, read); err != nil {
+		if err := warmed(ctx, c, file, read); err != nil {
 			return s, nil, err
 		}
 	}
-	s = client.NewSearch{Name: read.Name, Study: jobs.OnWire(read), PerHour: read.PerHour}
+	s = client.NewSearch{Name: read.Name, Study: onWire(read), PerHour: read.PerHour}
 	if s.Name == "" {
 		s.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	}
@@ -139,7 +138,7 @@ negative value follows --value, as in --value -3, or stands after --.` +
 			if err != nil {
 				return err
 			}
-			return a.shows(answer, answer.Do+"\n")
+			return a.Show(answer, answer.Do+"\n")
 		})}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if m := negative.FindString(err.Error()); m != "" {
@@ -212,16 +211,16 @@ func (a *app) bestCmd() *cobra.Command {
 				if a.JSON {
 					return a.Print(s.Best)
 				}
-				return a.shows(s, bestText(s))
+				return a.Show(s, bestText(s))
 			}
-			g, err := jobs.Study(ctx, c, args[0])
+			g, err := studyOf(ctx, c, args[0])
 			switch {
 			case err != nil:
 				return err
 			case a.JSON:
 				return a.Print(g.Study.Best)
 			}
-			return a.shows(g, group.Best(g, a.Place()))
+			return a.Show(g, group.Best(g, a.Place()))
 		})}
 }
 
@@ -235,7 +234,7 @@ func (a *app) searchesCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.shows(list, listText(list))
+			return a.Show(list, listText(list))
 		})}
 }
 
@@ -247,13 +246,4 @@ func (a *app) removeCmd() *cobra.Command {
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			return c.RemoveSearch(ctx, args[0])
 		})}
-}
-
-// shows prints a value as JSON, or its text.
-func (a *app) shows(v any, text string) error {
-	if a.JSON {
-		return a.Print(v)
-	}
-	a.Printf("%s", text)
-	return nil
 }

@@ -1,4 +1,5 @@
-// Package tune holds the commands that compare searchers on recorded curves and export the trials of searches.
+// Package tune holds the commands that search for hyper-parameters, show and export searches, and compare searchers on
+// recorded curves.
 package tune
 
 import (
@@ -18,9 +19,10 @@ import (
 // app gives the commands of this package their shared environment.
 type app struct{ *command.App }
 
-// Commands adds this package's commands to the command that runs searches.
-func Commands(shared *command.App, tune *cobra.Command) []*cobra.Command {
+// Commands returns the commands of this package.
+func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
+	tune := a.tuneCmd()
 	tune.AddCommand(a.simulateCmd(), a.exportCmd(), a.askCmd(), a.tellCmd(), a.bestCmd(), a.searchesCmd(), a.removeCmd())
 	return []*cobra.Command{tune}
 }

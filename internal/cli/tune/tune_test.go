@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"scrimp/internal/cli/command"
 )
 
@@ -45,7 +43,7 @@ func folder(t *testing.T, name string) string {
 func run(ctx context.Context, json bool, args ...string) (string, error) {
 	var out bytes.Buffer
 	app := &command.App{Out: &out, Err: &bytes.Buffer{}, Now: func() time.Time { return time.Time{} }, JSON: json}
-	cmd := Commands(app, &cobra.Command{Use: "tune"})[0]
+	cmd := Commands(app)[0]
 	cmd.GroupID = ""
 	cmd.SetArgs(append([]string{"simulate"}, args...))
 	cmd.SetOut(&out)

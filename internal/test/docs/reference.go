@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"scrimp/internal/server"
+	"scrimp/internal/server/metrics"
 )
 
 // made is the head of every generated page.
@@ -122,7 +122,7 @@ func Metrics() string {
 		"`process_*`) stand beside these. " +
 		"Amounts are dollars as numbers, for charts and alerts; the ledger is the account.\n\n" +
 		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
-	for _, m := range server.Metrics() {
+	for _, m := range metrics.List() {
 		labels := "-"
 		if len(m.Labels) > 0 {
 			labels = "`" + strings.Join(m.Labels, "`, `") + "`"

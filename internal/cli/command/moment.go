@@ -1,0 +1,23 @@
+package command
+
+import (
+	"fmt"
+	"time"
+
+	"scrimp/internal/job/spec"
+)
+
+// Moment parses a past time: a span before now, or a time. A time without a zone is in the zone of this computer.
+func Moment(text string, now time.Time) (time.Time, error) {
+	if span, err := spec.ParseDuration(text); err == nil {
+		return now.Add(-span), nil
+	}
+	at, zoneless, ok := spec.ParseTime(text)
+	if !ok {
+		return at, fmt.Errorf("%.40q is no span until now such as 10m or 7d, and no time such as 2026-12-01T18:00Z", text)
+	}
+	if zoneless {
+		at = time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), 0, time.Local)
+	}
+	return at, nil
+}

@@ -1,0 +1,29 @@
+package command
+
+// Show prints v as JSON, or its text.
+func (a *App) Show(v any, text string) error {
+	if a.JSON {
+		return a.Print(v)
+	}
+	a.Printf("%s", text)
+	return nil
+}
+
+// ShowEach prints each value of a list as JSON, or the text of all.
+func ShowEach[T any](a *App, list []T, text string) error {
+	if a.JSON {
+		return PrintEach(a, list)
+	}
+	a.Printf("%s", text)
+	return nil
+}
+
+// PrintEach prints each value of a list as JSON.
+func PrintEach[T any](a *App, list []T) error {
+	for _, v := range list {
+		if err := a.Print(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

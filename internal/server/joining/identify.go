@@ -1,0 +1,101 @@
+package joining
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"scrimp/internal/engine"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/wire/api"
+)
+
+// identifier returns the named engine's driver if it can verify the identity of its machines, else nil.
+func (d *Desk) identifier(name string) engine.Identifier {
+	for _, e := range d.Engines {
+		if i, ok := e.Driver.(engine.Identifier); ok && e.Name == name {
+			return i
+		}
+	}
+	return nil
+}
+
+// Identify issues a registration token to a machine that starts without a secret. The machine first proves
+// with a document signed by its provider which of the rented machines it is. The token expires when a machine
+// registers with it, so a later reader of the same document gains nothing.
+func (d *Desk) Identify(w http.ResponseWriter, r *http.Request) {
+	if ok, wait := d.Pace.TakeMany("identify "+auth.From(r), 1, time.Now()); !ok {
+		auth.Slower(w, wait, "ask less often")
+		return
+	}
+	b, ok := reply.Body[api.Identification](w, r)
+	if !ok {
+		return
+	}
+	i := d.identifier(b.Engine)
+	if i == nil {
+		reply.Problem(w, http.StatusForbidden, "no machine of an engine here",
+			"only a machine that the server has launched may ask: switch it off", nil)
+		return
+	}
+	instance, key, err := i.Identify(
+		r.Context(),
+		engine.Evidence{Document: []byte(b.Document), Signature: []byte(b.Signature)},
+	)
+	allocation, ours := d.Allocation(key)
+	switch {
+	case errors.Is(err, engine.ErrImpostor), err == nil && !ours:
+		d.Log.Warn("a machine sent a foreign identity document", "engine", b.Engine, "from", auth.From(r), "error", err)
+		reply.Problem(w, http.StatusForbidden, "it is no machine of the engine",
+			"only a machine that the server has launched may ask: switch it off", nil)
+	case err != nil:
+		d.Log.Warn("cannot identify a machine yet", "engine", b.Engine, "from", auth.From(r), "error", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "not known yet", "try again", nil)
+	default:
+		reply.JSON(w, api.Identified{Instance: instance, Token: d.Gate.Tickets.For(auth.BootstrapTicket, allocation)})
+	}
+}
+
+// Program sends the server's executable to a machine that so far knows only its hash.
+func (d *Desk) Program(w http.ResponseWriter, r *http.Request) {
+	wanted := false
+	for _, e := range d.Engines {
+		i, ok := e.Driver.(engine.Identifier)
+		wanted = wanted || ok && i.Program() != "" && i.Program() == r.PathValue("hash")
+	}
+	if !wanted {
+		reply.Problem(
+			w,
+			http.StatusNotFound,
+			"the server has no such program",
+			"it is of an earlier server: begin anew",
+			nil,
+		)
+		return
+	}
+	if ok, wait := d.Pace.TakeMany("program "+auth.From(r), 1, time.Now()); !ok {
+		auth.Slower(w, wait, "ask less often")
+		return
+	}
+	path, err := d.Exe, error(nil)
+	if path == "" {
+		path, err = os.Executable()
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
+	}
+	if err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
+		d.Log.Error("cannot send the program to a machine", "error", err)
+		return
+	}
+	defer func() { _ = f.Close() }() // only read
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if _, err := io.Copy(w, f); err != nil {
+		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
+	}
+}
