@@ -156,7 +156,7 @@ func (w *Weighing) Submission(b *state.JobSubmitted, user string) (v Verdict) {
 		return v
 	}
 	if !t.HasBudget && (t.Parent != "" || budget.Capped(rules.Limits, t.Owner, user)) {
-		if most, known := w.m.bound(&t); known {
+		if most, known := w.m.Bound(&t); known {
 			v.Bound, t.Budget, t.HasBudget = &most, most, true
 		}
 	}
@@ -325,35 +325,4 @@ func (w *Weighing) take(j budget.Job) {
 	if len(w.m.Rules().Limits) > 0 {
 		w.accounts().Take(j)
 	}
-}
-
-// bound is the budget that a job without one gets: budget.Bound of its work, but at least the grace and the minimum
-// charge of each machine for sale that it may rent, because none starts for less. It is unknown without the work.
-func (ad *Admission) bound(t *state.Terms) (most money.Amount, known bool) {
-	rate := ad.highestRate(t)
-	if most, known = budget.Bound(t.Work, rate*money.Rate(t.Most())); !known {
-		return most, false
-	}
-	for _, l := range ad.State.Sale() {
-		if q := l.Quote(); q.Priced && q.Rate <= rate {
-			if least := q.Rate.Times(t.Most()).Until(t.Grace + l.Offer().Billing.Minimum); most.Cmp(least) < 0 {
-				most = least
-			}
-		}
-	}
-	return most, true
-}
-
-// highestRate is the highest known price at which a machine may be rented for a job.
-func (ad *Admission) highestRate(t *state.Terms) money.Rate {
-	if t.Need.MaxRate > 0 {
-		return t.Need.MaxRate
-	}
-	most := money.Rate(0)
-	for _, l := range ad.State.Sale() {
-		if q := l.Quote(); q.Priced {
-			most = max(most, q.Rate)
-		}
-	}
-	return most
 }

@@ -189,7 +189,7 @@ func (w *Weighing) Opening(b *state.GroupOpened, user string) (v Verdict) {
 		return refuse(step.TagMissing, err)
 	}
 	if !t.HasBudget && t.Kind == groups.Array && budget.Capped(rules.Limits, t.Owner, user) {
-		if most, known := m.bound(t.Member); known {
+		if most, known := m.Bound(t.Member); known {
 			most = most.Times(t.Array.Members)
 			v.Bound, t.Budget, t.HasBudget = &most, most, true
 		}

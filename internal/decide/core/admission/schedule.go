@@ -46,7 +46,7 @@ func (ad *Admission) WorstOf(t state.GroupTerms) money.Amount {
 	if t.Kind.Planned() {
 		at = min(at, ad.Config().MaxRunning)
 	}
-	rate := ad.highestRate(&state.Terms{Need: plan.Need{MaxRate: t.Rate}})
+	rate := ad.HighestRate(&state.Terms{Need: plan.Need{MaxRate: t.Rate}})
 	each := rate.Until(t.Grace + ad.State.MinimumCharge())
 	for range at {
 		most = most.Add(each)
