@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/market"
+	"scrimp/internal/market/catalog"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/server/terms"
 	"scrimp/internal/sim"
@@ -98,9 +99,10 @@ func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Out
 func outlookOf(j spec.Job, m api.Market, v api.Server, by Simulation) *Outlook {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
-	starts := map[string]time.Duration{}
+	starts, kinds := map[string]time.Duration{}, map[string]string{}
 	for _, e := range v.Engines {
 		if e.State != forecast.NotConfigured {
+			kinds[e.Name] = e.Kind
 			starts[e.Name] = time.Duration(e.Timing.Start * float64(time.Second))
 		}
 	}
@@ -109,6 +111,7 @@ func outlookOf(j spec.Job, m api.Market, v api.Server, by Simulation) *Outlook {
 		Starts: map[string]time.Duration{}, Save: stretch(500 * time.Millisecond), Runs: by.Runs, Events: events,
 		Hazards: hazards(m),
 		Speed:   clock.Speed, Halt: by.Halt, Told: by.Told}}
+	q.Terms.Need.Reads = terms.Reads(j, catalog.Catalog{}, kinds)
 	for name, start := range starts {
 		q.Starts[name] = stretch(start)
 	}
