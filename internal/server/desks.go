@@ -74,7 +74,7 @@ func (s *Server) buildHandlers() {
 		Turns: &s.turns, Vault: s.vault(), Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,
 		Reader:  request.Reader{Hooks: s.hooks, Mails: s.outbox.Mails != nil, Now: s.control.Now},
 		Names:   &naming.Names{Control: s.control},
-		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder, Foresee: s.foresee,
+		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder, Foresee: s.foresee, Charges: s.charges,
 	}
 	s.proposals = &proposals.Desk{Gate: s.gate, Control: s.control, View: s.view, Jobs: s.jobs,
 		HasTeam: s.bills.HasTeam}

@@ -164,10 +164,9 @@ func ReadsOf(j *core.Job) (sum money.Amount) {
 		if a.Started().IsZero() {
 			continue
 		}
-		cost, _ := need.ReadCost(&market.Offer{Provider: a.Provider(), Region: a.Region()}) // known, or it was not taken
-		for range a.Nodes() {
-			sum = sum.Add(cost)
-		}
+		at := market.Offer{Provider: a.Provider(), Region: a.Region()}
+		cost, _ := need.ReadCosts(&at, a.Nodes()) // known, or it was not taken
+		sum = sum.Add(cost)
 	}
 	return sum
 }

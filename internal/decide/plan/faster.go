@@ -32,7 +32,7 @@ func (r *ranking) faster(job *Job, v *policy.View) *Option {
 			away += job.Transfer
 			carry += job.moving(o).Float()
 		}
-		saves := float64(perHour(o) * mean.Hours() * (perWork(r.held) - (perWork(o) - o.carriage)))
+		saves := float64(perHour(o) * mean.Hours() * (perWork(r.held) - (perWork(o) - o.readPart)))
 		if saves > carry+float64(away.Hours()*o.Quote.Rate.Float()) {
 			return o
 		}

@@ -20,7 +20,7 @@ type Option struct {
 	payable       bool         // it suits the job and its policy, so it counts for the budget
 	promised      bool         // reserved for another job
 	reads         money.Amount // for reading the job's inputs on one machine of it
-	carriage      float64      // part of perHourOfWork for that, 0 once they are read
+	readPart      float64      // part of perHourOfWork for that, 0 once they are read
 }
 
 // A decision weighs the available options that are cheapest per unit of work: up to mostSpot spot and mostOnDemand
@@ -160,7 +160,7 @@ func (w *lineup) add(job *Job, x *candidate) {
 		w.reserve(job, o)
 	}
 	if job.reads(o, x.reads) {
-		o.perHourOfWork, w.moved = o.perHourOfWork+o.carriage, true
+		o.perHourOfWork, w.moved = o.perHourOfWork+o.readPart, true
 	}
 	w.bar(job, o)
 	o.payable = o.why == "" && (!o.spot || job.Rule != policy.OnDemand)
@@ -238,7 +238,7 @@ func (w *lineup) climb(job *Job, o *Option) {
 		o.why = why
 	case way != o.way:
 		o.way, o.speed = way, job.Need.speed(way, o.Listing)
-		o.perHourOfWork, w.moved = o.perWork(o.speed)+o.carriage, true
+		o.perHourOfWork, w.moved = o.perWork(o.speed)+o.readPart, true
 	}
 }
 
@@ -269,7 +269,7 @@ func (w *lineup) held(job *Job, c *Class) (Option, bool) {
 	o.speed = job.Need.speed(o.way, l)
 	cost, _ := job.Need.ReadCost(&l.Offer) // where it is unknown, the job has read its inputs all the same
 	job.reads(&o, cost)
-	o.perHourOfWork = o.perWork(o.speed) + o.carriage
+	o.perHourOfWork = o.perWork(o.speed) + o.readPart
 	return o, true
 }
 

@@ -9,12 +9,12 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/market"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/egress"
 )
 
 // Read is an input that every machine of a job reads once, from the place where it lies.
 type Read struct {
-	catalog.Origin
+	egress.Origin
 	Path  string `json:"path,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"` // 0: unknown
 }
@@ -25,7 +25,7 @@ func (r *Read) Cost(o *market.Offer) (money.Amount, bool) {
 	if !ok || fare > 0 && r.Bytes == 0 {
 		return money.Amount{}, false
 	}
-	return catalog.Carriage(r.Bytes, fare), true
+	return egress.Cost(r.Bytes, fare), true
 }
 
 // ReadCost returns what one machine of the offer pays for reading all inputs. It is false if that is unknown. An offer
@@ -42,6 +42,12 @@ func (n *Need) ReadCost(o *market.Offer) (sum money.Amount, ok bool) {
 		sum = sum.Add(cost)
 	}
 	return sum, true
+}
+
+// ReadCosts is ReadCost of so many machines.
+func (n *Need) ReadCosts(o *market.Offer, machines int) (money.Amount, bool) {
+	cost, ok := n.ReadCost(o)
+	return times(cost, machines), ok
 }
 
 // readable reports whether the cost of reading the inputs there is known.
@@ -69,7 +75,7 @@ const leastRead = time.Minute
 // them: the whole cost is divided by the remaining work, so that a comparison of prices per unit of work is one of the
 // whole. It reports whether the price changed.
 func (job *Job) reads(o *Option, cost money.Amount) bool {
-	o.reads, o.carriage = cost, 0
+	o.reads, o.readPart = cost, 0
 	if cost.IsZero() || o.held && !job.Unread {
 		return false
 	}
@@ -77,24 +83,24 @@ func (job *Job) reads(o *Option, cost money.Amount) bool {
 	if job.Progress.Known {
 		over = max(job.Progress.Left, leastRead)
 	}
-	o.carriage = cost.Float() / over.Hours()
+	o.readPart = cost.Float() / over.Hours()
 	return true
 }
 
 // entry is the cost in dollars of reading the job's data on o; 0 if the job holds o and has read them.
 func (o *Option) entry() float64 {
-	if o.carriage == 0 {
+	if o.readPart == 0 {
 		return 0
 	}
 	return o.reads.Float()
 }
 
 // dear is more in dollars with the part of an hour in the cost of reading the data.
-func (o *Option) dear() float64 { return o.more().Float() + float64(o.carriage*perHour(o)) }
+func (o *Option) dear() float64 { return o.more().Float() + float64(o.readPart*perHour(o)) }
 
 // closer returns a machine that does the work for less than the held one if that has yet to read the inputs, or nil.
 func (r *ranking) closer(job *Job, v *policy.View) *Option {
-	if r.held.carriage == 0 {
+	if r.held.readPart == 0 {
 		return nil
 	}
 	for _, o := range r.usable { // in order of price
@@ -111,7 +117,7 @@ const readStep = 1.1
 // readRate is the part of an hour in the cost of reading the data, rounded to a power of readStep, so that tables over
 // several zones serve more than one decision.
 func (o *Option) readRate() money.Rate {
-	part := o.carriage * perHour(o)
+	part := o.readPart * perHour(o)
 	if part <= 0 {
 		return 0
 	}

@@ -9,12 +9,12 @@ import (
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/egress"
 )
 
 // corpus is 200 GB in us-east-1, with a fare of $0.02 on the continent and $0.09 to anywhere else.
 func corpus() Read {
-	return Read{Origin: catalog.Origin{Provider: "aws", Region: "us-east-1", Near: new(money.Rate(2e10)),
+	return Read{Origin: egress.Origin{Provider: "aws", Region: "us-east-1", Near: new(money.Rate(2e10)),
 		Out: new(money.Rate(9e10)), Own: []string{"lab"}, Sellers: []string{"aws-2"}},
 		Path: "s3://bucket/corpus", Bytes: 200e9}
 }
@@ -51,8 +51,8 @@ func TestReadCost_IsSizeTimesFareOfTheWay(t *testing.T) {
 		{corpus(), "slurm", "", "0"},
 		{unsized, "aws", "us-east-1", "0"},
 		{unsized, "aws", "us-west-2", ""},
-		{Read{Origin: catalog.Origin{Region: "eu"}, Bytes: 1}, "any", "eu", "0"},
-		{Read{Origin: catalog.Origin{Region: "eu"}, Bytes: 1}, "any", "us", ""},
+		{Read{Origin: egress.Origin{Region: "eu"}, Bytes: 1}, "any", "eu", "0"},
+		{Read{Origin: egress.Origin{Region: "eu"}, Bytes: 1}, "any", "us", ""},
 	} {
 		n := Need{Reads: []Read{c.read}}
 		l := at(c.provider, c.region, market.OnDemand, 100)

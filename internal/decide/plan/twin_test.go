@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/decide/policy/horizon"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/egress"
 	"scrimp/internal/test/lane"
 )
 
@@ -79,8 +79,8 @@ func plainRanking(job *Job, c *Class) ranking {
 			if job.Progress.Known {
 				over = max(time.Minute, job.Progress.Left)
 			}
-			o.carriage = o.reads.Float() / over.Hours()
-			o.perHourOfWork += o.carriage
+			o.readPart = o.reads.Float() / over.Hours()
+			o.perHourOfWork += o.readPart
 		}
 		o.payable = o.why == "" && (held || !o.spot || job.Rule != policy.OnDemand)
 		all = append(all, o)
@@ -271,7 +271,7 @@ func drawNeed(rng *rand.Rand) Need {
 }
 
 func drawRead(rng *rand.Rand) Read {
-	r := Read{Origin: catalog.Origin{Region: string(rune('r' + rng.IntN(3)))}, Bytes: 1e9 * (1 + rng.Int64N(300))}
+	r := Read{Origin: egress.Origin{Region: string(rune('r' + rng.IntN(3)))}, Bytes: 1e9 * (1 + rng.Int64N(300))}
 	if rng.IntN(8) > 0 {
 		r.Out = new(money.Rate(rng.IntN(4)) * 1e10)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
-	"scrimp/internal/market/catalog"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
@@ -33,7 +32,7 @@ import (
 // terms returns the terms of a job that is submitted now to this installation.
 func (d *Desk) terms(j spec.Job, now time.Time) core.Terms {
 	t := terms.Of(j, now, d.Control.Clock().Stretch, d.Control.Starts())
-	t.Need.Reads = terms.Reads(j, catalog.Catalog{}, d.Control.Kinds())
+	t.Need.Reads = terms.Reads(j, d.Charges(), d.Control.Kinds())
 	t.Owner.Tenant = d.Control.Tenant()
 	return t
 }

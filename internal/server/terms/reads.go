@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/egress"
 )
 
 // Reads returns the inputs that the job's machines read from a store whose region the job file states, with the fares
@@ -16,7 +17,7 @@ func Reads(j spec.Job, c catalog.Catalog, kinds map[string]string) (list []plan.
 		if d.Region == "" || !strings.Contains(d.Path, "://") {
 			continue
 		}
-		r := plan.Read{Origin: c.Origin(catalog.Store(d.Path), d.Region), Path: d.Path, Bytes: int64(d.Size)}
+		r := plan.Read{Origin: egress.From(c, catalog.Store(d.Path), d.Region), Path: d.Path, Bytes: int64(d.Size)}
 		for name, kind := range kinds {
 			switch {
 			case kind == r.Provider && name != kind:
