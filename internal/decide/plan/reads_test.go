@@ -127,6 +127,31 @@ func TestDecide_UnknownFareIsNotTakenAsFree(t *testing.T) {
 	}
 }
 
+// On-demand in us-west-2 costs half as much an hour, and $4 more at once: from eight hours on, it is the cheaper whole.
+func TestOnDemand_ComparesWholesAndPricesMachines(t *testing.T) {
+	sale := []Listing{at("aws", "us-east-1", market.OnDemand, 100), at("aws", "us-west-2", market.OnDemand, 50),
+		at("aws", "eu-west-1", market.OnDemand, 1)}
+	need := Need{Reads: []Read{corpus()}}
+	for hours := 1; hours < 20; hours++ {
+		for nodes := 1; nodes <= 2; nodes++ {
+			got, ok := need.OnDemand(Work{Span: time.Duration(hours) * time.Hour, Nodes: nodes}, func(yield func(*Listing) bool) {
+				for i := range sale {
+					if !yield(&sale[i]) {
+						return
+					}
+				}
+			})
+			want, cents := sale[0].Offer.ID, 100*hours*nodes
+			if 100*hours > 50*hours+400 {
+				want, cents = sale[1].Offer.ID, 50*hours*nodes
+			}
+			if !ok || got.Offer != want || got.Cost.Cmp(money.Picos(int64(cents)*1e10)) != 0 {
+				t.Errorf("%d h on %d machines: %+v, %v; want %s for %d ¢", hours, nodes, got, ok, want, cents)
+			}
+		}
+	}
+}
+
 func TestNeedKey_TellsReadsApart(t *testing.T) {
 	far := corpus()
 	far.Region = "us-west-2"

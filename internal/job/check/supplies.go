@@ -81,7 +81,7 @@ func (c *Case) reading(d spec.Data) string {
 			parts = append(parts, money.Short(egress.Cost(int64(d.Size), *way.fare), money.USD)+" "+way.where)
 		}
 	}
-	return "each machine pays for reading its " + d.Size.String() + " once: " + strings.Join(parts, ", ")
+	return "each machine pays for reading it once: " + strings.Join(parts, ", ")
 }
 
 func dataCached(c *Case) (Verdict, string, string) {
