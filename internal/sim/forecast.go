@@ -199,7 +199,7 @@ func (q *Scenario) onDemand(ways []string) *plan.OnDemand {
 		return nil
 	}
 	sold := plan.Listings{Shared: func(provider string) bool { return q.Config.TimingOf(provider).Seats > 1 }}
-	w := plan.Work{Span: q.left(), StartUp: q.Restart, Ways: ways, Nodes: q.Terms.Most(),
+	w := plan.Work{Span: q.left(), StartUp: q.Restart, Ways: ways, Nodes: q.Terms.Most(), Reads: true,
 		Currency: cmp.Or(q.Config.Currency, core.DefaultConfig().Currency), Unsaving: !q.Terms.Saves}
 	best, ok := q.Terms.Need.OnDemand(w, func(yield func(*plan.Listing) bool) {
 		for i, o := range q.Offers {

@@ -134,7 +134,7 @@ func TestOnDemand_ComparesWholesAndPricesMachines(t *testing.T) {
 	need := Need{Reads: []Read{corpus()}}
 	for hours := 1; hours < 20; hours++ {
 		for nodes := 1; nodes <= 2; nodes++ {
-			got, ok := need.OnDemand(Work{Span: time.Duration(hours) * time.Hour, Nodes: nodes}, func(yield func(*Listing) bool) {
+			got, ok := need.OnDemand(Work{Span: time.Duration(hours) * time.Hour, Nodes: nodes, Reads: true}, func(yield func(*Listing) bool) {
 				for i := range sale {
 					if !yield(&sale[i]) {
 						return
