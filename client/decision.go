@@ -22,6 +22,7 @@ type Decision struct {
 type Choice struct {
 	Take     string        `json:"take,omitempty"`
 	Rate     money.Rate    `json:"rate,omitempty"`     // per hour of one machine
+	Reads    money.Amount  `json:"reads,omitzero"`     // of each machine, for reading inputs from another region
 	Nodes    int           `json:"nodes,omitempty"`    // machines that the job takes at once; 0: one
 	Variant  string        `json:"variant,omitempty"`  // variant of the work; "": the job's own
 	Instance string        `json:"instance,omitempty"` // an idle machine to reuse; "": rent one
@@ -54,6 +55,8 @@ type Rejection struct {
 	Rate   money.Rate `json:"rate"`
 	Priced bool       `json:"priced"`
 	Why    string     `json:"why"`
+	// Reads is what each machine pays for reading the job's inputs from another region.
+	Reads money.Amount `json:"reads,omitzero"`
 }
 
 // ReasonCount is the number of offers rejected for a reason.

@@ -152,22 +152,24 @@ type Job struct {
 	Machine        string             `json:"machine,omitempty"` // instance
 	Offer          string             `json:"offer,omitempty"`
 	Nodes          []JobNode          `json:"nodes,omitempty"` // its machines by rank, if several
-	Phase          string             `json:"phase,omitempty"` // of the attempt
-	Attempts       int                `json:"attempts"`
-	Interruptions  int                `json:"interruptions"`
-	SavedStep      int64              `json:"saved_step"`
-	Speed          float64            `json:"market_speed"`
-	Outputs        string             `json:"outputs,omitempty"`
-	Exit           int                `json:"exit"`
-	Tags           map[string]string  `json:"tags,omitempty"`
-	Team           string             `json:"team,omitempty"`
-	Project        string             `json:"project,omitempty"`
-	User           string             `json:"user,omitempty"`     // who submitted it
-	Quota          string             `json:"quota,omitempty"`    // quota that it waits for
-	Approval       *Approval          `json:"approval,omitempty"` // approval that it needs or needed
-	Group          string             `json:"group,omitempty"`    // group that it belongs to
-	Index          *int               `json:"index,omitempty"`    // in an array
-	Waits          []string           `json:"waits,omitempty"`    // jobs and groups that must end first
+	// Reads is what its present machines pay for reading its inputs from another region, besides Spent; null: nothing.
+	Reads         *money.Amount     `json:"reads,omitempty"`
+	Phase         string            `json:"phase,omitempty"` // of the attempt
+	Attempts      int               `json:"attempts"`
+	Interruptions int               `json:"interruptions"`
+	SavedStep     int64             `json:"saved_step"`
+	Speed         float64           `json:"market_speed"`
+	Outputs       string            `json:"outputs,omitempty"`
+	Exit          int               `json:"exit"`
+	Tags          map[string]string `json:"tags,omitempty"`
+	Team          string            `json:"team,omitempty"`
+	Project       string            `json:"project,omitempty"`
+	User          string            `json:"user,omitempty"`     // who submitted it
+	Quota         string            `json:"quota,omitempty"`    // quota that it waits for
+	Approval      *Approval         `json:"approval,omitempty"` // approval that it needs or needed
+	Group         string            `json:"group,omitempty"`    // group that it belongs to
+	Index         *int              `json:"index,omitempty"`    // in an array
+	Waits         []string          `json:"waits,omitempty"`    // jobs and groups that must end first
 	// Preempted is the newest time that a critical job got the job's seat; null: none did.
 	Preempted *Preempted `json:"preempted,omitempty"`
 	// Preempts lists the jobs that leave, or left, their seats to this critical job.

@@ -24,6 +24,9 @@ type Plan struct {
 	CostUSD  *[3]float64   `json:"cost_usd"` // 10 %, median, 90 %
 	// MarginalUSD is CostUSD without the part of own machines that is paid anyway. Decisions use it.
 	MarginalUSD *[3]float64 `json:"marginal_usd"`
+	// ReadsUSD is what reading the job's inputs from another region costs besides CostUSD, with the same quantiles; null
+	// if they are not read from another region, or the cost is unknown.
+	ReadsUSD    *[3]float64 `json:"reads_usd,omitempty"`
 	FinishS     *[3]float64 `json:"finish_s"`      // quantiles as CostUSD, in market seconds
 	InTime      *float64    `json:"odds"`          // of meeting the deadline
 	Interrupts  *float64    `json:"interruptions"` // expected number
@@ -84,4 +87,6 @@ type PlanRefusal struct {
 	// all machines of the job.
 	WorkS   *float64 `json:"work_s"`
 	WorkUSD *float64 `json:"work_usd"`
+	// ReadsUSD is what reading the job's inputs from another region costs on all machines of the job, once.
+	ReadsUSD *float64 `json:"reads_usd,omitempty"`
 }

@@ -33,6 +33,16 @@ type Server struct {
 	RetainOutputsS float64 `json:"retain_outputs_s"`
 	// engines, including those that are no longer configured but whose machines may still cost money
 	Engines []Engine `json:"engines"`
+	// Charges lists the server's own prices of storing and transferring data, which replace the built-in ones.
+	Charges []Charge `json:"charges,omitempty"`
+}
+
+// Charge is a provider's price of storing or transferring a gigabyte.
+type Charge struct {
+	Provider string         `json:"provider"`
+	What     string         `json:"what"` // storage-gb-month, transfer-gb-region or transfer-gb-out
+	Price    money.Rate     `json:"price"`
+	Currency money.Currency `json:"currency"`
 }
 
 // Dashboard is the address of a server's pages.

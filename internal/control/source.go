@@ -148,6 +148,15 @@ func (c *Control) Starts() map[string]time.Duration {
 	return starts
 }
 
+// Kinds returns the driver of each configured engine, by the engine's name.
+func (c *Control) Kinds() map[string]string {
+	kinds := make(map[string]string, len(c.sources))
+	for _, s := range c.sources {
+		kinds[s.Name] = s.Kind
+	}
+	return kinds
+}
+
 // How long an ended job stays in memory, wall time: once all its machines are billed, and while bills may still come.
 const (
 	archiveAfter    = 24 * time.Hour

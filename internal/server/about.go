@@ -10,6 +10,8 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/market"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/feed"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/view/convert"
@@ -20,11 +22,24 @@ func (s *Server) clockNow() api.MarketClock {
 	return api.MarketClock{Name: s.clock.Name, Speed: s.clock.Speed, Now: s.control.Now()}
 }
 
+// charges returns the server's own prices of transferring data. Where its file is not readable, which is logged, only the
+// built-in ones hold.
+func (s *Server) charges() catalog.Catalog {
+	c, err := feed.Charges(s.opts.Dir)
+	if err != nil {
+		s.opts.Log.Error("own prices of transfer do not count", "error", err)
+	}
+	return c
+}
+
 func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir,
 		Listens: s.listens,
 		Started: s.started.UTC(), Market: s.clockNow(), Engines: s.engineList(),
 		RetainS: max(0, s.old.Span).Seconds(), RetainOutputsS: max(0, s.old.OutputSpan).Seconds()}
+	for _, x := range s.charges().Own {
+		v.Charges = append(v.Charges, client.Charge{Provider: x.Provider, What: x.What, Price: x.Price, Currency: x.Currency})
+	}
 	readState := func(f func(*core.Machine)) { s.control.Read(f) }
 	if s.control.Full() != nil { // with a full disk, a committed read would block until there is room
 		readState = s.control.ReadUncommitted

@@ -56,6 +56,7 @@ type Forecast struct {
 	Endless       float64    // share of the runs that did not end within the simulated time
 	Cost          [3]float64 // 10 %, median and 90 % in currency units, without Scenario.Spent
 	Marginal      [3]float64 // as Cost, without the reserved machines that are paid anyway; decisions use this
+	Reads         [3]float64 // besides Cost, for reading the job's inputs from another region, on each new machine
 	Finish        [3]time.Duration
 	Begin         [3]time.Duration // start of the first machine, over the runs that had one
 	On            market.OfferID   // the first machine of the first run; empty if none
@@ -92,7 +93,7 @@ func Ask(q Scenario) Forecast {
 	runs := float64(f.Runs)
 	f.OverBudget /= runs
 	f.Done, f.InTime, f.Endless, f.Interruptions = f.Done/runs, f.InTime/runs, f.Endless/runs, f.Interruptions/runs
-	f.Cost, f.Marginal = shares(all.costs), shares(all.marginal)
+	f.Cost, f.Marginal, f.Reads = shares(all.costs), shares(all.marginal), shares(all.reads)
 	f.Finish, f.Begin = shares(all.finishes), shares(all.begins)
 	f.OnDemand = q.onDemand(all.ways)
 	return f
@@ -126,6 +127,7 @@ func (f *Forecast) count(q Scenario, j *core.Job) {
 // outcomes are what the runs of a forecast cost and how long they took, in the order of the runs.
 type outcomes struct {
 	costs, marginal  []float64
+	reads            []float64
 	finishes, begins []time.Duration
 	ways             []string // the variants that began in any run
 }
@@ -141,6 +143,7 @@ func (o *outcomes) add(begin, end time.Time, j *core.Job) {
 			o.ways = append(o.ways, a.Variant())
 		}
 	}
+	o.reads = append(o.reads, ReadsOf(j).Float())
 	cost := j.Spent(end)
 	o.costs = append(o.costs, cost.Float())
 	o.marginal = append(o.marginal, cost.Sub(paidAnyway(j, end)).Float())
@@ -149,6 +152,23 @@ func (o *outcomes) add(begin, end time.Time, j *core.Job) {
 		finish = j.Finished().Sub(begin)
 	}
 	o.finishes = append(o.finishes, finish)
+}
+
+// ReadsOf returns what the job's machines paid for reading its inputs: each one that began, once.
+func ReadsOf(j *core.Job) (sum money.Amount) {
+	need := &j.Terms().Need
+	if len(need.Reads) == 0 {
+		return sum
+	}
+	for _, a := range j.Attempts() {
+		if a.Started().IsZero() {
+			continue
+		}
+		at := market.Offer{Provider: a.Provider(), Region: a.Region()}
+		cost, _ := need.ReadCosts(&at, a.Nodes()) // known, or it was not taken
+		sum = sum.Add(cost)
+	}
+	return sum
 }
 
 // paidAnyway returns the part of the job's cost by t that accrues whether the job runs or not.
@@ -179,7 +199,7 @@ func (q *Scenario) onDemand(ways []string) *plan.OnDemand {
 		return nil
 	}
 	sold := plan.Listings{Shared: func(provider string) bool { return q.Config.TimingOf(provider).Seats > 1 }}
-	w := plan.Work{Span: q.left(), StartUp: q.Restart, Ways: ways, Nodes: q.Terms.Most(),
+	w := plan.Work{Span: q.left(), StartUp: q.Restart, Ways: ways, Nodes: q.Terms.Most(), Reads: true,
 		Currency: cmp.Or(q.Config.Currency, core.DefaultConfig().Currency), Unsaving: !q.Terms.Saves}
 	best, ok := q.Terms.Need.OnDemand(w, func(yield func(*plan.Listing) bool) {
 		for i, o := range q.Offers {

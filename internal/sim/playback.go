@@ -111,6 +111,7 @@ func played(j *core.Job, t core.Terms, submitted, end time.Time) Played {
 		home = a.Region()
 	}
 	out.InTime = j.State() == core.Succeeded && (t.Deadline.IsZero() || !out.Ended.After(t.Deadline))
+	out.Cost = out.Cost.Add(ReadsOf(j))
 	for _, a := range j.Attempts() {
 		if a.Taken() {
 			out.Interruptions++

@@ -69,7 +69,7 @@ func (a *app) checkCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c.Offers = cat.Listings
+			c.Offers, c.Charges = cat.Listings, cat.Own
 			if err := a.history(cmd.Context(), &c); err != nil {
 				return err
 			}

@@ -26,6 +26,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/egress"
 	"scrimp/internal/server/prediction"
 	jobterms "scrimp/internal/server/terms"
 	"scrimp/internal/sim"
@@ -183,6 +184,7 @@ func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *planning.Ranking)
 	if i := slices.IndexFunc(c.Listings, in); q.Data.Provider == "" && q.Data.Region != "" && i >= 0 {
 		q.Data.Provider = c.Listings[i].Offer.Provider
 	}
+	q.Data.Origin = egress.From(c, q.Data.Provider, q.Data.Region)
 	usd := func(provider, what string) figure.Figure {
 		x, ok := c.TransferRate(provider, what)
 		if !ok || x.Currency != money.USD {
@@ -190,13 +192,11 @@ func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *planning.Ranking)
 		}
 		return figure.Known(x.Price.Float())
 	}
-	q.Data.PerGB, q.Data.PerGBRegion = usd(q.Data.Provider, catalog.TransferOut),
-		usd(q.Data.Provider, catalog.TransferRegion)
-	if q.Data.PerGB.OK && q.Data.Size > 0 {
-		text := fmt.Sprintf("%s of data are brought once: $%g a GB from %s to elsewhere", q.Data.Size, q.Data.PerGB.V,
+	if q.Data.Out != nil && q.Data.Size > 0 {
+		text := fmt.Sprintf("%s of data are brought once: $%g a GB from %s to elsewhere", q.Data.Size, q.Data.Out.Float(),
 			q.Data.Provider)
-		if q.Data.PerGBRegion.OK {
-			text += fmt.Sprintf(", $%g to its other regions on the continent", q.Data.PerGBRegion.V)
+		if q.Data.Near != nil {
+			text += fmt.Sprintf(", $%g to its other regions on the continent", q.Data.Near.Float())
 		}
 		v.Assumed = append(v.Assumed, text)
 	}

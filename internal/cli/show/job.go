@@ -98,6 +98,9 @@ func jobMachine(b *strings.Builder, j api.Job, p Place) {
 	case held(j):
 		p.Fact(b, "machine", "requested: %s", j.Offer)
 	}
+	if j.Reads != nil && held(j) {
+		p.Fact(b, "data", "%s besides, for reading data from another region", money.Short(*j.Reads, j.Currency))
+	}
 	p.Fact(b, "attempts", "%d, %s", j.Attempts, draw.Count(j.Interruptions, "interruption"))
 	b.WriteString(Preemptions(j, p))
 }

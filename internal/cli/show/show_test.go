@@ -51,7 +51,7 @@ func jobs() []api.Job {
 		{
 			ID: "bert", Name: "bert", State: "running", Why: "cheapest", Submitted: now.Add(-50 * time.Minute), Deadline: ptr(now.Add(2 * time.Hour)), DeadlineMarket: ptr(now.Add(2 * time.Hour)),
 			TimeLeft: ptr(7200.0), Odds: ptr(0.98), Currency: money.USD, Spent: amount("0.965412"), Budget: ptr(amount("3")), Rate: ptr(price("1.2071")), Step: 2822, Total: ptr(int64(4200)),
-			Metrics: map[string]float64{"loss": 2.18812, "val": 2.2071}, StepsPerSecond: ptr(14.25), Machine: "i-489931-4", Offer: "aws/us-east-1a/p3.2xlarge/spot", Phase: "running",
+			Metrics: map[string]float64{"loss": 2.18812, "val": 2.2071}, StepsPerSecond: ptr(14.25), Machine: "i-489931-4", Offer: "aws/us-east-1a/p3.2xlarge/spot", Phase: "running", Reads: ptr(amount("4")),
 			Attempts: 4, Interruptions: 3, SavedStep: 2800, Speed: 1, Tags: map[string]string{"team": "vision", "env": "research"},
 		},
 		{ID: "first", Name: "first", State: "running", Why: "cheapest", Submitted: now.Add(-20 * time.Second), Currency: money.USD, Spent: amount("0.000102"), Offer: "local/a/m/spot", Phase: "requested", Attempts: 1, Speed: 1},
@@ -123,7 +123,8 @@ func decisions() []api.Decision {
 			Counts:   []api.ReasonCount{{Why: string(plan.OverBudget), Count: 4}, {Why: string(plan.TooSmall), Count: 4102}, {Why: string(plan.Unavailable), Count: 317}, {Why: string(plan.Untried), Count: 1}},
 		}},
 		{At: now, MarketAt: now.Add(2 * time.Minute), Event: 14, Cause: "woken", Version: "horizon/1", Choice: api.Choice{
-			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: string(plan.SlackGone), Mode: string(policy.Certain), Slack: 5 * time.Minute, HasSlack: true, Margin: 9 * time.Minute,
+			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: string(plan.SlackGone), Mode: string(policy.Certain), Slack: 5 * time.Minute, HasSlack: true, Margin: 9 * time.Minute, Reads: amount("4"),
+			Rejected: []api.Rejection{{Offer: "gcp/us-west1-a/a2/on-demand", Rate: price("2.9"), Priced: true, Why: string(plan.CostsMore), Reads: amount("18")}},
 		}},
 		{At: now, MarketAt: now.Add(3 * time.Minute), Event: 15, Cause: "woken", Version: "horizon/1", Choice: api.Choice{
 			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: string(plan.SlackGone), Mode: string(policy.Certain), Slack: -66 * time.Minute, HasSlack: true,
@@ -135,8 +136,8 @@ func plans() map[string]planning.Plan {
 	return map[string]planning.Plan{
 		"known": {Plan: api.Plan{
 			Name: "bert", Feasible: true, Known: true, Market: "recorded", Speed: 120, Runs: 200, Take: "aws/us-east-1a/p3.2xlarge/spot", Why: "cheapest",
-			Rejected: []api.PlanRefusal{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: "unavailable"}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Why: "not_yet"}},
-			CostUSD:  &[3]float64{1.38, 1.381, 1.76}, FinishS: &[3]float64{5100, 5200, 6180}, InTime: ptr(0.98), Interrupts: ptr(0.4), OnDemandUSD: ptr(4.28), OnDemandOffer: "local/eu-north/a/m.large/on-demand", WorstUSD: ptr(3.0), Reasons: []string{},
+			Rejected: []api.PlanRefusal{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: "unavailable"}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Why: "not_yet", ReadsUSD: ptr(18.0)}},
+			CostUSD:  &[3]float64{1.38, 1.381, 1.76}, FinishS: &[3]float64{5100, 5200, 6180}, InTime: ptr(0.98), Interrupts: ptr(0.4), ReadsUSD: &[3]float64{4, 4, 8}, OnDemandUSD: ptr(4.28), OnDemandOffer: "local/eu-north/a/m.large/on-demand", WorstUSD: ptr(3.0), Reasons: []string{},
 		}},
 		"small":      {Plan: api.Plan{Name: "tiny", Feasible: true, Known: true, Market: "calm", Speed: 1, Runs: 200, Take: "local/a/m/spot", Why: "cheapest", Rejected: []api.PlanRefusal{}, CostUSD: &[3]float64{0.00029491, 0.000301, 0.08}, FinishS: &[3]float64{39, 40, 60}, OnDemandUSD: ptr(0.000975), OnDemandOffer: "local/a/m/on-demand", Reasons: []string{}}},
 		"unknown":    {Plan: api.Plan{Name: "sh", Feasible: true, Market: "calm", Speed: 1, Take: "local/a/m/spot", Why: "cheapest", Rejected: []api.PlanRefusal{}, Reasons: []string{}}},

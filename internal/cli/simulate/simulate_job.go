@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
+	"scrimp/internal/market/catalog"
 	"scrimp/internal/market/marketfile"
 	jobterms "scrimp/internal/server/terms"
 )
@@ -73,6 +74,7 @@ func (a *app) simulateJob(cmd *cobra.Command, args []string, f simulateFlags) er
 	}
 	jobfile.Note(a.App, notes)
 	t := jobterms.Of(j, opened, func(d time.Duration) time.Duration { return d }, nil)
+	t.Need.Reads = jobterms.Reads(j, catalog.Catalog{}, map[string]string{"local": "local"})
 	if t.Work <= 0 {
 		return fmt.Errorf("%s: work.time: missing: a simulated run needs the duration of the work on a "+
 			"machine of speed 1, such as time: 6h", args[0])

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"scrimp/internal/lib/money"
 )
 
 // Class is a set of jobs with the same requirements, whatever their deadlines, budgets and ladders. They share one
@@ -31,6 +33,7 @@ type candidate struct {
 	way     int // way to do the work on it: 0 is the job's own, then the variants
 	spot    bool
 	prepaid bool
+	reads   money.Amount // for reading the inputs there, once for each machine
 }
 
 // known is the knowledge of a class about a listing.
@@ -166,6 +169,7 @@ func (c *Class) weigh(l *Listing) (candidate, Reason) {
 	}
 	x.speed = c.need.speed(way, l)
 	x.perWork = l.perWork(x.speed)
+	x.reads, _ = c.need.ReadCost(&l.Offer) // known, because l fits
 	return x, ""
 }
 
@@ -214,7 +218,7 @@ func (n *Need) Key() string {
 		b = v.key(append(b, 2))
 		b = binary.BigEndian.AppendUint64(b, math.Float64bits(v.Throughput))
 	}
-	return string(b)
+	return string(n.readsKey(b))
 }
 
 func (n *Requirements) key(b []byte) []byte {

@@ -71,7 +71,7 @@ func (c *choice) record(d *Decision, job *Job, r *ranking) {
 	case o == r.onDemand && (c.keptOff || !c.placed && job.Unsaving && c.foresaw):
 		d.Why = SavesNone
 	}
-	d.Take, d.Rate = o.Offer.ID, o.Quote.Rate
+	d.Take, d.Rate, d.Reads = o.Offer.ID, o.Quote.Rate, o.reads
 	if o.way > 0 {
 		d.Variant = job.Need.Variants[o.way-1].Name
 	}

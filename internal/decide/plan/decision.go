@@ -13,6 +13,7 @@ import (
 type Decision struct {
 	Take     market.OfferID `json:"take,omitempty"`
 	Rate     money.Rate     `json:"rate,omitempty"`     // of one machine
+	Reads    money.Amount   `json:"reads,omitzero"`     // for reading the inputs from elsewhere, on each machine
 	Nodes    int            `json:"nodes,omitempty"`    // machines that the job takes at once; 0: one
 	Variant  string         `json:"variant,omitempty"`  // variant of the work; empty: the job's own way
 	Instance string         `json:"instance,omitempty"` // existing idle machine to take; empty: rent one
@@ -61,6 +62,7 @@ func (d *Decision) Equal(o *Decision) bool {
 type figures struct {
 	take, probe              market.OfferID
 	rate                     money.Rate
+	reads                    money.Amount
 	nodes                    int
 	variant, instance        string
 	why                      Reason
@@ -72,7 +74,7 @@ type figures struct {
 }
 
 func (d *Decision) figures() figures {
-	return figures{d.Take, d.Probe, d.Rate, d.Nodes, d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin,
+	return figures{d.Take, d.Probe, d.Rate, d.Reads, d.Nodes, d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin,
 		d.HasSlack,
 		d.Unschedulable, d.Speed, d.Retry, d.TableSince, d.Again}
 }
@@ -83,6 +85,7 @@ type Rejection struct {
 	Rate   money.Rate     `json:"rate"`
 	Priced bool           `json:"priced"`
 	Why    Reason         `json:"why"`
+	Reads  money.Amount   `json:"reads,omitzero"` // for reading the inputs from elsewhere, on each machine
 }
 
 // ReasonCount is the number of offers rejected for a reason.

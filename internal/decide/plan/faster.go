@@ -27,12 +27,12 @@ func (r *ranking) faster(job *Job, v *policy.View) *Option {
 		}
 		_, mean := o.outlasts(v.Now, run)
 		away := 2 * v.Restart
-		carry := 0.0
+		carry := o.entry()
 		if job.CheckpointRegion != "" && o.Offer.Region != job.CheckpointRegion {
 			away += job.Transfer
-			carry = job.moving(o).Float()
+			carry += job.moving(o).Float()
 		}
-		saves := float64(perHour(o) * mean.Hours() * (perWork(r.held) - perWork(o)))
+		saves := float64(perHour(o) * mean.Hours() * (perWork(r.held) - (perWork(o) - o.readPart)))
 		if saves > carry+float64(away.Hours()*o.Quote.Rate.Float()) {
 			return o
 		}

@@ -17,6 +17,7 @@ type Job struct {
 	Progress policy.Progress
 	Held     market.OfferID // empty if no machine is held
 	Variant  string         // variant of the work on the held machine
+	Unread   bool           // the held machine has yet to read the inputs of the job
 	// Open says which rungs of the ladder are open; nil: all.
 	Open     []bool
 	HeldRate money.Rate    // billing rate of the held machine

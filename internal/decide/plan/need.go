@@ -21,6 +21,8 @@ type Need struct {
 	Variants []Variant `json:"variants,omitempty"`
 	// Ladder orders the alternatives to try; it may be empty.
 	Ladder []Rung `json:"ladder,omitempty"`
+	// Reads are the inputs whose place is known.
+	Reads []Read `json:"reads,omitempty"`
 }
 
 // Requirements is what one way of doing the work requires of a machine.
@@ -160,6 +162,8 @@ func (n *Need) unfit(way int, open []bool, l *Listing) Reason {
 		return OverPrice
 	case n.Critical && l.spot():
 		return WrongKind
+	case !n.readable(&l.Offer):
+		return UnknownFare
 	case len(n.Ladder) > 0 && !n.allowed(way, open, l):
 		return LaterRung
 	}

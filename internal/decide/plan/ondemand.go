@@ -16,6 +16,7 @@ type Work struct {
 	Ways     []string       // variants that may do it, "" for the job's own way; empty: any
 	Nodes    int            // machines at once
 	Currency money.Currency // of the job
+	Reads    bool           // what reading the inputs costs decides between machines too
 	Unsaving bool           // the job saves nothing: one machine does all of it, or none can
 }
 
@@ -28,8 +29,9 @@ type OnDemand struct {
 // OnDemand prices work on the cheapest on-demand machine that could do it: a machine that meets the requirements,
 // in a place where the job may run, at its current price and at its speed for one of the ways in which the work was
 // done. It counts one start-up, or one per machine if machines have a longest lifetime. The job's maximum price
-// does not apply. ok is false if there is no such machine.
+// does not apply. The cost is that of the machines alone. ok is false if there is no such machine.
 func (n *Need) OnDemand(w Work, sale iter.Seq[*Listing]) (best OnDemand, ok bool) {
+	var least money.Amount
 	for l := range sale {
 		o := &l.Offer
 		if o.Capacity != market.OnDemand || !l.Quote.Priced || o.Currency != w.Currency {
@@ -43,12 +45,20 @@ func (n *Need) OnDemand(w Work, sale iter.Seq[*Listing]) (best OnDemand, ok bool
 		if !done {
 			continue
 		}
+		reads, known := n.ReadCosts(o, max(1, w.Nodes))
+		switch {
+		case !w.Reads:
+			reads = money.Amount{}
+		case !known:
+			continue
+		}
 		cost := l.Quote.Rate.Until(span)
 		for range w.Nodes - 1 {
 			cost = cost.Add(l.Quote.Rate.Until(span))
 		}
-		if !ok || cost.Cmp(best.Cost) < 0 || cost.Cmp(best.Cost) == 0 && o.ID < best.Offer {
-			best, ok = OnDemand{o.ID, cost}, true
+		all := cost.Add(reads)
+		if order := all.Cmp(least); !ok || order < 0 || order == 0 && o.ID < best.Offer {
+			best, least, ok = OnDemand{o.ID, cost}, all, true
 		}
 	}
 	return best, ok

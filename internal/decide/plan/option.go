@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"scrimp/internal/decide/policy"
+	"scrimp/internal/lib/money"
 )
 
 // Option is a listing from the point of view of one job.
@@ -16,8 +17,10 @@ type Option struct {
 	why           Reason  // why it is unusable; empty: usable
 	spot, prepaid bool
 	held          bool
-	payable       bool // it suits the job and its policy, so it counts for the budget
-	promised      bool // reserved for another job
+	payable       bool         // it suits the job and its policy, so it counts for the budget
+	promised      bool         // reserved for another job
+	reads         money.Amount // for reading the job's inputs on one machine of it
+	readPart      float64      // part of perHourOfWork for that, 0 once they are read
 }
 
 // A decision weighs the available options that are cheapest per unit of work: up to mostSpot spot and mostOnDemand
@@ -156,6 +159,9 @@ func (w *lineup) add(job *Job, x *candidate) {
 	if x.prepaid {
 		w.reserve(job, o)
 	}
+	if job.reads(o, x.reads) {
+		o.perHourOfWork, w.moved = o.perHourOfWork+o.readPart, true
+	}
 	w.bar(job, o)
 	o.payable = o.why == "" && (!o.spot || job.Rule != policy.OnDemand)
 }
@@ -232,7 +238,7 @@ func (w *lineup) climb(job *Job, o *Option) {
 		o.why = why
 	case way != o.way:
 		o.way, o.speed = way, job.Need.speed(way, o.Listing)
-		o.perHourOfWork, w.moved = o.perWork(o.speed), true
+		o.perHourOfWork, w.moved = o.perWork(o.speed)+o.readPart, true
 	}
 }
 
@@ -261,7 +267,9 @@ func (w *lineup) held(job *Job, c *Class) (Option, bool) {
 	o.payable = ok
 	o.way = 1 + slices.IndexFunc(job.Need.Variants, func(v Variant) bool { return v.Name == job.Variant })
 	o.speed = job.Need.speed(o.way, l)
-	o.perHourOfWork = o.perWork(o.speed)
+	cost, _ := job.Need.ReadCost(&l.Offer) // where it is unknown, the job has read its inputs all the same
+	job.reads(&o, cost)
+	o.perHourOfWork = o.perWork(o.speed) + o.readPart
 	return o, true
 }
 

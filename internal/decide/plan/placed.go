@@ -82,7 +82,9 @@ func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option)
 		Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
 	for _, o := range zones {
-		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: r.onDemandIn(o.Offer.Region).more()}
+		onDemand := r.onDemandIn(o.Offer.Region)
+		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region,
+			OnDemand: onDemand.more() + onDemand.readRate()}
 		p.job.Zones = append(p.job.Zones, zone)
 	}
 	if i := slices.IndexFunc(m.placed, func(kept *placed) bool { return kept.is(&p.job) }); i >= 0 {
@@ -108,7 +110,7 @@ func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) pl
 	}
 	for z, o := range zones {
 		held := o.Offer.ID == job.Held
-		w.Prices[z] = o.Quote.Rate
+		w.Prices[z] = o.Quote.Rate + o.readRate()
 		switch {
 		case held:
 			w.Held, w.Zone, w.Seen[z] = place.Spot, z, place.Up

@@ -114,7 +114,7 @@ func (r *ranking) problem(v *policy.View) horizon.Problem {
 	if speed <= 0 {
 		speed = 1
 	}
-	price := ratio(perWork(r.market()) * speed / r.onDemand.more().Float())
+	price := ratio(perWork(r.market()) * speed / r.onDemand.dear())
 	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Poll, v.Detect), price, 1)
 }
 
@@ -142,7 +142,7 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 	}
 	got := m.shelf.Solver(p).Decide(state)
 	for k := range got.USD {
-		got.USD[k] *= r.onDemand.more().Float() // the table counts in hours of on-demand
+		got.USD[k] *= r.onDemand.dear() // the table counts in hours of on-demand
 	}
 	d.Expect = &Expect{
 		Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]),

@@ -63,6 +63,7 @@ const (
 	WrongPlace  Reason = "wrong_place"       // not in a zone or region that the job allows
 	WrongKind   Reason = "wrong_kind"        // a kind of capacity that the job does not allow
 	OverPrice   Reason = "over_max_price"    // its price is above max_price
+	UnknownFare Reason = "unknown_fare"      // what reading the job's data there costs is unknown, which is not zero
 	OverBudget  Reason = "over_budget"       // its first minutes, or the remaining work, would exceed the budget
 	OverQuota   Reason = "over_quota"        // has more GPUs than a quota has left
 	TooRisky    Reason = "too_risky"         // may be interrupted, and there is no slack for that

@@ -113,7 +113,7 @@ func (x *rejected) show(d *Decision, job *Job, r *ranking) {
 		o := &x.near[i]
 		x.scratch = append(
 			x.scratch,
-			Rejection{Offer: o.Offer.ID, Rate: o.Quote.Rate, Priced: o.Quote.Priced, Why: o.why},
+			Rejection{Offer: o.Offer.ID, Rate: o.Quote.Rate, Priced: o.Quote.Priced, Why: o.why, Reads: o.reads},
 		)
 	}
 	if !slices.Equal(x.scratch, x.list) {
@@ -153,7 +153,7 @@ func (c *choice) against(o *Option, stays bool) Reason {
 func classWide(why Reason) bool {
 	switch why {
 	case Unavailable, Unpriced, WrongGPU, TooSmall, DoesNotFit, TooLarge, TooFew, NoImages, WrongPlace, WrongKind,
-		OverPrice, CoolingOff:
+		OverPrice, UnknownFare, CoolingOff:
 		return true
 	default:
 	}

@@ -72,6 +72,9 @@ func (r *ranking) stay(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 		moveSaves(job, v, r.held, r.onDemand) {
 		return r.onDemand, Cheapest // its price rose above non-preemptible capacity
 	}
+	if o := r.closer(job, v); o != nil {
+		return o, Cheapest
+	}
 	if o := r.faster(job, v); o != nil && c.kind == policy.Spot {
 		return o, Cheapest
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"scrimp/internal/decide/policy/horizon"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/market/egress"
 	"scrimp/internal/test/lane"
 )
 
@@ -71,6 +73,15 @@ func plainRanking(job *Job, c *Class) ranking {
 			o.why = ShortLived
 		}
 		o.perHourOfWork = l.perWork(o.speed)
+		o.reads = readPlainly(&need, l)
+		if !held && !o.reads.IsZero() {
+			over := 4 * time.Hour
+			if job.Progress.Known {
+				over = max(time.Minute, job.Progress.Left)
+			}
+			o.readPart = o.reads.Float() / over.Hours()
+			o.perHourOfWork += o.readPart
+		}
 		o.payable = o.why == "" && (held || !o.spot || job.Rule != policy.OnDemand)
 		all = append(all, o)
 	}
@@ -139,6 +150,26 @@ func plainRanking(job *Job, c *Class) ranking {
 		}
 	}
 	return r
+}
+
+// readPlainly adds up what one machine of l pays for reading the job's data: bytes by 1e9, times the only fare that the
+// drawn jobs have; 0 where that is unknown.
+func readPlainly(n *Need, l *Listing) (sum money.Amount) {
+	picos := new(big.Rat)
+	for _, r := range n.Reads {
+		switch {
+		case l.Offer.Region == r.Region:
+		case r.Out == nil:
+			return money.Amount{}
+		default:
+			picos.Add(picos, new(big.Rat).Mul(big.NewRat(r.Bytes, 1e9), big.NewRat(int64(*r.Out), 1)))
+		}
+	}
+	if !picos.IsInt() {
+		panic("the drawn sizes are whole gigabytes")
+	}
+	sum, _ = money.FromBig(picos.Num())
+	return sum
 }
 
 // decidePlainly is Decide with the twin.
@@ -222,6 +253,9 @@ func drawNeed(rng *rand.Rand) Need {
 	if rng.IntN(12) == 0 {
 		n.Capacity = []market.Capacity{market.OnDemand}
 	}
+	if rng.IntN(3) == 0 {
+		n.Reads = []Read{drawRead(rng), drawRead(rng)}
+	}
 	for range max(0, rng.IntN(5)-2) {
 		v := Variant{
 			Name:         fmt.Sprint("v", len(n.Variants)),
@@ -234,6 +268,14 @@ func drawNeed(rng *rand.Rand) Need {
 		n.Variants = append(n.Variants, v)
 	}
 	return n
+}
+
+func drawRead(rng *rand.Rand) Read {
+	r := Read{Origin: egress.Origin{Region: string(rune('r' + rng.IntN(3)))}, Bytes: 1e9 * (1 + rng.Int64N(300))}
+	if rng.IntN(8) > 0 {
+		r.Out = new(money.Rate(rng.IntN(4)) * 1e10)
+	}
+	return r
 }
 
 func drawLadder(rng *rand.Rand, n *Need) (open []bool) {

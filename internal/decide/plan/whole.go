@@ -76,7 +76,7 @@ func onDemandCost(job *Job, r *ranking) float64 {
 	if r.onDemand == r.held {
 		return r.onDemand.hours(max(0, left-quantity.Over(job.Unsaved, perHour(r.onDemand))) + job.Warming)
 	}
-	return r.onDemand.hours(left + job.Progress.Restart)
+	return r.onDemand.hours(left+job.Progress.Restart) + r.onDemand.entry()
 }
 
 // hours is the cost of a span on o, in dollars, for ranking only.
@@ -89,7 +89,7 @@ func (o *Option) retries(now time.Time, run, room time.Duration, onDemand float6
 	lasts, mean := horizon.Public.Outlasts(seen, run)
 	usd := onDemand
 	for range min(room/max(run, 1), 20) {
-		usd = min(onDemand, o.hours(mean)+float64((1-lasts)*usd))
+		usd = min(onDemand, o.reads.Float()+o.hours(mean)+float64((1-lasts)*usd))
 	}
 	return usd
 }
@@ -98,7 +98,7 @@ func (o *Option) retries(now time.Time, run, room time.Duration, onDemand float6
 // probability that it is not lost.
 func (o *Option) attempt(now time.Time, run time.Duration, again float64) (usd, lasts float64) {
 	lasts, mean := o.outlasts(now, run)
-	return o.hours(mean) + float64((1-lasts)*again), lasts
+	return o.entry() + o.hours(mean) + float64((1-lasts)*again), lasts
 }
 
 // outlasts returns the probability that o, which is up now, survives a run of that span, and how much of the run it

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/egress"
 )
 
 // tenth is the standard normal quantile of 0.9: an 80 % interval extends that many deviations to each side.
@@ -317,24 +317,17 @@ func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.List
 	p.Cost.Low, p.Cost.Value, p.Cost.High = p.Cost.Low+add, p.Cost.Value+add, p.Cost.High+add
 }
 
-// brought is the one-time cost of bringing the data to the machine.
+// brought is the cost of bringing the data to each machine, once.
 func (r *ranking) brought(p *Plan, l *catalog.Listing) float64 {
-	d := &r.Data
-	if d.Region == "" || d.Region == l.Offer.Region && (d.Provider == "" || d.Provider == l.Offer.Provider) {
+	if r.Data.Region == "" {
 		return 0
 	}
-	per := d.PerGB
-	if d.Provider != "" && d.Provider == l.Offer.Provider {
-		per = figure.Figure{}
-		if c := catalog.Continent(d.Region); c != "" && c == catalog.Continent(l.Offer.Region) {
-			per = d.PerGBRegion
-		}
-	}
-	if !per.OK {
+	fare, ok := r.Data.Fare(l.Offer.Provider, l.Offer.Region)
+	if !ok {
 		p.missing |= lacksTransfer
 		return 0
 	}
-	return float64(d.Size) / float64(size.GB) * per.V
+	return egress.Cost(int64(r.Data.Size), fare).Float() * float64(p.Machines)
 }
 
 // month is the number of hours in a month for storage billing.

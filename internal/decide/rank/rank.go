@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/egress"
 )
 
 // Reason is why an option is not taken. The set is closed, because it is a metric label.
@@ -137,12 +138,9 @@ type Request struct {
 
 // Data is the data that must be brought to another region.
 type Data struct {
-	Size     size.Bytes
-	Region   string        // empty if there is none
-	Provider string        // of the store; empty: unknown, and then all providers count as different
-	PerGB    figure.Figure // currency units per gigabyte; if unknown it is omitted and reported
-	// PerGBRegion is the same to another region of that provider on the same continent.
-	PerGBRegion figure.Figure
+	Size size.Bytes
+	// Origin is where the data lie; its region is empty if there are none. A cost omits an unknown fare, and reports it.
+	egress.Origin
 }
 
 // Plan is an option with its expected results.

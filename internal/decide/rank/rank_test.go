@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/egress"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -406,8 +407,8 @@ func TestTransfer_CostDependsOnTheDestination(t *testing.T) {
 		p := rank.Rank(rank.Request{
 			Offers: []catalog.Listing{o}, Work: 3600, Now: now, Checkpoints: true, Kept: 730 * size.GB,
 			PerGBMonth: map[string]float64{"aws": 0.02, "gcp": 0.02},
-			Data: rank.Data{Size: 100 * size.GB, Region: "us-east-1", Provider: "aws", PerGB: figure.Known(0.09),
-				PerGBRegion: figure.Known(0.02)},
+			Data: rank.Data{Size: 100 * size.GB, Origin: egress.Origin{Region: "us-east-1", Provider: "aws",
+				Out: new(money.Rate(9e10)), Near: new(money.Rate(2e10))}},
 			Estimate: func(rank.Shape, int) (rank.Estimate, bool) { return rank.Estimate{Rate: rank.Exactly(1)}, true },
 		}).Plans[0]
 		unknown := slices.Contains(p.Missing, "transfer")
@@ -425,14 +426,14 @@ func TestRank_NamesUnknownCosts(t *testing.T) {
 	o := sold("gpu", 1, market.OnDemand, "1")
 	q := rank.Request{
 		Offers: []catalog.Listing{o}, Work: 3600, Now: now, Checkpoints: true,
-		Data:     rank.Data{Size: 100 * size.GB, Region: "eu"},
+		Data:     rank.Data{Size: 100 * size.GB, Origin: egress.Origin{Region: "eu"}},
 		Estimate: func(rank.Shape, int) (rank.Estimate, bool) { return rank.Estimate{Rate: rank.Exactly(1)}, true },
 	}
 	p := rank.Rank(q).Plans[0]
 	if got := strings.Join(p.Missing, " "); got != "memory transfer storage" || p.Stale {
 		t.Errorf("missing %q, stale %v", got, p.Stale)
 	}
-	q.Data.PerGB, q.Storage = figure.Known(0.02), figure.Known(0.5)
+	q.Data.Out, q.Storage = new(money.Rate(2e10)), figure.Known(0.5)
 	if p := rank.Rank(q).Plans[0]; !near(p.Cost.Value, 1+2+0.5, 1e-9) {
 		t.Errorf("with transfer and storage: %v", p.Cost)
 	}

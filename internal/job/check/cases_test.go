@@ -211,7 +211,18 @@ var cases = []struct {
 	{"data-region", check.Unknown, "names no data", func(*check.Case) {}},
 	{"data-region", check.Unknown, "s3://b/x", func(c *check.Case) { c.Job.Command = "t --data s3://b/x" }},
 	{"data-region", check.Unknown, "has no region", func(c *check.Case) { c.Job.Data = []spec.Data{{Path: "s3://b/x"}} }},
-	{"data-region", check.Warn, "may run anywhere", func(c *check.Case) {
+	{"data-region", check.Warn, "reading it once: $4.00 in other regions of aws on the continent, $18.00 outside aws",
+		func(c *check.Case) {
+			c.Job.Data = []spec.Data{{Path: "s3://b/x", Size: 200 * size.GB, Region: "us-east-1"}}
+		}},
+	{"data-region", check.Warn, "$6.00 in other regions", func(c *check.Case) {
+		c.Job.Data = []spec.Data{{Path: "s3://b/x", Size: 200 * size.GB, Region: "us-east-1"}}
+		c.Charges = []catalog.TransferRate{{Provider: "aws", What: catalog.TransferRegion, Price: 3e10, Currency: "USD"}}
+	}},
+	{"data-region", check.Warn, "is unknown, and a run takes machines in us-east-1 only", func(c *check.Case) {
+		c.Job.Data = []spec.Data{{Path: "hf://b/x", Size: size.GB, Region: "us-east-1"}}
+	}},
+	{"data-region", check.Warn, "names no place; without its size", func(c *check.Case) {
 		c.Job.Data = []spec.Data{{Path: "s3://b/x", Region: "us-east-1"}}
 	}},
 	{"data-region", check.Fail, "eu-west-1 only", func(c *check.Case) {

@@ -95,7 +95,8 @@ type Case struct {
 	Now      time.Time
 	Runs     []Run // newest first
 	Offers   []catalog.Listing
-	Here     []catalog.Listing // the offers on which the job would run; all of them if none is known
+	Here     []catalog.Listing      // the offers on which the job would run; all of them if none is known
+	Charges  []catalog.TransferRate // the user's own prices of transferring data, which replace the built-in ones
 	Estimate *Estimate
 	Texts    []Text
 	Facts    map[string]string // the user's statements, by the names of Facts

@@ -8,6 +8,9 @@ import (
 
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
+	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/egress"
+	"scrimp/money"
 )
 
 func dataRegion(c *Case) (Verdict, string, string) {
@@ -28,26 +31,57 @@ func dataRegion(c *Case) (Verdict, string, string) {
 			"name inputs under data with size and region, or " + supply("data_same_region")
 	}
 	for _, d := range j.Data {
-		switch {
-		case !strings.Contains(d.Path, "://"):
-		case d.Region == "":
+		if !strings.Contains(d.Path, "://") {
+			continue
+		}
+		if d.Region == "" {
 			return Unknown, fmt.Sprintf("%s has no region", d.Path), "give it: data.region"
-		case len(j.Resources.Zones) == 0:
-			return Warn, fmt.Sprintf("%s lies in %s, and the job may run anywhere", d.Path, d.Region),
-				fmt.Sprintf("set resources.zones: [%s], or keep copies elsewhere", d.Region)
-		case !slices.ContainsFunc(j.Resources.Zones, func(z string) bool { return strings.HasPrefix(z, d.Region) }):
-			return Fail, fmt.Sprintf("%s lies in %s, and the job runs in %s only", d.Path, d.Region,
-					strings.Join(j.Resources.Zones, ", ")),
-				"copy the data there first, or move the job: every attempt pays for the transfer"
-		case !slices.Contains(j.Resources.Zones, d.Region) && slices.ContainsFunc(j.Resources.Zones, func(z string) bool {
-			return !strings.HasPrefix(z, d.Region)
-		}):
-			return Warn, fmt.Sprintf("%s lies in %s, and the job may run in %s", d.Path, d.Region,
-				strings.Join(j.Resources.Zones, ", ")), fmt.Sprintf("set resources.zones: [%s]", d.Region)
+		}
+		if v, text, fix := c.place(d); v != Pass {
+			return v, text + "; " + c.reading(d), fix
 		}
 	}
 	return Pass, fmt.Sprintf("all of %s lie where it runs, or travel with the work folder",
 		draw.Count(len(j.Data), "input")), ""
+}
+
+// place compares where an input lies with where the job may run.
+func (c *Case) place(d spec.Data) (Verdict, string, string) {
+	zones := c.Job.Resources.Zones
+	in := func(z string) bool { return strings.HasPrefix(z, d.Region) }
+	switch {
+	case len(zones) == 0:
+		return Warn, fmt.Sprintf("%s lies in %s, and resources.zones names no place", d.Path, d.Region),
+			fmt.Sprintf("set resources.zones: [%s], or keep copies elsewhere", d.Region)
+	case !slices.ContainsFunc(zones, in):
+		return Fail, fmt.Sprintf("%s lies in %s, and the job runs in %s only", d.Path, d.Region,
+			strings.Join(zones, ", ")), "copy the data there first, or move the job: every attempt pays for the transfer"
+	case slices.ContainsFunc(zones, func(z string) bool { return !in(z) }) && !slices.Contains(zones, d.Region):
+		return Warn, fmt.Sprintf("%s lies in %s, and the job may run in %s", d.Path, d.Region, strings.Join(zones, ", ")),
+			fmt.Sprintf("set resources.zones: [%s]", d.Region)
+	}
+	return Pass, "", ""
+}
+
+// reading says what each machine in another region pays for reading an input once.
+func (c *Case) reading(d spec.Data) string {
+	o := egress.From(catalog.Catalog{Own: c.Charges}, catalog.Store(d.Path), d.Region)
+	if o.Near == nil && o.Out == nil {
+		return "what reading it elsewhere costs is unknown, and a run takes machines in " + d.Region + " only"
+	}
+	if d.Size == 0 {
+		return "without its size, what reading it elsewhere costs is unknown, and a run takes machines in " + d.Region + " only"
+	}
+	var parts []string
+	for _, way := range []struct {
+		fare  *money.Rate
+		where string
+	}{{o.Near, "in other regions of " + o.Provider + " on the continent"}, {o.Out, "outside " + o.Provider}} {
+		if way.fare != nil {
+			parts = append(parts, money.Short(egress.Cost(int64(d.Size), *way.fare), money.USD)+" "+way.where)
+		}
+	}
+	return "each machine pays for reading it once: " + strings.Join(parts, ", ")
 }
 
 func dataCached(c *Case) (Verdict, string, string) {

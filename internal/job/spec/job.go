@@ -2,6 +2,8 @@
 package spec
 
 import (
+	"cmp"
+	"encoding/json"
 	"reflect"
 
 	"scrimp/internal/lib/money"
@@ -69,6 +71,42 @@ type Data struct {
 	Path   string     `json:"path,omitempty" eg:"s3://bucket/corpus" also:"url"`
 	Size   size.Bytes `json:"size,omitempty" eg:"120GiB"`
 	Region string     `json:"region,omitempty" eg:"us-east-1"`
+}
+
+// MarshalJSON writes the form that a job file is read in: a size has its unit.
+func (d Data) MarshalJSON() ([]byte, error) {
+	v := struct {
+		Path   string `json:"path,omitempty"`
+		Size   string `json:"size,omitempty"`
+		Region string `json:"region,omitempty"`
+	}{Path: d.Path, Region: d.Region}
+	if d.Size != 0 {
+		v.Size = d.Size.Exact()
+	}
+	return json.Marshal(v)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and the number of bytes that earlier releases wrote.
+func (d *Data) UnmarshalJSON(text []byte) error {
+	v := struct {
+		Path   string          `json:"path"`
+		Size   json.RawMessage `json:"size"`
+		Region string          `json:"region"`
+	}{}
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	*d = Data{Path: v.Path, Region: v.Region}
+	if len(v.Size) == 0 || v.Size[0] != '"' {
+		return json.Unmarshal([]byte(cmp.Or(string(v.Size), "0")), &d.Size)
+	}
+	var written string
+	if err := json.Unmarshal(v.Size, &written); err != nil {
+		return err
+	}
+	b, err := size.Parse(written)
+	d.Size = b
+	return err
 }
 
 // AnyCapacity stands for every kind in a list of capacities.

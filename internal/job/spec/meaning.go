@@ -57,9 +57,9 @@ var meanings = map[string]meaning{
 	"Job.inherit": {doc: "Names of environment variables that a machine which shares the submitter's files (the local " +
 		"market) has from the shell that submits, besides PATH, VIRTUAL_ENV and CONDA_PREFIX. The values are never in the " +
 		"log. Other machines get none of them and say so in the job's output; a server that is logged in to refuses them."},
-	"Job.data": {doc: "Inputs: what they are, where they lie and how large they are. scrimp check holds the place " +
-		"against resources.zones, plan --catalog counts what bringing them costs. A run brings nothing: the program " +
-		"reads them itself."},
+	"Job.data": {doc: "Inputs: what they are, where they lie and how large they are. Plans and runs count what each " +
+		"machine in another region than region pays for reading them once, and leave out machines where that is " +
+		"unknown. A run brings nothing: the program reads them itself."},
 	"Job.outputs": {doc: "Folders below the work folder that are kept after the machine is terminated, also " +
 		"after a failure. '*' is every file that the program makes or changes in its work folder, but for its " +
 		"checkpoints and caches: the newest, up to 1 GiB. A command without a job file has that."},

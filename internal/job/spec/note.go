@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // Note is a remark about a valid job file.
@@ -48,8 +49,18 @@ func notes(j Job, u Use) []Note {
 // unread lists fields that plans and checks use and a run ignores.
 func unread(j Job) (list []Note) {
 	if len(j.Data) > 0 {
-		list = append(list, Note{"data", "counts in check and plan --catalog; a run brings nothing: the program reads it " +
-			"itself"})
+		list = append(list, Note{"data", "is weighed by what reading it from another region costs; a run brings nothing: " +
+			"the program reads it itself"})
+	}
+	for i, d := range j.Data {
+		switch at := fmt.Sprintf("data[%d]", i); {
+		case !strings.Contains(d.Path, "://"):
+		case d.Region == "":
+			list = append(list, Note{at + ".region", "is missing, so that a run does not count what reading it costs"})
+		case d.Size == 0:
+			list = append(list, Note{at + ".size", "is missing, so that what reading it elsewhere costs is unknown: the job " +
+				"runs in " + d.Region + " only"})
+		}
 	}
 	w := j.Work
 	if (w.Epochs > 0 || w.Samples > 0 || w.Tokens > 0) && w.Steps == 0 && w.Time == 0 {

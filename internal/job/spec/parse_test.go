@@ -304,12 +304,34 @@ func TestNotes_OfARun(t *testing.T) {
 	for text, want := range map[string]string{
 		"data: [c]\nwork: {tokens: 2B}\nenv: {WANDB_API_KEY: k}": "data work env.WANDB_API_KEY",
 		"work: {tokens: 2B, steps: 5}":                           "",
-		"nodes: 1\nkind: experiment\npromise: 99%":               "",
+		"data: [{url: 's3://b/c', size: 1GB}, {url: 's3://b/c', region: r}, {url: 's3://b/c', size: 1GB, region: r}]": "data data[0].region data[1].size",
+		"nodes: 1\nkind: experiment\npromise: 99%": "",
 	} {
 		_, notes, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\n"+text+"\n"), "f", now)
 		if got := fieldsOf(notes); err != nil || got != want {
 			t.Errorf("%s: notes on %q, %v; want %q", text, got, err, want)
 		}
+	}
+}
+
+func TestData_IsReadAsItIsWritten(t *testing.T) {
+	for _, b := range []size.Bytes{0, 1, 1500, 120 * size.GiB, 200 * size.GB, 3 * size.TB, 1<<62 - 1} {
+		want := spec.Data{Path: "s3://b/c", Size: b, Region: "us-east-1"}
+		text, err := json.Marshal(spec.Job{Command: "a", Data: []spec.Data{want}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := spec.Decode(text)
+		if err != nil || len(j.Data) != 1 || j.Data[0] != want {
+			t.Errorf("%s is read as %+v, %v", text, j.Data, err)
+		}
+	}
+	old, err := spec.Decode([]byte(`{"command":"a","data":[{"path":"s3://b/c","size":200000000000}]}`))
+	if err != nil || len(old.Data) != 1 || old.Data[0].Size != 200*size.GB {
+		t.Errorf("a job of an earlier release is read as %+v, %v", old.Data, err)
+	}
+	if got := (200 * size.GB).Exact() + " " + (120 * size.GiB).Exact() + " " + size.Bytes(1025).Exact(); got != "200GB 120GiB 1025B" {
+		t.Errorf("sizes are written as %s", got)
 	}
 }
 

@@ -82,6 +82,17 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10) + "B"
 }
 
+// Exact returns the shortest form that Parse reads as b, such as 200GB or 120GiB.
+func (b Bytes) Exact() string {
+	best := strconv.FormatInt(int64(b), 10) + "B"
+	for _, u := range units {
+		if text := strconv.FormatInt(int64(b/u.size), 10) + u.name; b%u.size == 0 && len(text) < len(best) {
+			best = text
+		}
+	}
+	return best
+}
+
 // About writes a measured size with three significant digits: 1.68GiB, 325KiB. Other sizes are written exactly.
 func About(bytes float64) string {
 	name, unit := "B", 1.0

@@ -47,6 +47,23 @@ func Load(dir string) (catalog.Catalog, []Copy, error) {
 	return over.Managed(), copies, nil
 }
 
+// Charges returns the user's own charges for storing and transferring data, in a catalogue without listings. A missing
+// file has none.
+func Charges(dir string) (catalog.Catalog, error) {
+	text, at, err := read(filepath.Join(dir, PricesName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return catalog.Catalog{}, nil
+	}
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	c, err := catalog.Catalog{}.Overlay(PricesName, text, at)
+	if err != nil {
+		return catalog.Catalog{}, fmt.Errorf("%w: correct %s", err, filepath.Join(dir, PricesName))
+	}
+	return catalog.Catalog{Own: c.Own}, nil
+}
+
 // Published is Load without the user's own prices. Sources are read against it, so that a discount never gets into a
 // copy and applies twice.
 func Published(dir string) (catalog.Catalog, []Copy, error) {

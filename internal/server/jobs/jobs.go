@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
@@ -195,6 +196,10 @@ func runsOn(j *core.Job, v *api.Job, now time.Time) {
 	}
 	v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), string(a.Offer()), string(a.Stage()), new(a.Rate())
 	v.Nodes = nodesOf(a, now)
+	at := market.Offer{Provider: a.Provider(), Region: a.Region()}
+	if cost, ok := j.Terms().Need.ReadCosts(&at, a.Nodes()); ok && !cost.IsZero() {
+		v.Reads = &cost
+	}
 	if a.Disowned() {
 		v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
 	}

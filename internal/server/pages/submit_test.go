@@ -14,11 +14,11 @@ import (
 // planned is the plan of a job of an hour.
 func planned() client.Plan {
 	return client.Plan{Name: "lm", Feasible: true, Known: true, Runs: 200, Speed: 1, Take: "aws/a/m/spot", Why: "cheapest", Nodes: 1,
-		CostUSD: &[3]float64{1.25, 1.5, 2.75}, FinishS: &[3]float64{3600, 3900, 7200}, InTime: new(0.93), OnDemandUSD: new(4.5),
+		CostUSD: &[3]float64{1.25, 1.5, 2.75}, FinishS: &[3]float64{3600, 3900, 7200}, InTime: new(0.93), ReadsUSD: &[3]float64{4, 4, 8}, OnDemandUSD: new(4.5),
 		OnDemandOffer: "aws/a/m/on-demand", WorstUSD: new(20.0), RateUSD: new(1.2),
 		Reasons: []string{"the job saves nothing"},
 		Rejected: []client.PlanRefusal{{Offer: "aws/b/m/spot", Why: "unavailable"},
-			{Offer: "aws/c/m/on-demand", Why: "costs_more", RateUSD: new(7.5), WorkS: new(3600.0), WorkUSD: new(7.5)},
+			{Offer: "aws/c/m/on-demand", Why: "costs_more", RateUSD: new(7.5), WorkS: new(3600.0), WorkUSD: new(7.5), ReadsUSD: new(18.0)},
 			{Offer: "aws/d/m/on-demand", Why: "costs_more", RateUSD: new(3.0), WorkS: new(7200.0), WorkUSD: new(6.0)}}}
 }
 
@@ -55,7 +55,8 @@ func TestSubmit_ShowsPlanBeforeConfirmation(t *testing.T) {
 	}
 	page := rec.Body.String()
 	has(t, page, "$1.25 to $2.75", "median $1.50", "in 1h 00m to 2h 00m", "93 %", "aws/a/m/spot", "$20.00", "$4.50", "$1.20 an hour",
-		"The job saves nothing.", "aws/b/m/spot", "unavailable", "$3.00/h", "2h 00m", "$6.00", "Submit lm")
+		"The job saves nothing.", "aws/b/m/spot", "unavailable", "$3.00/h", "2h 00m", "$6.00", "Submit lm",
+		"$4.00 to $8.00 besides, for reading data from another region", "costs more; $18.00 for reading the data")
 	last := 0
 	for _, offer := range []string{"aws/a/m/spot</th>", "aws/d/m/on-demand</th>", "aws/c/m/on-demand</th>", "aws/b/m/spot</th>"} {
 		at := strings.Index(page, offer)

@@ -35,6 +35,21 @@ func noImages(f sim.Forecast, j spec.Job) string {
 		"Kubernetes engine (scrimp engine add)"
 }
 
+// unknownFare explains that offers would do if the price of reading the job's data there were known, and names a fix; it
+// returns "" if that is not so.
+func unknownFare(f sim.Forecast, j spec.Job) string {
+	if !slices.ContainsFunc(f.First.Rejected, func(r plan.Rejection) bool { return r.Why == plan.UnknownFare }) {
+		return ""
+	}
+	for _, d := range j.Data {
+		if d.Region != "" && d.Size == 0 {
+			return "the job reads " + d.Path + " from " + d.Region + ", and what that costs elsewhere is unknown: give data.size"
+		}
+	}
+	return "the job reads data from another region than every offer, and the catalogue has no price of that: leave out " +
+		"data.region where reading costs nothing, or copy the data"
+}
+
 // tooSmall explains that no offer has enough memory for the job's model, and names a fix; it returns "" if that is not
 // so.
 func tooSmall(sale []sold, n *plan.Need) string {

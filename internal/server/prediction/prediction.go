@@ -14,7 +14,9 @@ import (
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/market/catalog"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/server/terms"
 	"scrimp/internal/sim"
@@ -98,9 +100,10 @@ func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Out
 func outlookOf(j spec.Job, m api.Market, v api.Server, by Simulation) *Outlook {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
-	starts := map[string]time.Duration{}
+	starts, kinds := map[string]time.Duration{}, map[string]string{}
 	for _, e := range v.Engines {
 		if e.State != forecast.NotConfigured {
+			kinds[e.Name] = e.Kind
 			starts[e.Name] = time.Duration(e.Timing.Start * float64(time.Second))
 		}
 	}
@@ -109,12 +112,22 @@ func outlookOf(j spec.Job, m api.Market, v api.Server, by Simulation) *Outlook {
 		Starts: map[string]time.Duration{}, Save: stretch(500 * time.Millisecond), Runs: by.Runs, Events: events,
 		Hazards: hazards(m),
 		Speed:   clock.Speed, Halt: by.Halt, Told: by.Told}}
+	q.Terms.Need.Reads = terms.Reads(j, charges(v), kinds)
 	for name, start := range starts {
 		q.Starts[name] = stretch(start)
 	}
 	q.Restart = q.Terms.Restart
 	q.sells(m)
 	return q
+}
+
+// charges returns the server's own prices of transferring data.
+func charges(v api.Server) (c catalog.Catalog) {
+	for _, x := range v.Charges {
+		c.Own = append(c.Own, catalog.TransferRate{Provider: x.Provider, What: x.What, Price: x.Price,
+			Currency: money.Currency(x.Currency)})
+	}
+	return c
 }
 
 // planOf returns the plan with what the job file says: its work, its budget and its limits. It also gives the
@@ -163,11 +176,19 @@ func (q *Outlook) refusal(r plan.Rejection, l *api.Listing) api.PlanRefusal {
 	}
 	if q.Terms.Work > 0 {
 		v.WorkS = new(q.Terms.Work.Seconds() / cmp.Or(l.Offer.Speed, 1))
+		if reads, ok := q.readsOn(l); ok && !reads.IsZero() {
+			v.ReadsUSD = new(reads.Float())
+		}
 		if v.RateUSD != nil {
 			v.WorkUSD = new(*v.RateUSD * float64(q.Terms.Most()) * *v.WorkS / 3600)
 		}
 	}
 	return v
+}
+
+// readsOn returns what the job's machines of an offer pay for reading its inputs, once. It is false if that is unknown.
+func (q *Outlook) readsOn(l *api.Listing) (sum money.Amount, ok bool) {
+	return q.Terms.Need.ReadCosts(&market.Offer{Provider: l.Offer.Provider, Region: l.Offer.Region}, q.Terms.Most())
 }
 
 // noOffer adds why no offer of the market fits the job, and which engines do not answer; nothing if an offer fits.
@@ -176,7 +197,7 @@ func (q *Outlook) noOffer(p *api.Plan, j spec.Job, m api.Market, f sim.Forecast,
 		return
 	}
 	p.Feasible = false
-	p.Reasons = append(p.Reasons, cmp.Or(shortLived(f), noImages(f, j), tooSmall(sale, &q.Terms.Need),
+	p.Reasons = append(p.Reasons, cmp.Or(shortLived(f), noImages(f, j), unknownFare(f, j), tooSmall(sale, &q.Terms.Need),
 		tooLarge(sale, f, &q.Terms.Need), noneOf(j.Resources.Accelerator, p.Unsold)))
 	for _, e := range m.Away { // an engine that does not answer may sell an offer that fits
 		p.Reasons = append(p.Reasons, e.What()+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
@@ -246,6 +267,9 @@ func expect(p *api.Plan, q sim.Scenario, f sim.Forecast) {
 	if f.Endless < 0.1 { // otherwise their cost until the cut-off is not the cost of the work
 		p.CostUSD, p.MarginalUSD, p.Interrupts = &f.Cost, &f.Marginal, &f.Interruptions
 		p.FinishS = inSeconds(f.Finish)
+		if f.Reads[2] > 0 {
+			p.ReadsUSD = &f.Reads
+		}
 	}
 	if f.OnDemand != nil {
 		p.OnDemandUSD, p.OnDemandOffer = new(f.OnDemand.Cost.Float()), string(f.OnDemand.Offer)

@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/market/catalog"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/groups"
@@ -44,6 +45,7 @@ type Desk struct {
 	Kept    *kept.Kept
 	Jobs    *jobs.Desk
 	Groups  *groups.Desk
+	Charges func() catalog.Catalog // the server's own prices of transferring data
 	// Quota reserves space for the work folder of a team's job, or returns why there is none.
 	Quota   func(ctx context.Context, team, job string) error
 	Settled func(ctx context.Context) *reply.Refusal // why the core lacks the limits in force; nil: it has them

@@ -34,8 +34,8 @@ var readers = map[string][2]string{
 	"progress.saved":       {"server/agents/assign.go", "j.Progress.Saved"},
 	"progress.file":        {"server/agents/assign.go", "j.Progress.File"},
 
-	"data.path": {"job/check/supplies.go", "d.Path"}, "data.region": {"job/check/supplies.go", "d.Region"},
-	"data.size":    {"cli/plan/rank.go", "d.Size"},
+	"data.path": {"server/terms/reads.go", "d.Path"}, "data.region": {"server/terms/reads.go", "d.Region"},
+	"data.size":    {"server/terms/reads.go", "d.Size"},
 	"model.config": {"decide/measured/row.go", "m.Config"},
 	"model.layers": {"decide/measured/row.go", "m.Layers"},
 	"model.hidden": {"decide/measured/row.go", "m.Hidden"}, "model.sequence": {"decide/measured/row.go", "m.Sequence"},

@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/egress"
 	"scrimp/internal/work/serving/simulation"
 )
 
@@ -126,7 +127,7 @@ func (p *Plan) complete(c Choice, provider string) Choice {
 		c.Complete = false
 		return c
 	}
-	sum := Egress(p.Ask.Trace.BytesOut, x.Price)
+	sum := egress.Cost(p.Ask.Trace.BytesOut, x.Price)
 	c.Egress, c.Total = &sum, c.Total.Add(sum)
 	return c
 }

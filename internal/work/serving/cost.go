@@ -6,12 +6,6 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Egress returns what sending the answers costs at a price of a gigabyte, cut off below 1e-12.
-func Egress(bytes int64, gigabyte money.Rate) money.Amount {
-	n := new(big.Int).Mul(big.NewInt(bytes), big.NewInt(int64(gigabyte)))
-	return settled(n.Quo(n, big.NewInt(1e9)))
-}
-
 // PerMillion returns a sum by millions of n, cut off below 1e-12, and false where n is zero.
 func PerMillion(sum money.Amount, n int64) (money.Amount, bool) {
 	if n == 0 {

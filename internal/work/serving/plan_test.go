@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/market/egress"
 	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/load"
 	"scrimp/internal/work/serving/simulation"
@@ -56,7 +57,7 @@ func TestCost_IsTheSumOverSpans(t *testing.T) {
 		}
 	}
 	nine, _ := money.ParseRate("0.09")
-	if got := serving.Egress(2_500_000_000, nine); got.String() != "0.225" {
+	if got := egress.Cost(2_500_000_000, nine); got.String() != "0.225" {
 		t.Errorf("2.5 GB at $0.09 are %s", got)
 	}
 	sum, _ := money.Parse("3")

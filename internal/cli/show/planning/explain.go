@@ -108,8 +108,8 @@ func decided(b *strings.Builder, line api.Decision, c money.Currency, p show.Pla
 		if r.Priced {
 			price = show.PerHour(r.Rate, c)
 		}
-		b.WriteString(draw.Wrap(aside, fmt.Sprintf("not %s at %s: %s%s", r.Offer, price, show.Words(r.Why),
-			ofZone(d.Expect, r.Offer)), p.Columns()))
+		b.WriteString(draw.Wrap(aside, fmt.Sprintf("not %s at %s: %s%s%s", r.Offer, price, show.Words(r.Why),
+			ofZone(d.Expect, r.Offer), reading(r.Reads, c)), p.Columns()))
 	}
 	if len(d.Counts) > 0 {
 		b.WriteString(draw.Wrap(aside, "rejected in all: "+counted(d.Counts), p.Columns()))
@@ -131,7 +131,15 @@ func taken(d plan.Decision, c money.Currency) string {
 			take += " each"
 		}
 	}
-	return take
+	return take + reading(d.Reads, c)
+}
+
+// reading says what a machine pays for reading the job's data from another region, or nothing.
+func reading(cost money.Amount, c money.Currency) string {
+	if cost.IsZero() {
+		return ""
+	}
+	return ", with " + money.Short(cost, c) + " a machine for reading the data from another region"
 }
 
 // counted formats the number of rejected offers for each reason.

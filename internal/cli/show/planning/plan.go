@@ -71,7 +71,7 @@ func (v Plan) Text(p show.Place) string {
 		p.Fact(&b, "begins", "when it can: %s", why(plan.Reason(v.Why)))
 	}
 	for _, r := range v.Rejected {
-		p.Fact(&b, "", "not %s: %s", r.Offer, show.Words(r.Why))
+		p.Fact(&b, "", "not %s: %s%s", r.Offer, show.Words(r.Why), besides(r.ReadsUSD))
 	}
 	for _, e := range v.Engines {
 		p.Fact(&b, "on "+e.Engine, "%s", onEngine(e))
@@ -83,6 +83,14 @@ func (v Plan) Text(p show.Place) string {
 		p.Fact(&b, "note", "%s", r)
 	}
 	return b.String()
+}
+
+// besides says what reading the data on an offer costs; nil: nothing, or it is unknown.
+func besides(reads *float64) string {
+	if reads == nil {
+		return ""
+	}
+	return "; " + show.USD(*reads) + " for reading the data"
 }
 
 // OfCommand adds notes for a command without a job file: the cost of an interruption, and where the command's files
@@ -126,6 +134,10 @@ func (v Plan) costs(b *strings.Builder, p show.Place) {
 		if m := v.MarginalUSD; m != nil && *m != *v.CostUSD {
 			p.Fact(b, "marginal", "%s: what the job adds; the rest is paid for machines of your own whether it runs or not",
 				span(show.USD(m[0]), show.USD(m[2])))
+		}
+		if r := v.ReadsUSD; r != nil {
+			p.Fact(b, "data", "%s besides, for reading data from another region, once on each machine",
+				span(show.USD(r[0]), show.USD(r[2])))
 		}
 	case v.Known:
 		p.Fact(b, "cost", "unknown: the simulated runs come to no end")

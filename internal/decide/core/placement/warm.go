@@ -28,6 +28,7 @@ func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
 		i := p.i
 		v := dc.View(j)
 		v.Held, v.HeldRate, v.Reserved = i.Machine().Offer, p.rate, dc.market.reservations(j)
+		v.Unread = true
 		for n := range v.Reserved { // it takes no further machine
 			if r := &v.Reserved[n]; r.Offer == v.Held {
 				r.InUse, r.Promised = false, false
