@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/exports"
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
@@ -34,6 +35,11 @@ func inBooks(do func(*books.Books, http.ResponseWriter, *http.Request)) handler 
 // ofReceipts adapts a method of receipts.Desk (what jobs did, from the log) to a handler.
 func ofReceipts(do func(*receipts.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.receipts, w, r) }
+}
+
+// ofExports adapts a method of exports.Fetcher to a handler.
+func ofExports(do func(*exports.Fetcher, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.exports, w, r) }
 }
 
 // ofBills adapts a method of bills.Desk (bills and fees) to a handler.

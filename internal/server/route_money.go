@@ -6,6 +6,7 @@ import (
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/exports"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/savings"
 	"scrimp/internal/wire/api"
@@ -46,13 +47,16 @@ func moneyRoutes() []route {
 		{"PUT", "/v1/chargeback/fees", identity.Admin, allTeams, false,
 			"Make or change a shared cost of every month, or remove it with the amount 0", client.Fee{}, nil, "", nil,
 			ofBills((*bills.Desk).SetFee)},
-		{"GET", "/v1/bills", identity.Viewer, allTeams, true, "List the imported bills and the closed months", nil,
+		{"GET", "/v1/bills", identity.Viewer, allTeams, true, "List the imported bills, the closed months, and the exports of bills that the server fetches", nil,
 			client.Bills{}, "", nil, ofBills((*bills.Desk).List)},
 		{"POST", "/v1/bills", identity.Admin, allTeams, false,
 			"Keep the rows of bills, JSON lines in gzip as scrimp bill import sends them; the same bill again changes " +
 				"nothing, and another one of its provider, account and month replaces it", nil, []client.ImportedBill{}, "",
 			[]string{"name: of a file that the rows come from",
 				"currency: that of the bills; they may then replace kept ones in another"}, ofBills((*bills.Desk).Import)},
+		{"POST", "/v1/bills/fetch", identity.Admin, allTeams, false,
+			"Fetch the export of an engine's bill from its bucket now, and keep what is new or changed", client.FetchBills{},
+			client.BillExport{}, "", nil, ofExports((*exports.Fetcher).Handle)},
 		{"GET", "/v1/bills/reconcile", identity.Viewer, allTeams, true,
 			"Compare the imported bills of a month with the ledger", nil, client.BillComparison{}, "",
 			[]string{"month: such as 2026-10; this month where it is not given"}, ofBills((*bills.Desk).Compare)},

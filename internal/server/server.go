@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/server/exports"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/server/front"
 	"scrimp/internal/server/groups"
@@ -138,6 +139,7 @@ type Server struct {
 	follower  *projection.Follower
 	view      *view.View
 	bills     *bills.Desk
+	exports   *exports.Fetcher
 	books     *books.Books
 	receipts  *receipts.Desk
 	savings   *savings.Desk
@@ -380,7 +382,7 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 		"idle": s.idle, "odds": s.odds.Run, "engines": s.keepEngines, "budgets": s.budgets.Guard, "view": s.follower.Follow,
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
 		"admin": s.keepAdmin, "dashboard": s.runDashboard, "expected troubles": s.outbox.Foresee,
-		"weekly reports": s.outbox.ReportWeeks,
+		"weekly reports": s.outbox.ReportWeeks, "exported bills": s.exports.Run,
 	})
 	owned.Go(func() {
 		select {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/bills"
 	"scrimp/internal/content/billfile"
 	"scrimp/internal/lib/money"
@@ -80,9 +82,10 @@ func (a *app) send(ctx context.Context, c *command.Client, files []string, curre
 }
 
 func (a *app) listCmd() *cobra.Command {
-	return &cobra.Command{Use: "list", Short: "List the kept bills and the closed months", Args: command.Takes(),
+	return &cobra.Command{Use: "list", Short: "List the kept bills, the closed months and the fetched exports", Args: command.Takes(),
 		Long: "Lists the bills that the server keeps: provider, account, month, lines, total, when they were imported and " +
-			"by whom, and whether the month is closed. This needs the role viewer of all teams." + command.PlainExit,
+			"by whom, and whether the month is closed; then the exports that the server fetches by itself: when, what it " +
+			"imported, and what it could not. This needs the role viewer of all teams." + command.PlainExit,
 		Example: "  scrimp bill list",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := c.Bills(ctx)
@@ -94,6 +97,32 @@ func (a *app) listCmd() *cobra.Command {
 			}
 			a.Printf("%s", bills.Bills(v, a.Place()))
 			return nil
+		})}
+}
+
+func (a *app) fetchCmd() *cobra.Command {
+	return &cobra.Command{Use: "fetch ENGINE", Short: "Fetch an engine's bill from its bucket now",
+		Args: command.Takes("ENGINE"),
+		Long: "Fetches the bill that a provider exports to a bucket, and imports what is new or changed there as scrimp " +
+			"bill import does. The engine declares the bucket in engines.yaml, under bills. The server does the same on a " +
+			"schedule. A month of which a file cannot be read is not imported, and its kept bill stays. This needs the role " +
+			"admin of all teams.\n\nExit status: 0 fetched, 1 error, or a month was not imported.",
+		Example: "  scrimp bill fetch aws",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			v, err := c.FetchBills(ctx, args[0])
+			if err != nil {
+				return c.Said(ctx, err)
+			}
+			if a.JSON {
+				err = a.Print(v)
+			} else {
+				a.Printf("%s", show.BillExport(v, a.Place()))
+			}
+			if err == nil && (v.Error != "" ||
+				slices.ContainsFunc(v.Periods, func(p api.BillPeriod) bool { return p.Problem != "" })) {
+				err = command.Failed
+			}
+			return err
 		})}
 }
 

@@ -75,6 +75,9 @@ func Rows(ctx context.Context, file File, f func(bill.Row) error) (torn string, 
 	}
 }
 
+// ErrEmpty says that a file has a header and no row.
+var ErrEmpty = errors.New("has no row below its header")
+
 // Count is what a file has.
 type Count struct {
 	Rows, Lines, Unread int
@@ -93,7 +96,7 @@ func Look(ctx context.Context, file File, fix string) (c Count, err error) {
 	case err != nil:
 		return c, err
 	case c.Rows == 0:
-		return c, fmt.Errorf("%s has no row below its header: export the bill again, once it has charges", file.Name)
+		return c, fmt.Errorf("%s %w: export the bill again, once it has charges", file.Name, ErrEmpty)
 	case c.Lines == 0:
 		return c, fmt.Errorf("%s: no row could be read: %s %s says why", file.Name, fix, file.Name)
 	}

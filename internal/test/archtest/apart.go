@@ -12,7 +12,7 @@ import (
 var neighbours = map[string][]string{
 	"cli/anomalies": {"cli/command", "cli/show/spending"},
 	"cli/benchmark": {"cli/command", "cli/show/simulation"},
-	"cli/bill":      {"cli/command", "cli/show/bills", "cli/show/spending"},
+	"cli/bill":      {"cli/command", "cli/show", "cli/show/bills", "cli/show/spending"},
 	"cli/command":   {"cli/show", "server", "server/kept", "server/workdir", "server/workdir/pack"},
 	"cli/commit":    {"cli/command", "cli/show/purchase"},
 	"cli/compress":  {"cli/command", "cli/show/compression"},
@@ -69,6 +69,7 @@ var neighbours = map[string][]string{
 	"server/bills":     {"server/auth", "server/books", "server/disk", "server/reply"},
 	"server/budgets":   {"server/auth", "server/reply", "server/webhook"},
 	"server/disk":      {},
+	"server/exports":   {"server/auth", "server/bills", "server/disk", "server/reply"},
 	"server/forecast":  {},
 	"server/front":     {"server/reply"},
 	"server/condition": {"server/kept", "server/reply"},
