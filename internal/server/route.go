@@ -74,7 +74,7 @@ func (s *Server) getOpenAPI(w http.ResponseWriter, r *http.Request) { s.openAPI.
 
 // table returns every route and its access rules.
 func table() []route {
-	return slices.Concat(serverRoutes(), moneyRoutes(), proposalRoutes(), jobRoutes(),
+	return slices.Concat(serverRoutes(), moneyRoutes(), billRoutes(), proposalRoutes(), jobRoutes(),
 		groupRoutes(), searchRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
 }
 

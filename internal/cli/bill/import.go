@@ -60,7 +60,7 @@ func (a *app) send(ctx context.Context, c *command.Client, files []string, curre
 	names := make([]string, len(distinct))
 	for i, file := range distinct { // finds a file that is no bill before anything is sent
 		names[i] = filepath.Base(file.Path)
-		c, err := billfile.Look(ctx, file, "scrimp bill show")
+		c, err := billfile.Scan(ctx, file, "scrimp bill show")
 		if err != nil {
 			return nil, 0, err
 		}
@@ -82,7 +82,8 @@ func (a *app) send(ctx context.Context, c *command.Client, files []string, curre
 }
 
 func (a *app) listCmd() *cobra.Command {
-	return &cobra.Command{Use: "list", Short: "List the kept bills, the closed months and the fetched exports", Args: command.Takes(),
+	return &cobra.Command{Use: "list", Short: "List the kept bills, the closed months and the fetched exports",
+		Args: command.Takes(),
 		Long: "Lists the bills that the server keeps: provider, account, month, lines, total, when they were imported and " +
 			"by whom, and whether the month is closed; then the exports that the server fetches by itself: when, what it " +
 			"imported, and what it could not. This needs the role viewer of all teams." + command.PlainExit,

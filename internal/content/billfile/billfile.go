@@ -84,8 +84,8 @@ type Count struct {
 	Torn                string // what is wrong with the rest of the file if it ends early
 }
 
-// Look reads a file to its end. It refuses a file without a readable line; fix names the command that says why.
-func Look(ctx context.Context, file File, fix string) (c Count, err error) {
+// Scan reads a file to its end. It refuses a file without a readable line; fix names the command that says why.
+func Scan(ctx context.Context, file File, fix string) (c Count, err error) {
 	c.Torn, err = Rows(ctx, file, func(row bill.Row) error {
 		if c.Rows, c.Lines = c.Rows+1, c.Lines+len(row.Lines); row.Problem != nil {
 			c.Unread++

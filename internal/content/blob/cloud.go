@@ -66,7 +66,8 @@ func (r remote) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%s: %w", r.name, err)
 }
 
-// Denied reports whether a provider refuses the credentials, or says that the bucket does not exist: a retry is useless.
+// Denied reports whether a provider refuses the credentials, or says that the bucket does not exist: a retry is
+// useless.
 func Denied(err error) bool {
 	return slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}, statusOf(err))
 }

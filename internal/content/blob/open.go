@@ -54,8 +54,8 @@ func OpenExisting(ctx context.Context, address string) (*blob.Bucket, error) {
 	return open(ctx, address, false, nil)
 }
 
-// OpenReading opens a bucket in S3, or a folder, that somebody else fills: it lists and reads only keys with the prefix,
-// and the credentials need no other rights. Keys are whole ones: they begin with the prefix.
+// OpenReading opens a bucket in S3, or a folder, that somebody else fills. The credentials need to list and read keys
+// with the prefix only. Keys are whole: they begin with the prefix.
 func OpenReading(ctx context.Context, address, prefix string) (*blob.Bucket, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "s3" {

@@ -90,7 +90,7 @@ type state struct {
 	Tried   time.Time `json:"tried"`
 	Fetched time.Time `json:"fetched"`
 	Error   string    `json:"error"`
-	Fails   int       `json:"fails"` // in a row, of what another try may mend
+	Fails   int       `json:"fails"` // in a row, of what another try may help
 	Periods []period  `json:"periods"`
 }
 

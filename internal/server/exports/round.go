@@ -31,7 +31,7 @@ type round struct {
 	by       string
 	bucket   *gocloud.Bucket
 	imported int  // periods
-	again    bool // a problem that another try may mend
+	again    bool // a problem that another try may help
 }
 
 // Limits on a fetch.
@@ -70,7 +70,7 @@ func lasting(err error) bool {
 type problem struct {
 	key   string
 	err   error
-	again bool // another try may mend it
+	again bool // another try may help
 }
 
 func (p *problem) Error() string { return p.err.Error() }
@@ -98,8 +98,8 @@ func (r *round) all(ctx context.Context) error {
 	found := groups(objects)
 	switch {
 	case len(found) == 0:
-		return fmt.Errorf("%s has no export of a bill: no key has a folder BILLING_PERIOD=YYYY-MM below it; AWS delivers the "+
-			"first within 24 hours of its creation: correct bucket and prefix if it has", r.st.From)
+		return fmt.Errorf("%s has no export of a bill, which has folders BILLING_PERIOD=YYYY-MM: AWS delivers the first "+
+			"within 24 hours after you create it; otherwise correct bucket and prefix", r.st.From)
 	case len(found) > mostPeriods:
 		return fmt.Errorf("%s has more than %d billing periods: write a narrower prefix", r.st.From, mostPeriods)
 	}
@@ -281,7 +281,7 @@ func (r *round) imports(ctx context.Context, parts []object) (unread int, err er
 			}
 			return 0, &problem{o.key, fmt.Errorf("read it: %w", err), true}
 		}
-		c, err := billfile.Look(ctx, file, "scrimp bill show")
+		c, err := billfile.Scan(ctx, file, "scrimp bill show")
 		switch {
 		case errors.Is(err, billfile.ErrEmpty):
 			continue

@@ -80,6 +80,7 @@ func newRealRig(t *testing.T) *realRig {
 	}
 	r := &realRig{rig: rigOf(t, dir)}
 	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.FlushInterval = -1 // so that the client has the header when the body breaks off
 	direct := proxy.Director
 	proxy.Director = func(q *http.Request) { host := q.Host; direct(q); q.Host = host } // the host is signed
 	proxy.ModifyResponse = func(a *http.Response) error {

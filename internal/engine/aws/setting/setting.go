@@ -64,7 +64,8 @@ type With struct {
 }
 
 const withHas = "an AWS engine has region, types, capacity, fleets, reservations, profile, endpoint, subnets, " +
-	"security_group, image, disk, disk_rate, public_ip, placement, ca, store, job_role, bills (bucket, prefix, region, endpoint and every) and certificate"
+	"security_group, image, disk, disk_rate, public_ip, placement, ca, store, job_role, " +
+	"bills (bucket, prefix, region, endpoint and every) and certificate"
 
 var (
 	regionName = regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`)
