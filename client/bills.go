@@ -54,6 +54,36 @@ type BillMonth struct {
 type Bills struct {
 	Bills  []Bill      `json:"bills"`
 	Closed []BillMonth `json:"closed"`
+	// Exports lists the exports that the server fetches by itself.
+	Exports []BillExport `json:"exports"`
+}
+
+// BillExport is the export of a bill that the server fetches for an engine.
+type BillExport struct {
+	Engine  string       `json:"engine"`
+	From    string       `json:"from"`             // such as s3://my-exports/cur/daily
+	Every   float64      `json:"every_s"`          // seconds between two fetches
+	Tried   time.Time    `json:"tried,omitzero"`   // the last time; zero: never
+	Fetched time.Time    `json:"fetched,omitzero"` // the last time that the bucket was read; zero: never
+	Next    time.Time    `json:"next,omitzero"`    // zero: the server does not fetch now
+	Error   string       `json:"error,omitempty"`  // why the bucket was not read the last time
+	Periods []BillPeriod `json:"periods"`          // newest first
+}
+
+// BillPeriod is a billing period of an export.
+type BillPeriod struct {
+	Month    string    `json:"month"`             // such as 2026-10
+	Export   string    `json:"export"`            // its name
+	Parts    int       `json:"parts"`             // files
+	Imported time.Time `json:"imported,omitzero"` // the last time; zero: never
+	Unread   int       `json:"unread_rows"`       // of the last import
+	Problem  string    `json:"problem,omitempty"` // why its newest version is not imported
+	Key      string    `json:"key,omitempty"`     // of the object that has the problem
+}
+
+// FetchBills asks to fetch the export of an engine now.
+type FetchBills struct {
+	Engine string `json:"engine"`
 }
 
 // SetBillMonth closes or reopens a month.
@@ -174,4 +204,9 @@ func (c *Client) ImportBills(ctx context.Context, names []string, currency money
 // SetBillMonth closes or reopens a month for bills.
 func (c *Client) SetBillMonth(ctx context.Context, month string, closed bool) error {
 	return c.Do(ctx, http.MethodPut, "/v1/bills/months", SetBillMonth{month, closed}, nil)
+}
+
+// FetchBills fetches the export of an engine's bill now.
+func (c *Client) FetchBills(ctx context.Context, engine string) (BillExport, error) {
+	return ask[BillExport](ctx, c, http.MethodPost, "/v1/bills/fetch", FetchBills{engine})
 }

@@ -69,6 +69,8 @@ type Engine struct {
 	Away []AwayEngine `json:"away,omitempty"`
 	// Joined lists one's own machines that connect to the server by themselves.
 	Joined []JoinedMachine `json:"joined,omitempty"`
+	// Bills is the export of its bill that the server fetches; nil: none, or the caller does not see all teams.
+	Bills *BillExport `json:"bills,omitempty"`
 }
 
 // JoinedMachine is one's own machine that connects to the server by itself.

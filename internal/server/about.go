@@ -57,8 +57,25 @@ func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 		for n := range v.Engines {
 			v.Engines[n].Agents, v.Engines[n].Error, v.Engines[n].Joined = "", "", nil
 		}
+	} else {
+		s.addExports(r.Context(), v.Engines)
 	}
 	reply.JSON(w, v)
+}
+
+// addExports adds the exports that the server fetches to their engines.
+func (s *Server) addExports(ctx context.Context, engines []api.Engine) {
+	list, err := s.exports.List(ctx)
+	if err != nil {
+		s.opts.Log.Warn("cannot read the list of fetched bills", "error", err)
+	}
+	for i := range list {
+		for n := range engines {
+			if engines[n].Name == list[i].Engine {
+				engines[n].Bills = &list[i]
+			}
+		}
+	}
 }
 
 // stopPatience bounds the wait for the log to record a stop request.

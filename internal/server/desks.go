@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/exports"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/jobs/exec"
 	"scrimp/internal/server/jobs/output"
@@ -43,6 +44,9 @@ func (s *Server) buildHandlers() {
 		Quota: func(ctx context.Context, job string, n int64) error { return s.quota.Bytes(ctx, job, n) }}
 	s.bills = &bills.Desk{Meta: s.store, Dir: s.opts.Dir, Room: s.disk, Gate: s.gate, Control: s.control,
 		HasTeam: s.gate.People.HasTeam}
+	s.exports = exports.New(&exports.Fetcher{Bills: s.bills, Meta: s.store, Dir: s.opts.Dir, Room: s.disk,
+		Log: s.opts.Log}, s.engines)
+	s.bills.Exports = s.exports.List
 	s.books = &books.Books{Control: s.control, Log: s.store, Errors: s.opts.Log, Fees: s.bills.FeesOf,
 		HasTeam: s.bills.HasTeam}
 	s.bills.Ledger = s.books

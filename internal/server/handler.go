@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/exports"
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/jobs/exec"
@@ -39,6 +40,7 @@ var (
 	ofPeople    = of(func(s *Server) *people.Desk { return s.people })
 	inBooks     = of(func(s *Server) *books.Books { return s.books })
 	ofReceipts  = of(func(s *Server) *receipts.Desk { return s.receipts })
+	ofExports   = of(func(s *Server) *exports.Fetcher { return s.exports })
 	ofBills     = of(func(s *Server) *bills.Desk { return s.bills })
 	ofAnomalies = of(func(s *Server) *anomalies.Desk { return s.anomalies })
 	ofSavings   = of(func(s *Server) *savings.Desk { return s.savings })

@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/exports"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/savings"
 	"scrimp/internal/wire/api"
@@ -47,22 +48,6 @@ func moneyRoutes() []route {
 		{"PUT", "/v1/chargeback/fees", identity.Admin, allTeams, false,
 			"Make or change a shared cost of every month, or remove it with the amount 0", client.Fee{}, nil, "", nil,
 			ofBills((*bills.Desk).SetFee)},
-		{"GET", "/v1/bills", identity.Viewer, allTeams, true, "List the imported bills and the closed months", nil,
-			client.Bills{}, "", nil, ofBills((*bills.Desk).List)},
-		{"POST", "/v1/bills", identity.Admin, allTeams, false,
-			"Keep the rows of bills, JSON lines in gzip as scrimp bill import sends them; the same bill again changes " +
-				"nothing, and another one of its provider, account and month replaces it", nil, []client.ImportedBill{}, "",
-			[]string{"name: of a file that the rows come from",
-				"currency: that of the bills; they may then replace kept ones in another"}, ofBills((*bills.Desk).Import)},
-		{"GET", "/v1/bills/reconcile", identity.Viewer, allTeams, true,
-			"Compare the imported bills of a month with the ledger", nil, client.BillComparison{}, "",
-			[]string{"month: such as 2026-10; this month where it is not given"}, ofBills((*bills.Desk).Compare)},
-		{"POST", "/v1/bills/reconcile", identity.Admin, allTeams, false,
-			"Book the differences between the imported bills of a month and the ledger", client.BookBills{},
-			client.BillComparison{}, "", nil, ofBills((*bills.Desk).Book)},
-		{"PUT", "/v1/bills/months", identity.Admin, allTeams, false,
-			"Close a month, so that nothing is imported or booked for it, or reopen it", client.SetBillMonth{}, nil, "", nil,
-			ofBills((*bills.Desk).SetMonth)},
 		{"GET", "/v1/export/focus", identity.Viewer, anyTeam, true,
 			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
 			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),
@@ -131,6 +116,32 @@ func anomalyRoutes() []route {
 		{"DELETE", "/v1/anomalies/planned/{id}", identity.Viewer, anyTeam, false,
 			"Remove a planned span, as if nobody had planned it" + needs, nil, nil, "", nil,
 			ofAnomalies((*anomalies.Desk).Unplan)},
+	}
+}
+
+// billRoutes keep the bills of providers, and compare them with the ledger.
+func billRoutes() []route {
+	return []route{
+		{"GET", "/v1/bills", identity.Viewer, allTeams, true,
+			"List the imported bills, the closed months, and the exports of bills that the server fetches", nil,
+			client.Bills{}, "", nil, ofBills((*bills.Desk).List)},
+		{"POST", "/v1/bills", identity.Admin, allTeams, false,
+			"Keep the rows of bills, JSON lines in gzip as scrimp bill import sends them; the same bill again changes " +
+				"nothing, and another one of its provider, account and month replaces it", nil, []client.ImportedBill{}, "",
+			[]string{"name: of a file that the rows come from",
+				"currency: that of the bills; they may then replace kept ones in another"}, ofBills((*bills.Desk).Import)},
+		{"POST", "/v1/bills/fetch", identity.Admin, allTeams, false,
+			"Fetch the export of an engine's bill from its bucket now, and keep what is new or changed", client.FetchBills{},
+			client.BillExport{}, "", nil, ofExports((*exports.Fetcher).Handle)},
+		{"GET", "/v1/bills/reconcile", identity.Viewer, allTeams, true,
+			"Compare the imported bills of a month with the ledger", nil, client.BillComparison{}, "",
+			[]string{"month: such as 2026-10; this month where it is not given"}, ofBills((*bills.Desk).Compare)},
+		{"POST", "/v1/bills/reconcile", identity.Admin, allTeams, false,
+			"Book the differences between the imported bills of a month and the ledger", client.BookBills{},
+			client.BillComparison{}, "", nil, ofBills((*bills.Desk).Book)},
+		{"PUT", "/v1/bills/months", identity.Admin, allTeams, false,
+			"Close a month, so that nothing is imported or booked for it, or reopen it", client.SetBillMonth{}, nil, "", nil,
+			ofBills((*bills.Desk).SetMonth)},
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/server/exports"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/server/front"
 	"scrimp/internal/server/groups"
@@ -145,6 +146,7 @@ type Server struct {
 	follower  *projection.Follower
 	view      *view.View
 	bills     *bills.Desk
+	exports   *exports.Fetcher
 	books     *books.Books
 	receipts  *receipts.Desk
 	savings   *savings.Desk
@@ -386,7 +388,7 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
 		"admin":     func(ctx context.Context) { s.people.KeepAdmin(ctx, s.opts.AdminToken) },
 		"dashboard": s.runDashboard, "expected troubles": s.outbox.Foresee,
-		"weekly reports": s.outbox.ReportWeeks,
+		"weekly reports": s.outbox.ReportWeeks, "exported bills": s.exports.Run,
 	})
 	owned.Go(func() {
 		select {

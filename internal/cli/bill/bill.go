@@ -14,9 +14,9 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/bills"
+	"scrimp/internal/content/billfile"
 	"scrimp/internal/work/bill"
 	"scrimp/internal/work/bill/reader"
-	"scrimp/internal/work/bill/record"
 )
 
 // app gives the commands of this package their shared environment.
@@ -32,7 +32,7 @@ func Commands(shared *command.App) []*cobra.Command {
 			"server keeps imported bills, and scrimp reconcile --book makes the ledger equal to them." +
 			command.PlainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.showCmd(), a.importCmd(), a.listCmd(), a.monthCmd(true), a.monthCmd(false))
+	cmd.AddCommand(a.showCmd(), a.importCmd(), a.fetchCmd(), a.listCmd(), a.monthCmd(true), a.monthCmd(false))
 	return []*cobra.Command{cmd, a.reconcileCmd(), a.wasteCmd(), a.recommendCmd()}
 }
 
@@ -80,7 +80,7 @@ func (a *app) show(ctx context.Context, file string) (whole bool, err error) {
 		return false, fmt.Errorf("read %s: %w", file, err)
 	}
 	defer func() { _ = in.Close() }()
-	r, err := open(file, in)
+	r, err := billfile.Open(file, in)
 	if err != nil {
 		return false, err
 	}
@@ -113,19 +113,6 @@ func (a *app) show(ctx context.Context, file string) (whole bool, err error) {
 	}
 	a.Printf("%s", bills.Bill(&s, first, a.Place()))
 	return s.Problems == 0, nil
-}
-
-// open opens a bill in the file's format.
-func open(file string, in *os.File) (*reader.Reader, error) {
-	r, err := reader.New(file, in, bill.Default())
-	if !errors.Is(err, record.ErrParquet) {
-		return r, err
-	}
-	header, next, err := readParquet(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return reader.Table(file, header, next, bill.Default())
 }
 
 // problems writes the JSON object of a file. It streams the problems, because a file may have millions of them.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/command"
+	"scrimp/internal/content/billfile"
 )
 
 // shows runs scrimp bill show --json on a file.
@@ -66,7 +67,7 @@ func TestPack_SendsABillWithTheSameRowsAfterOtherFiles(t *testing.T) {
 	}
 	rows := func(files ...string) (list []string) {
 		var sent bytes.Buffer
-		if err := pack(t.Context(), &sent, files); err != nil {
+		if err := billfile.Pack(t.Context(), &sent, billfile.Named(files)); err != nil {
 			t.Fatal(err)
 		}
 		z, err := gzip.NewReader(&sent)

@@ -1,16 +1,8 @@
 package bill
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -18,9 +10,10 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/bills"
+	"scrimp/internal/content/billfile"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/work/bill"
 )
 
 func (a *app) importCmd() *cobra.Command {
@@ -60,36 +53,23 @@ func (a *app) importCmd() *cobra.Command {
 // send sends the rows of the files, and counts the unreadable ones.
 func (a *app) send(ctx context.Context, c *command.Client, files []string, currency money.Currency) (
 	list []api.ImportedBill, unread int, err error) {
-	files, err = distinct(files)
+	distinct, err := billfile.Distinct(billfile.Named(files))
 	if err != nil {
 		return nil, 0, err
 	}
-	names := make([]string, len(files))
-	for i, file := range files {
-		names[i] = filepath.Base(file)
-	}
-	// The first pass finds a file that is no bill before anything is sent.
-	for _, file := range files {
-		lines, rows := 0, 0
-		err := rowsOf(ctx, file, func(row bill.Row) error {
-			if lines, rows = lines+len(row.Lines), rows+1; row.Problem != nil {
-				unread++
-			}
-			return nil
-		})
-		switch {
-		case err != nil:
+	names := make([]string, len(distinct))
+	for i, file := range distinct { // finds a file that is no bill before anything is sent
+		names[i] = filepath.Base(file.Path)
+		c, err := billfile.Scan(ctx, file, "scrimp bill show")
+		if err != nil {
 			return nil, 0, err
-		case rows == 0:
-			return nil, 0, fmt.Errorf("%s has no row below its header: export the bill again, once it has charges", file)
-		case lines == 0:
-			return nil, 0, fmt.Errorf("%s: no row could be read: scrimp bill show %s says why", file, file)
 		}
+		unread += c.Unread
 	}
 	r, w := io.Pipe()
 	sent := make(chan error, 1)
 	go func() { // ends when the request has read or closed the pipe
-		err := pack(ctx, w, files)
+		err := billfile.Pack(ctx, w, distinct)
 		_ = w.CloseWithError(err)
 		sent <- err
 	}()
@@ -101,94 +81,12 @@ func (a *app) send(ctx context.Context, c *command.Client, files []string, curre
 	return list, unread, err
 }
 
-// distinct drops files with the same content as an earlier one: a bill counts once.
-func distinct(files []string) (list []string, err error) {
-	var sums [][]byte
-	for _, file := range files {
-		h := sha256.New()
-		in, err := os.Open(file)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", file, err)
-		}
-		_, err = io.Copy(h, in)
-		if err = errors.Join(err, in.Close()); err != nil {
-			return nil, fmt.Errorf("read %s: %w", file, err)
-		}
-		sum := h.Sum(nil)
-		if !slices.ContainsFunc(sums, func(s []byte) bool { return bytes.Equal(s, sum) }) {
-			list, sums = append(list, file), append(sums, sum)
-		}
-	}
-	return list, nil
-}
-
-// pack writes the rows of the files as JSON lines in gzip.
-func pack(ctx context.Context, to io.Writer, files []string) error {
-	packed := gzip.NewWriter(to)
-	out := bufio.NewWriter(packed)
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	for _, file := range files {
-		if err := rowsOf(ctx, file, afterLine(func(row bill.Row) error { return e.Encode(row) })); err != nil {
-			return err
-		}
-	}
-	return errors.Join(out.Flush(), packed.Close())
-}
-
-// afterLine delays unread rows before the first line of a file until that line: an unread row belongs to the bill of
-// the line before it, which would be one of another file. So a bill has the same rows whatever files precede it.
-func afterLine(f func(bill.Row) error) func(bill.Row) error {
-	var early []bill.Row
-	begun := false
-	return func(row bill.Row) error {
-		if !begun && len(row.Lines) == 0 {
-			early = append(early, row)
-			return nil
-		}
-		err := f(row)
-		for _, r := range early {
-			if err == nil {
-				err = f(r)
-			}
-		}
-		begun, early = true, nil
-		return err
-	}
-}
-
-// rowsOf calls f with each row of a file.
-func rowsOf(ctx context.Context, file string, f func(bill.Row) error) error {
-	in, err := os.Open(file)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", file, err)
-	}
-	defer func() { _ = in.Close() }()
-	r, err := open(file, in)
-	if err != nil {
-		return err
-	}
-	for n := 0; ; n++ {
-		if n%1000 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		row, err := r.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-		if err := f(row); err != nil {
-			return err
-		}
-	}
-}
-
 func (a *app) listCmd() *cobra.Command {
-	return &cobra.Command{Use: "list", Short: "List the kept bills and the closed months", Args: command.Takes(),
+	return &cobra.Command{Use: "list", Short: "List the kept bills, the closed months and the fetched exports",
+		Args: command.Takes(),
 		Long: "Lists the bills that the server keeps: provider, account, month, lines, total, when they were imported and " +
-			"by whom, and whether the month is closed. This needs the role viewer of all teams." + command.PlainExit,
+			"by whom, and whether the month is closed; then the exports that the server fetches by itself: when, what it " +
+			"imported, and what it could not. This needs the role viewer of all teams." + command.PlainExit,
 		Example: "  scrimp bill list",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := c.Bills(ctx)
@@ -200,6 +98,32 @@ func (a *app) listCmd() *cobra.Command {
 			}
 			a.Printf("%s", bills.Bills(v, a.Place()))
 			return nil
+		})}
+}
+
+func (a *app) fetchCmd() *cobra.Command {
+	return &cobra.Command{Use: "fetch ENGINE", Short: "Fetch an engine's bill from its bucket now",
+		Args: command.Takes("ENGINE"),
+		Long: "Fetches the bill that a provider exports to a bucket, and imports what is new or changed there as scrimp " +
+			"bill import does. The engine declares the bucket in engines.yaml, under bills. The server does the same on a " +
+			"schedule. A month of which a file cannot be read is not imported, and its kept bill stays. This needs the role " +
+			"admin of all teams.\n\nExit status: 0 fetched, 1 error, or a month was not imported.",
+		Example: "  scrimp bill fetch aws",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			v, err := c.FetchBills(ctx, args[0])
+			if err != nil {
+				return c.Said(ctx, err)
+			}
+			if a.JSON {
+				err = a.Print(v)
+			} else {
+				a.Printf("%s", show.BillExport(v, a.Place()))
+			}
+			if err == nil && (v.Error != "" ||
+				slices.ContainsFunc(v.Periods, func(p api.BillPeriod) bool { return p.Problem != "" })) {
+				err = command.Failed
+			}
+			return err
 		})}
 }
 

@@ -17,6 +17,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/bills"
+	"scrimp/internal/content/billfile"
 	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/trueup"
@@ -155,7 +156,7 @@ func seesAll(ctx context.Context, c *command.Client) error {
 // readInto reads a bill and counts its unreadable rows.
 func readInto(ctx context.Context, file string, b *reconcile.Books) (unread int, err error) {
 	b.File()
-	err = rowsOf(ctx, file, func(row bill.Row) error {
+	_, err = billfile.Rows(ctx, billfile.File{Name: file, Path: file}, func(row bill.Row) error {
 		if row.Problem != nil {
 			unread++
 		}

@@ -19,6 +19,8 @@ type Engine struct {
 	Away []api.AwayEngine `json:"away,omitempty"`
 	// Joined lists its machines that connect to the server.
 	Joined []api.JoinedMachine `json:"joined,omitempty"`
+	// Bills is the export of its bill that the server fetches.
+	Bills *api.BillExport `json:"bills,omitempty"`
 }
 
 // Engines adds the server's state to the engines of the file. It marks engines that only one of the two has.
@@ -31,7 +33,7 @@ func Engines(file []Engine, server []api.Engine) []Engine {
 		}
 		e := server[at]
 		file[n].State, file[n].Machines, file[n].Error = e.State, e.Machines, e.Error
-		file[n].Joined, file[n].Away = e.Joined, e.Away
+		file[n].Joined, file[n].Away, file[n].Bills = e.Joined, e.Away, e.Bills
 	}
 	for _, e := range server {
 		if !slices.ContainsFunc(file, func(f Engine) bool { return f.Name == e.Name }) {
@@ -66,6 +68,51 @@ func EngineList(list []Engine, p Place) string {
 			}
 			text += draw.Wrap(e.Name+": ", m.Name+" "+said, p.Columns())
 		}
+		if e.Bills != nil {
+			text += BillExport(*e.Bills, p)
+		}
 	}
 	return text
+}
+
+// BillExport says when the server fetched an export, what it imported, and what it could not.
+func BillExport(e api.BillExport, p Place) string {
+	said := "not fetched yet"
+	switch {
+	case e.Error != "":
+		said = fmt.Sprintf("not read %s: %s", p.When(e.Tried), Clean(e.Error))
+	case !e.Fetched.IsZero():
+		said = "fetched " + p.When(e.Fetched)
+	}
+	if !e.Next.IsZero() {
+		said += "; next " + p.Until(e.Next)
+	}
+	text := draw.Wrap(e.Engine+": ", fmt.Sprintf("bills in %s %s", Clean(e.From), said), p.Columns())
+	const shown = 12 // a year
+	for _, b := range e.Periods[:min(len(e.Periods), shown)] {
+		text += draw.Wrap("  ", billPeriod(b, p), p.Columns())
+	}
+	if more := len(e.Periods) - shown; more > 0 {
+		text += fmt.Sprintf("  and %d older, as scrimp bill list --json lists them\n", more)
+	}
+	return text
+}
+
+// billPeriod says what became of a billing period.
+func billPeriod(b api.BillPeriod, p Place) string {
+	said := "no import yet"
+	if !b.Imported.IsZero() {
+		said = fmt.Sprintf("%s, imported %s", draw.Count(b.Parts, "file"), p.When(b.Imported))
+	}
+	if b.Unread > 0 {
+		said += fmt.Sprintf(", %s not read", draw.Count(b.Unread, "row"))
+	}
+	if b.Problem != "" {
+		said += "; not imported: "
+		if b.Key != "" {
+			said += Clean(b.Key) + ": "
+		}
+		said += Clean(b.Problem)
+	}
+	return b.Month + ": " + said
 }

@@ -26,3 +26,12 @@ func Class(o *blob.ListObject) string {
 	}
 	return ""
 }
+
+// Version returns the entity tag of a listed blob in S3, which changes with its content; "" for other stores.
+func Version(o *blob.ListObject) string {
+	var amazon types.Object
+	if o.As(&amazon) && amazon.ETag != nil {
+		return *amazon.ETag
+	}
+	return ""
+}

@@ -6,3 +6,6 @@ import "gocloud.dev/blob"
 
 // Class returns "": folders have no storage classes.
 func Class(*blob.ListObject) string { return "" }
+
+// Version returns "": folders have no versions of blobs.
+func Version(*blob.ListObject) string { return "" }

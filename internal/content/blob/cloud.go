@@ -3,6 +3,7 @@
 package blob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,9 +29,10 @@ const reachTime = 30 * time.Second
 
 // remote describes a bucket in errors.
 type remote struct {
-	name string // for example "bucket models of Google Cloud Storage"
-	at   string // the service it is on
-	keys string // how to give credentials
+	name  string // for example "bucket models of Google Cloud Storage"
+	at    string // the service it is on
+	keys  string // how to give credentials
+	needs string // what the caller does there; "": everything that stores need
 }
 
 // reach reads the first page below a prefix of a bucket, and closes the bucket on failure.
@@ -54,14 +56,20 @@ func (r remote) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return err
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return fmt.Errorf("%s: access denied: let these credentials list, read, write and delete there, or give others: %s: "+
-			"%w", r.name, r.keys, err)
+		return fmt.Errorf("%s: access denied: let these credentials %s there, or give others: %s: %w", r.name,
+			cmp.Or(r.needs, "list, read, write and delete"), r.keys, err)
 	case status == http.StatusNotFound:
 		return fmt.Errorf("%s does not exist: create it, or correct the name: %w", r.name, err)
 	case errors.As(err, &unreached), errors.As(err, &nowhere), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: %s does not answer: correct the address, or the way to it: %w", r.name, r.at, err)
 	}
 	return fmt.Errorf("%s: %w", r.name, err)
+}
+
+// Denied reports whether a provider refuses the credentials, or says that the bucket does not exist: a retry is
+// useless.
+func Denied(err error) bool {
+	return slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}, statusOf(err))
 }
 
 // unsigned returns the error for missing credentials.

@@ -17,6 +17,9 @@ func openS3(context.Context, string, url.Values) (*blob.Bucket, error) { return 
 func openLentS3(context.Context, string, url.Values, Loan) (*blob.Bucket, error) {
 	return nil, errLocal
 }
+func openReadS3(context.Context, string, url.Values, string) (*blob.Bucket, error) {
+	return nil, errLocal
+}
 func openGCS(context.Context, string, url.Values) (*blob.Bucket, error)   { return nil, errLocal }
 func openAzure(context.Context, string, url.Values) (*blob.Bucket, error) { return nil, errLocal }
 
@@ -27,3 +30,6 @@ func taken(error) bool { return false }
 
 // Damaged returns false: folders report no damage themselves.
 func Damaged(error) bool { return false }
+
+// Denied returns false: folders deny nothing by a provider's rules.
+func Denied(error) bool { return false }

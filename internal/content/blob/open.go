@@ -54,6 +54,23 @@ func OpenExisting(ctx context.Context, address string) (*blob.Bucket, error) {
 	return open(ctx, address, false, nil)
 }
 
+// OpenReading opens a bucket in S3, or a folder, that somebody else fills. The credentials need to list and read keys
+// with the prefix only. Keys are whole: they begin with the prefix.
+func OpenReading(ctx context.Context, address, prefix string) (*blob.Bucket, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "s3" {
+		return open(ctx, address, false, nil)
+	}
+	b, err := openBucket(ctx, u, u.Query(), func(ctx context.Context, bucket string, query url.Values) (*blob.Bucket,
+		error) {
+		return openReadS3(ctx, bucket, query, prefix)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", address, err)
+	}
+	return b, nil
+}
+
 func open(ctx context.Context, address string, makes bool, loan *Loan) (*blob.Bucket, error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -10,9 +10,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
 	gcaws "gocloud.dev/aws"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
+
+	"scrimp/internal/lib/awshttp"
 )
 
 // openS3 opens an existing bucket. A user's own endpoint is addressed by path, because a bucket's name before an
@@ -30,6 +33,28 @@ func openS3(ctx context.Context, bucket string, query url.Values) (*blob.Bucket,
 		return nil, err
 	}
 	return r.reach(ctx, b, "")
+}
+
+// openReadS3 opens an existing bucket to list and read a prefix of it.
+func openReadS3(ctx context.Context, bucket string, query url.Values, prefix string) (*blob.Bucket, error) {
+	config, r, err := s3Config(ctx, bucket, query, "")
+	if err != nil {
+		return nil, err
+	}
+	r.needs = "list and read"
+	r.keys = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the server, write profile at the engine, or give the " +
+		"server's machine a role"
+	config.HTTPClient, config.Logger = awshttp.Over(config.HTTPClient), logging.Nop{}
+	if _, err := config.Credentials.Retrieve(ctx); err != nil {
+		return nil, r.unsigned(err)
+	}
+	b, err := s3Bucket(ctx, config, bucket, query, func(o *s3.Options) {
+		o.DisableLogOutputChecksumValidationSkipped = true // the readers of exports check sizes and formats
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.reach(ctx, b, prefix)
 }
 
 // s3Config returns how to reach a bucket; region is the default if neither the address nor the machine sets one.

@@ -74,6 +74,7 @@ var (
 	_ engine.Canceller  = (*Driver)(nil)
 	_ engine.Identifier = (*Driver)(nil)
 	_ engine.Lender     = (*Driver)(nil)
+	_ engine.Exporter   = (*Driver)(nil)
 )
 
 // Open opens the engine of an account and region without a request to AWS: an account that cannot be reached yet is

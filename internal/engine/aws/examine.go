@@ -60,6 +60,9 @@ func (d *Driver) Examine(ctx context.Context) []engine.Finding {
 	if d.with.Bucket != nil {
 		found = append(found, lend.Try(ctx, a, d.name, &d.with))
 	}
+	if d.with.Export != nil {
+		found = append(found, e.Exported(ctx))
+	}
 	return append(found, e.Way())
 }
 

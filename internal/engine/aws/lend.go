@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/lend"
 )
 
@@ -24,4 +25,12 @@ func (d *Driver) Lend(ctx context.Context, prefix, job string) (lent.Credentials
 		return lent.Credentials{}, err
 	}
 	return lend.Credentials(ctx, a, d.name, &d.with, prefix, job)
+}
+
+// Exports implements engine.Exporter.
+func (d *Driver) Exports() (engine.Export, bool) {
+	if d.with.Export == nil {
+		return engine.Export{}, false
+	}
+	return *d.with.Export, true
 }

@@ -37,8 +37,9 @@ type Desk struct {
 	Control Core
 	Ledger  Ledger
 	HasTeam func(name string) bool // reports whether the team exists
-	setting sync.Mutex             // serializes changes of fees, bills and closed months, and bookings
-	coming  auth.Streams           // imports in progress, by user
+	Exports func(ctx context.Context) ([]client.BillExport, error)
+	setting sync.Mutex   // serializes changes of fees, bills and closed months, and bookings
+	coming  auth.Streams // imports in progress, by user
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -69,27 +70,64 @@ func (d *Desk) Import(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer end()
-	i, err := d.receive(w, r)
+	list, i, no := d.store(r.Context(), http.MaxBytesReader(w, r.Body, mostBytes), importing{names: names,
+		by: auth.CallerOf(r).User, currency: r.URL.Query().Get("currency")})
+	if no != nil {
+		no.Answer(w)
+		return
+	}
+	if i.changed {
+		auth.CallOf(r).Act.Object, auth.CallOf(r).Act.Detail = i.digest[:16], strings.Join(names, " ")
+	}
+	reply.JSON(w, list)
+}
+
+// Keep keeps bills whose rows this server has packed, as Import does.
+func (d *Desk) Keep(ctx context.Context, rows io.Reader, names []string, by string) ([]client.ImportedBill,
+	*reply.Refusal) {
+	list, _, no := d.store(ctx, http.MaxBytesReader(nil, io.NopCloser(rows), mostBytes), importing{names: names, by: by})
+	return list, no
+}
+
+// importing says where the rows of an import come from.
+type importing struct {
+	names    []string // of files
+	by       string
+	currency string // of bills that may replace those in another; "": none may
+}
+
+// store receives the rows and keeps their bills.
+func (d *Desk) store(ctx context.Context, rows io.Reader, from importing) (list []client.ImportedBill, i *arrived,
+	no *reply.Refusal) {
+	i, err := d.receive(rows)
 	if i != nil {
 		defer func() { _ = os.Remove(i.path) }() // kept files have another name by then
 	}
 	var big *http.MaxBytesError
 	switch {
 	case errors.As(err, &big):
-		reply.Problem(w, http.StatusRequestEntityTooLarge, "the bill is larger than 256 MiB in gzip", "import it in parts: "+
-			"one for each account or month", nil)
+		no = &reply.Refusal{Status: http.StatusRequestEntityTooLarge, Title: "the bill is larger than 256 MiB in gzip",
+			Fix: "import it in parts: one for each account or month"}
 	case errors.Is(err, errCut):
-		reply.Problem(w, http.StatusBadRequest, "the bill did not arrive whole", "import it again", err)
+		no = &reply.Refusal{Status: http.StatusBadRequest, Title: "the bill did not arrive whole", Fix: "import it again",
+			Err: err}
 	case errors.Is(err, errMixed):
-		reply.FieldProblem(w, http.StatusUnprocessableEntity, "currency", "a bill has one currency",
-			"leave out the files that are not of this bill", err)
+		no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "currency", Title: "a bill has one currency",
+			Fix: "leave out the files that are not of this bill", Err: err}
 	case errors.Is(err, errRow):
-		reply.Problem(w, http.StatusUnprocessableEntity, "this is no bill", "send it with scrimp bill import", err)
+		no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Title: "this is no bill",
+			Fix: "send it with scrimp bill import", Err: err}
 	case err != nil:
-		reply.Problem(w, http.StatusServiceUnavailable, "the bill was not saved", "import it again", err)
+		no = unsaved(err)
 	default:
-		d.keep(w, r, i, names)
+		list, no = d.keep(ctx, i, from)
 	}
+	return list, i, no
+}
+
+func unsaved(err error) *reply.Refusal {
+	return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the bill was not saved", Fix: "import it again",
+		Err: err}
 }
 
 // reserve is the disk space that an import leaves free, in bytes.
@@ -97,17 +135,18 @@ const reserve = 512 << 20
 
 // arrived is an import that has arrived, in a file of its own.
 type arrived struct {
-	path   string
-	digest string // of all its rows
-	bills  []*client.Bill
-	sums   map[*client.Bill]map[money.Currency]decimal.Decimal
-	hashes map[*client.Bill]hash.Hash
-	early  []bill.Row // unread rows before the first line
-	last   *client.Bill
+	path    string
+	digest  string // of all its rows
+	bills   []*client.Bill
+	sums    map[*client.Bill]map[money.Currency]decimal.Decimal
+	hashes  map[*client.Bill]hash.Hash
+	early   []bill.Row // unread rows before the first line
+	last    *client.Bill
+	changed bool // the kept bills differ from those before
 }
 
 // receive writes the rows to a file and sums them by bill.
-func (d *Desk) receive(w http.ResponseWriter, r *http.Request) (*arrived, error) {
+func (d *Desk) receive(rows io.Reader) (*arrived, error) {
 	if err := os.MkdirAll(d.folder(), 0o700); err != nil {
 		return nil, err
 	}
@@ -119,7 +158,7 @@ func (d *Desk) receive(w http.ResponseWriter, r *http.Request) (*arrived, error)
 		hashes: map[*client.Bill]hash.Hash{}}
 	all := sha256.New()
 	out := &errWriter{to: f}
-	err = eachRow(io.TeeReader(http.MaxBytesReader(w, r.Body, mostBytes), out), func(row bill.Row, text []byte) error {
+	err = eachRow(io.TeeReader(rows, out), func(row bill.Row, text []byte) error {
 		_, _ = all.Write(append(text, '\n')) // a hash never fails
 		return i.add(row, text)
 	})
@@ -270,20 +309,17 @@ func currencyOf(b *client.Bill) money.Currency {
 }
 
 // keep puts the arrived bills into the index, all or none of them.
-func (d *Desk) keep(w http.ResponseWriter, r *http.Request, i *arrived, names []string) {
+func (d *Desk) keep(ctx context.Context, i *arrived, from importing) (list []client.ImportedBill, no *reply.Refusal) {
 	d.setting.Lock()
 	defer d.setting.Unlock()
-	v, err := d.read(r.Context())
+	v, err := d.read(ctx)
 	if err != nil {
-		unread(w, err)
-		return
+		return nil, unreadIndex(err)
 	}
-	now, by := time.Now().UTC().Truncate(time.Second), auth.CallerOf(r).User
-	var list []client.ImportedBill
-	changed, currency := false, r.URL.Query().Get("currency")
+	now := time.Now().UTC().Truncate(time.Second)
 	for _, b := range i.bills {
 		b.Digest, b.File = hex.EncodeToString(i.hashes[b].Sum(nil)), i.digest
-		b.Names, b.Imported, b.By = reply.List(names), now, by
+		b.Names, b.Imported, b.By = reply.List(from.names), now, from.by
 		for _, c := range slices.Sorted(maps.Keys(i.sums[b])) {
 			b.Totals = append(b.Totals, client.BillTotal{Currency: c, Amount: i.sums[b][c].String()})
 		}
@@ -291,23 +327,19 @@ func (d *Desk) keep(w http.ResponseWriter, r *http.Request, i *arrived, names []
 		at := v.find(b)
 		if at >= 0 && v.Bills[at].Digest == b.Digest {
 			if !d.has(v.Bills[at].File) { // lost, as after a restore from a backup of an earlier release
-				v.Bills[at].File, changed = i.digest, true
+				v.Bills[at].File, i.changed = i.digest, true
 			}
 			done.Bill, done.Result = v.Bills[at], "same"
 			list = append(list, done)
 			continue
 		}
 		if m, closed := v.closed(b.Month); closed {
-			closedProblem(w, m)
-			return
+			return nil, closedRefusal(m)
 		}
-		changed = true
+		i.changed = true
 		if at >= 0 {
-			if was := currencyOf(&v.Bills[at]); was != "" && was != b.Currency && currency != string(b.Currency) {
-				reply.FieldProblem(w, http.StatusConflict, "currency", fmt.Sprintf("the kept bill of %s %s in %s is in %s, and "+
-					"this one is in %s", b.Provider, b.Account, b.Month, was, b.Currency), fmt.Sprintf("import the right file; if "+
-					"the provider changed the currency, --currency %s replaces the bill", b.Currency), nil)
-				return
+			if was := currencyOf(&v.Bills[at]); was != "" && was != b.Currency && from.currency != string(b.Currency) {
+				return nil, otherCurrency(b, was)
 			}
 			done.Result, done.Before = "replaced", v.Bills[at].Totals
 			v.Bills[at] = *b
@@ -317,25 +349,29 @@ func (d *Desk) keep(w http.ResponseWriter, r *http.Request, i *arrived, names []
 		list = append(list, done)
 	}
 	if len(v.Bills) > mostBills {
-		reply.Problem(w, http.StatusUnprocessableEntity, fmt.Sprintf("the server keeps %d bills", mostBills),
-			"import fewer accounts", nil)
-		return
+		return nil, &reply.Refusal{Status: http.StatusUnprocessableEntity,
+			Title: fmt.Sprintf("the server keeps %d bills", mostBills), Fix: "import fewer accounts"}
 	}
-	if !changed {
-		reply.JSON(w, list)
-		return
+	if !i.changed {
+		return list, nil
 	}
-	auth.CallOf(r).Act.Object, auth.CallOf(r).Act.Detail = i.digest[:16], strings.Join(names, " ")
 	if err = os.Rename(i.path, filepath.Join(d.folder(), i.digest+suffix)); err == nil {
 		err = durable.Folder(d.folder())
 	}
 	if err == nil {
-		err = d.write(r.Context(), v)
+		err = d.write(ctx, v)
 	}
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the bill was not saved", "import it again", err)
-		return
+		return nil, unsaved(err)
 	}
 	d.sweep(&v)
-	reply.JSON(w, list)
+	return list, nil
+}
+
+func otherCurrency(b *client.Bill, was money.Currency) *reply.Refusal {
+	return &reply.Refusal{Status: http.StatusConflict, Field: "currency",
+		Title: fmt.Sprintf("the kept bill of %s %s in %s is in %s, and this one is in %s", b.Provider, b.Account, b.Month,
+			was, b.Currency),
+		Fix: fmt.Sprintf("import the right file; if the provider changed the currency, --currency %s replaces the bill",
+			b.Currency)}
 }

@@ -100,7 +100,7 @@ func (d *Desk) sweep(v *index) {
 	}
 }
 
-// List lists the bills, newest month first, and the closed months.
+// List lists the bills, newest month first, the closed months, and the exports that the server fetches.
 func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	v, err := d.read(r.Context())
 	if err != nil {
@@ -110,19 +110,36 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	for i := range v.Bills {
 		_, v.Bills[i].Closed = v.closed(v.Bills[i].Month)
 	}
-	reply.JSON(w, client.Bills{Bills: reply.List(v.Bills), Closed: reply.List(v.Closed)})
+	list, err := d.Exports(r.Context())
+	if err != nil {
+		unread(w, err)
+		return
+	}
+	reply.JSON(w, client.Bills{Bills: reply.List(v.Bills), Closed: reply.List(v.Closed), Exports: reply.List(list)})
 }
 
-func unread(w http.ResponseWriter, err error) {
-	reply.Problem(w, http.StatusInternalServerError, "the bills were not read", "try again", err)
+func unread(w http.ResponseWriter, err error) { unreadIndex(err).Answer(w) }
+
+func unreadIndex(err error) *reply.Refusal {
+	return &reply.Refusal{Status: http.StatusInternalServerError, Title: "the bills were not read", Fix: "try again",
+		Err: err}
+}
+
+// Closed reports whether a month is closed for bills.
+func (d *Desk) Closed(ctx context.Context, month string) (bool, error) {
+	v, err := d.read(ctx)
+	_, closed := v.closed(month)
+	return closed, err
 }
 
 // closedProblem answers that a month is closed.
-func closedProblem(w http.ResponseWriter, m client.BillMonth) {
-	title := fmt.Sprintf("%s is closed since %s by %s, and nothing is booked for it", m.Month,
-		m.At.UTC().Format("2006-01-02"), m.By)
-	reply.FieldProblem(w, http.StatusConflict, "month", title,
-		"an admin opens it again with scrimp bill reopen "+m.Month, nil)
+func closedProblem(w http.ResponseWriter, m client.BillMonth) { closedRefusal(m).Answer(w) }
+
+func closedRefusal(m client.BillMonth) *reply.Refusal {
+	return &reply.Refusal{Status: http.StatusConflict, Field: "month",
+		Title: fmt.Sprintf("%s is closed since %s by %s, and nothing is booked for it", m.Month,
+			m.At.UTC().Format("2006-01-02"), m.By),
+		Fix: "an admin opens it again with scrimp bill reopen " + m.Month}
 }
 
 // SetMonth closes or reopens a month.

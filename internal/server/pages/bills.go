@@ -5,15 +5,17 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"scrimp/client"
 	"scrimp/internal/decide/trueup"
 	"scrimp/internal/work/reconcile"
 )
 
-// billsPage shows the kept bills, and the comparison of a month with the ledger.
+// billsPage shows the kept bills, the exports that the server fetches, and the comparison of a month with the ledger.
 type billsPage struct {
 	client.Bills
+	Now     time.Time
 	Month   string
 	Compare *trueup.Comparison // nil: there is no bill of the month
 	Gaps    []reconcile.Gap
@@ -48,7 +50,7 @@ func (p *billsPage) command() string {
 }
 
 func billsOf(v *visit) (any, error) {
-	p := &billsPage{Month: v.r.URL.Query().Get("month")}
+	p := &billsPage{Now: v.now, Month: v.r.URL.Query().Get("month")}
 	err := v.get("/v1/bills", &p.Bills)
 	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Status == http.StatusForbidden {
 		p.Barred = true

@@ -13,9 +13,9 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Bills formats the kept bills and the closed months.
+// Bills formats the kept bills, the closed months, and the exports that the server fetches.
 func Bills(v api.Bills, p show.Place) string {
-	if len(v.Bills)+len(v.Closed) == 0 {
+	if len(v.Bills)+len(v.Closed)+len(v.Exports) == 0 {
 		return draw.Wrap("", "No bills: scrimp bill import FILE keeps one.", p.Columns())
 	}
 	var rows [][]string
@@ -37,6 +37,9 @@ func Bills(v api.Bills, p show.Place) string {
 		if !slices.ContainsFunc(v.Bills, func(b api.Bill) bool { return b.Month == m.Month }) {
 			fmt.Fprintf(&s, "%s has no bill and is closed, by %s\n", m.Month, show.Clean(m.By))
 		}
+	}
+	for _, e := range v.Exports {
+		s.WriteString(show.BillExport(e, p))
 	}
 	return s.String()
 }

@@ -249,6 +249,9 @@ func (e *Examiner) policy() string {
 			return strings.HasPrefix(a, "s3:") || strings.HasPrefix(a, "sts:")
 		})
 	})
+	if x := e.With.Export; x != nil {
+		p.Statement = append(p.Statement, policy.Export(policy.Scope{Bucket: x.Bucket}, x.Prefix)...)
+	}
 	return p.String()
 }
 

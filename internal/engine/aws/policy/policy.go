@@ -124,6 +124,20 @@ func Prefix(s Scope, prefix string) Document {
 	}}
 }
 
+// Export returns the statements that let the server list and read the keys of an exported bill. prefix is given without
+// slashes at its ends; "" stands for the whole bucket.
+func Export(s Scope, prefix string) []Statement {
+	below, where := "/*", map[string]map[string][]string(nil)
+	if prefix != "" {
+		below = "/" + prefix + "/*"
+		where = map[string]map[string][]string{"StringLike": {"s3:prefix": {prefix + "/*"}}}
+	}
+	return []Statement{
+		allow("ListBills", []string{"s3:ListBucket"}, []string{s.bucket("")}, where),
+		allow("ReadBills", []string{"s3:GetObject"}, []string{s.bucket(below)}, nil),
+	}
+}
+
 // Trust says who may assume the server's role: EC2 machines.
 func Trust() Document {
 	return trust("Machines", map[string][]string{"Service": {"ec2.amazonaws.com"}})

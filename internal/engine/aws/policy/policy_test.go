@@ -90,6 +90,24 @@ func TestPrefix_ReachesOneJobOnly(t *testing.T) {
 	}
 }
 
+// The server only lists and reads an exported bill, and nothing beside its prefix.
+func TestExport_ReadsItsPrefixOnly(t *testing.T) {
+	scope := policy.Scope{Bucket: "my-exports"}
+	list := policy.Export(scope, "cur/daily")
+	d := policy.Document{Statement: list}
+	if got := d.Actions(); !slices.Equal(got, []string{"s3:GetObject", "s3:ListBucket"}) {
+		t.Errorf("%v", got)
+	}
+	if !slices.Equal(list[0].Resource, []string{"arn:aws:s3:::my-exports"}) ||
+		!slices.Equal(list[0].Condition["StringLike"]["s3:prefix"], []string{"cur/daily/*"}) ||
+		!slices.Equal(list[1].Resource, []string{"arn:aws:s3:::my-exports/cur/daily/*"}) {
+		t.Errorf("%+v", list)
+	}
+	if whole := policy.Export(scope, ""); whole[0].Condition != nil || whole[1].Resource[0] != "arn:aws:s3:::my-exports/*" {
+		t.Errorf("%+v", whole)
+	}
+}
+
 func TestDocument_IsValidIAMJSON(t *testing.T) {
 	for _, d := range []policy.Document{policy.Server(scope), policy.Job(scope), policy.Prefix(scope, "x"), policy.Trust(),
 		policy.JobTrust("arn:aws:iam::123456789012:role/scrimp-server")} {

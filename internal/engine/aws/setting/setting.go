@@ -46,22 +46,26 @@ type With struct {
 	// Store is a bucket, or a prefix of one, for which jobs on any engine get credentials through JobRole.
 	Store   string `yaml:"store,omitempty"`
 	JobRole string `yaml:"job_role,omitempty"` // ARN of the role that may use the store
+	// Bills is where AWS exports the account's bill; nil: scrimp fetches none.
+	Bills *Bills `yaml:"bills,omitempty"`
 	// Certificate verifies identity documents if the endpoint is not AWS's.
 	Certificate string `yaml:"certificate,omitempty"`
 
 	// The fields below are parsed from the texts above; engines.yaml does not contain them.
 
-	DiskSize   size.Bytes    `yaml:"-"`
-	DiskPrice  money.Rate    `yaml:"-"` // per GiB and month
-	DiskPriced bool          `yaml:"-"` // DiskRate is given
-	CAText     string        `yaml:"-"` // content of CA
-	Bucket     *lent.Store   `yaml:"-"` // the parsed Store; nil: none
-	SignedBy   []byte        `yaml:"-"` // content of Certificate
-	Backoff    time.Duration `yaml:"-"` // the SDK's longest pause
+	DiskSize   size.Bytes     `yaml:"-"`
+	DiskPrice  money.Rate     `yaml:"-"` // per GiB and month
+	DiskPriced bool           `yaml:"-"` // DiskRate is given
+	CAText     string         `yaml:"-"` // content of CA
+	Bucket     *lent.Store    `yaml:"-"` // the parsed Store; nil: none
+	Export     *engine.Export `yaml:"-"` // the parsed Bills; nil: none
+	SignedBy   []byte         `yaml:"-"` // content of Certificate
+	Backoff    time.Duration  `yaml:"-"` // the SDK's longest pause
 }
 
 const withHas = "an AWS engine has region, types, capacity, fleets, reservations, profile, endpoint, subnets, " +
-	"security_group, image, disk, disk_rate, public_ip, placement, ca, store, job_role and certificate"
+	"security_group, image, disk, disk_rate, public_ip, placement, ca, store, job_role, " +
+	"bills (bucket, prefix, region, endpoint and every) and certificate"
 
 var (
 	regionName = regexp.MustCompile(`^[a-z]{2,3}(-[a-z]+)+-[0-9]+$`)
@@ -164,7 +168,7 @@ func (w *With) measures() (err error) {
 			)
 		}
 	}
-	if err := w.lends(); err != nil {
+	if err := cmp.Or(w.lends(), w.exports()); err != nil {
 		return err
 	}
 	if w.CA != "" {

@@ -29,6 +29,7 @@ type Reader struct {
 	from     record.Source
 	ahead    []record.Record // sampled and not converted yet
 	ended    bool
+	torn     string // what is wrong with the rest of the file
 	header   []string
 	at       columns
 	numbers  numbers
@@ -82,12 +83,17 @@ func (r *Reader) fetch() {
 		r.ended = true
 	case err != nil:
 		r.ended = true
-		c.Fault = fmt.Sprintf("the file cannot be read from here on: %v", err)
+		r.torn = err.Error()
+		c.Fault = "the file cannot be read from here on: " + r.torn
 		r.ahead = append(r.ahead, c)
 	default:
 		r.ahead = append(r.ahead, c)
 	}
 }
+
+// Torn returns what is wrong with the rest of the file if it ends early, as far as it was read; "" otherwise. Such a
+// file also has a problem in place of its last row.
+func (r *Reader) Torn() string { return r.torn }
 
 // Kind returns the kind of the bill, such as "AWS CUR 2.0".
 func (r *Reader) Kind() string { return r.kind }

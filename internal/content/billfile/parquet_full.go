@@ -1,6 +1,6 @@
 //go:build !local
 
-package bill
+package billfile
 
 import (
 	"encoding/json"
