@@ -157,6 +157,26 @@ type Need struct {
 	Variants []Variant `json:"variants,omitempty"`
 	// Ladder, if set, says what to try first and what later.
 	Ladder []Rung `json:"ladder,omitempty"`
+	// Reads lists the inputs whose place is known.
+	Reads []Read `json:"reads,omitempty"`
+}
+
+// Read is an input that each machine of a job reads once.
+type Read struct {
+	Origin
+	Path  string `json:"path,omitempty"`
+	Bytes int64  `json:"bytes,omitempty"` // 0: unknown
+}
+
+// Origin is a place that data lie in. An empty provider and a null fare are unknown.
+type Origin struct {
+	Provider string      `json:"provider,omitempty"`
+	Region   string      `json:"region"`
+	Near     *money.Rate `json:"near,omitempty"` // of a gigabyte to other regions of the provider on the continent
+	Out      *money.Rate `json:"out,omitempty"`  // of a gigabyte to anywhere else
+	// Sellers lists engines that rent at the provider under another name, and Own those that name their regions.
+	Sellers []string `json:"sellers,omitempty"`
+	Own     []string `json:"own,omitempty"`
 }
 
 // Requirements is what one way of doing the work needs of a machine.

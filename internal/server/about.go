@@ -22,8 +22,8 @@ func (s *Server) clockNow() api.MarketClock {
 	return api.MarketClock{Name: s.clock.Name, Speed: s.clock.Speed, Now: s.control.Now()}
 }
 
-// charges returns the server's own prices of transferring data. Where its file is not readable, which is logged, only the
-// built-in ones hold.
+// charges returns the server's own prices of transferring data. Where its file is not readable, which is logged, only
+// the built-in ones hold.
 func (s *Server) charges() catalog.Catalog {
 	c, err := feed.Charges(s.opts.Dir)
 	if err != nil {

@@ -167,3 +167,21 @@ func TestNeedKey_TellsReadsApart(t *testing.T) {
 		t.Errorf("a need without reads is logged as %s, %v", old, err)
 	}
 }
+
+// With a deadline, tables weigh the zones of several regions: they too take the machine where the data lie unless another
+// is clearly cheaper as a whole.
+func TestDecide_TablesWeighReadsOfSeveralZones(t *testing.T) {
+	for _, c := range []struct {
+		cents int
+		taken int // of the sale below
+	}{{75, 0}, {65, 0}, {30, 1}, {45, 1}} {
+		sale := []Listing{at("aws", "us-east-1", market.Spot, 100), at("aws", "us-west-2", market.Spot, c.cents),
+			at("aws", "us-east-1", market.OnDemand, 300), at("aws", "us-west-2", market.OnDemand, 300)}
+		job := reader(10*time.Hour, corpus())
+		job.Progress.Deadline = now.Add(30 * time.Hour)
+		d := decide(job, sale)
+		if d.Take != sale[c.taken].Offer.ID || d.Expect == nil {
+			t.Errorf("%d ¢ elsewhere: it takes %s because %s, %+v", c.cents, d.Take, d.Why, d.Expect)
+		}
+	}
+}

@@ -70,7 +70,8 @@ func (c *Case) reading(d spec.Data) string {
 		return "what reading it elsewhere costs is unknown, and a run takes machines in " + d.Region + " only"
 	}
 	if d.Size == 0 {
-		return "without its size, what reading it elsewhere costs is unknown, and a run takes machines in " + d.Region + " only"
+		return "without its size, what reading it elsewhere costs is unknown, and a run takes machines in " + d.Region +
+			" only"
 	}
 	var parts []string
 	for _, way := range []struct {

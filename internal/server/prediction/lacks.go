@@ -35,8 +35,8 @@ func noImages(f sim.Forecast, j spec.Job) string {
 		"Kubernetes engine (scrimp engine add)"
 }
 
-// unknownFare explains that offers would do if the price of reading the job's data there were known, and names a fix; it
-// returns "" if that is not so.
+// unknownFare explains that offers would do if the price of reading the job's data there were known, and names a fix;
+// it returns "" if that is not so.
 func unknownFare(f sim.Forecast, j spec.Job) string {
 	if !slices.ContainsFunc(f.First.Rejected, func(r plan.Rejection) bool { return r.Why == plan.UnknownFare }) {
 		return ""
