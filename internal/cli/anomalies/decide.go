@@ -85,7 +85,8 @@ func (a *app) decided(ctx context.Context, c *command.Client, v api.Anomaly, err
 
 func (a *app) plannedCmd() *cobra.Command {
 	var p api.PlanAnomalies
-	cmd := &cobra.Command{Use: "planned [--until WHEN --why TEXT]", Short: "Plan unusual spending, or list what is planned", Args: command.Takes(),
+	cmd := &cobra.Command{Use: "planned [--until WHEN --why TEXT]",
+		Short: "Plan unusual spending, or list what is planned", Args: command.Takes(),
 		Long: "Plans unusual spending: from --since to --until, nothing of the team, the project or the job is an " +
 			"incident. Costs of the span are not compared with the usual, nor do they become the usual, and an incident " +
 			"that begins or is found in the span counts as planned; scrimp anomalies --all shows it. A span in the past " +
