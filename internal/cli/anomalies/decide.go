@@ -83,8 +83,8 @@ func (a *app) decided(ctx context.Context, c *command.Client, v api.Anomaly, err
 
 func (a *app) plannedCmd() *cobra.Command {
 	var p api.PlanAnomalies
-	cmd := &cobra.Command{Use: "planned [--since WHEN] --until WHEN [--team TEAM] [--project PROJECT] [--job JOB] " +
-		"--why TEXT", Short: "Plan unusual spending, or list what is planned", Args: command.Takes(),
+	cmd := &cobra.Command{Use: "planned [--until WHEN --why TEXT]",
+		Short: "Plan unusual spending, or list what is planned", Args: command.Takes(),
 		Long: "Plans unusual spending: from --since to --until, nothing of the team, the project or the job is an " +
 			"incident. Costs of the span are not compared with the usual, nor do they become the usual, and an incident " +
 			"that begins or is found in the span counts as planned; scrimp anomalies --all shows it. A span in the past " +
@@ -116,11 +116,13 @@ func (a *app) plannedCmd() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&p.Since, "since", "", "beginning: a `time` such as 2026-12-01T18:00Z, a day (midnight UTC) or a span "+
 		"from now such as 2h (default: now)")
-	f.StringVar(&p.Until, "until", "", "end: a `time`, a day or a span from --since; up to a year")
+	f.StringVar(&p.Until, "until", "", "end: a `time`, a day or a span from --since, up to a year; "+
+		"required with another flag (default: none)")
 	f.StringVar(&p.Team, "team", "", "`team` (default: that of the job, else all)")
 	f.StringVar(&p.Project, "project", "", "`project` (default: all)")
 	f.StringVar(&p.Job, "job", "", "`job`, group, or name that the runs of a recurring job share (default: all)")
-	f.StringVar(&p.Why, "why", "", "what is planned, a `text` of at most 1000 bytes")
+	f.StringVar(&p.Why, "why", "", "what is planned, a `text` of at most 1000 bytes; required with another flag "+
+		"(default: none)")
 	return command.NoEmptyFlags(cmd)
 }
 

@@ -65,10 +65,19 @@ type turn struct {
 
 // turns returns the factors of each kind and team over time.
 func (s *Settings) turns() map[[2]string][]turn {
-	of := map[[2]string][]turn{}
-	for _, a := range slices.SortedFunc(slices.Values(s.Answers), func(a, b Answer) int { return a.At.Compare(b.At) }) {
-		k := [2]string{string(a.Kind), a.Team}
-		of[k] = append(of[k], turn{a.At, Factor(s.Count(a.Kind, a.Team, a.At))})
+	of, newest, count := map[[2]string][]turn{}, map[[3]string]bool{}, map[[2]string]*[2]int{}
+	sorted := slices.Clone(s.Answers)
+	slices.SortStableFunc(sorted, func(a, b Answer) int { return a.At.Compare(b.At) })
+	side := map[bool]int{true: 1}
+	for _, a := range sorted {
+		k, incident := [2]string{string(a.Kind), a.Team}, [3]string{string(a.Kind), a.Team, a.Name}
+		n := at(count, k)
+		if old, known := newest[incident]; known {
+			n[side[old]]--
+		}
+		n[side[a.Confirmed]]++
+		newest[incident] = a.Confirmed
+		of[k] = append(of[k], turn{a.At, Factor(n[0], n[1])})
 	}
 	return of
 }

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,27 @@ func TestFactor_FollowsTheStatedRuleWithinItsBounds(t *testing.T) {
 	}
 	if text := Threshold(IdleMachine, 1.25); text != "no task for 56.2 min, and for 2.25 times as long as usual" {
 		t.Errorf("%q", text)
+	}
+}
+
+// The factors over time are those of the answers counted anew at each time.
+func TestTurns_AgreeWithACountOfTheAnswers(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var s Settings
+	for range 300 {
+		s.Answers = append(s.Answers, Answer{Name: fmt.Sprint(r.IntN(40)), Kind: kinds[r.IntN(2)], Team: []string{"a", "b"}[r.IntN(2)],
+			At: day.Add(time.Duration(r.IntN(500)) * time.Minute), Confirmed: r.IntN(3) == 0})
+	}
+	turns := s.turns()
+	for _, k := range kinds[:2] {
+		for _, team := range []string{"a", "b", "c"} {
+			for m := range 520 {
+				now := day.Add(time.Duration(m-10) * time.Minute)
+				if got, want := factorAt(turns[[2]string{string(k), team}], now), Factor(s.Count(k, team, now)); got != want {
+					t.Fatalf("%s of %s at %s: %g, want %g", k, team, now, got, want)
+				}
+			}
+		}
 	}
 }
 
