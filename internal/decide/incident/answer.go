@@ -12,8 +12,10 @@ const (
 	// Step is the factor by which one dismissed incident raises the threshold of its kind in its team. One that is
 	// confirmed lowers it by the same factor.
 	Step = 1.25
-	// MostRaised and MostLowered bound the dismissed incidents less the confirmed ones: factors from 0.64 to 2.44.
-	MostRaised, MostLowered = 4, 2
+	// MostRaised bounds the dismissed incidents less the confirmed ones, and MostLowered the confirmed ones less the
+	// dismissed: factors from 0.64 to 2.44.
+	MostRaised  = 4
+	MostLowered = 2
 )
 
 // Answer is what somebody said about an incident. A newer answer about the same incident replaces it.

@@ -99,7 +99,7 @@ func newRealRig(t *testing.T) *realRig {
 	}
 	t.Cleanup(func() { _ = r.store.Close() })
 	r.Log = slog.New(slog.NewTextHandler(&r.said, nil))
-	r.Fetcher.Open = New(&Fetcher{}, nil).Open
+	r.Open = New(&Fetcher{}, nil).Open
 	r.Sources[0].Export = engine.Export{Address: "s3://scrimp-test?region=us-east-1&endpoint=" + front.URL, Bucket: "scrimp-test",
 		Prefix: "cur", Every: 24 * time.Hour}
 	return r

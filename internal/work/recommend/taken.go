@@ -146,7 +146,8 @@ func Measure(t *Taken, at, now time.Time, costs []Cost, jobs map[string]Job) Out
 	if then.Sign() > 0 && since.Sign() > 0 {
 		n := since.Mul(since, before.Big())
 		if pace, ok := money.FromBig(n.Quo(n, then)); ok {
-			o.Saved = new(pace.Sub(cost))
+			saved := pace.Sub(cost)
+			o.Saved = &saved
 		}
 	}
 	return o
