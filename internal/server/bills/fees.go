@@ -38,8 +38,8 @@ type Desk struct {
 	Ledger  Ledger
 	HasTeam func(name string) bool // reports whether the team exists
 	Exports func(ctx context.Context) ([]client.BillExport, error)
-	setting sync.Mutex             // serializes changes of fees, bills and closed months, and bookings
-	coming  auth.Streams           // imports in progress, by user
+	setting sync.Mutex   // serializes changes of fees, bills and closed months, and bookings
+	coming  auth.Streams // imports in progress, by user
 }
 
 const (
