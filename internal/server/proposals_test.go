@@ -70,6 +70,7 @@ func TestProposals_WaitForApprovalAndKeepWhatTheyGave(t *testing.T) {
 		{"POST", "/v1/jobs/idea/approve", "ops", "{}", 200, ""},
 		{"POST", "/v1/proposals/idea/outcome", "sub", `{}`, 422, "text"}, {"POST", "/v1/proposals/idea/outcome", "sub", `{"value":"-1"}`, 422, "value"},
 		{"POST", "/v1/proposals/idea/outcome", "sub", `{"text":"` + strings.Repeat("x", 1001) + `"}`, 422, "text"},
+		{"POST", "/v1/proposals/idea/outcome", "sub", `{"text":"\u0007\u200b "}`, 422, "text"},
 		{"POST", "/v1/proposals/idea/outcome", "sam", `{"text":"x"}`, 403, ""}, {"POST", "/v1/proposals/idea/outcome", "view", `{"text":"x"}`, 403, ""},
 		{"POST", "/v1/proposals/idea/outcome", "sub", `{"text":"2 points better"}`, 200, ""},
 		{"POST", "/v1/proposals/idea/outcome", "ops", `{"text":"3 points better","value":"700"}`, 200, ""},
@@ -131,6 +132,25 @@ func TestProposals_RefusesWhatIsIncomplete(t *testing.T) {
 	}
 	if list := w.proposals("", auth.OwnerName).Proposals; len(list) != 0 {
 		t.Errorf("a refused proposal is listed: %+v", list)
+	}
+}
+
+// A proposal by itself has the rank that it has in the list.
+func TestProposals_ShowTheRankOfTheList(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	for name, value := range map[string]string{"small": "5", "large": "500"} {
+		w.must("POST", "/v1/jobs", proposing(name, `,"work":{"time":"1h"}`, `{"why":"w","value":"`+value+`"}`), nil)
+	}
+	list := w.proposals("", auth.OwnerName).Proposals
+	for n, x := range list {
+		var one client.Proposal
+		if w.must("GET", "/v1/proposals/"+x.ID, nil, &one); one.Rank == nil || *one.Rank != n+1 || *x.Rank != n+1 {
+			t.Errorf("%s has rank %v by itself and %v in the list", x.ID, one.Rank, x.Rank)
+		}
+	}
+	if len(list) != 2 || list[0].ID != "large" {
+		t.Errorf("%+v", list)
 	}
 }
 

@@ -3,8 +3,10 @@ package spec
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 )
 
 // Notify names who hears of a job, and of which events.
@@ -65,12 +67,22 @@ var mailboxForm = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+(\.[A-Za-z0
 func IsMailbox(text string) bool { return len(text) <= longestMailbox && mailboxForm.MatchString(text) }
 
 // IsHook reports whether a text has the form of a webhook's address.
-func IsHook(address string) bool { return hookForm.MatchString(address) }
+func IsHook(address string) bool {
+	m := hookPort.FindStringSubmatch(address)
+	if m == nil { // no port, or a secret that stands for it
+		return hookForm.MatchString(address)
+	}
+	port, err := strconv.Atoi(m[1])
+	return hookForm.MatchString(address) && err == nil && port > 0 && port <= math.MaxUint16
+}
+
+// hookPort finds the port of a URL.
+var hookPort = regexp.MustCompile(`^https?://[^/?#]*:(\d+)(?:[/?#]|$)`)
 
 // notify checks who hears of the job.
 func (c *checker) notify() {
 	n := c.j.Notify
-	c.wrong(n.Webhook != "" && !hookForm.MatchString(n.Webhook), "notify.webhook", fmt.Sprintf("is %q", n.Webhook),
+	c.wrong(n.Webhook != "" && !IsHook(n.Webhook), "notify.webhook", fmt.Sprintf("is %q", n.Webhook),
 		"give an http or https URL; e-mail addresses belong under notify.email")
 	for i, a := range n.Email {
 		field := fmt.Sprintf("notify.email[%d]", i)

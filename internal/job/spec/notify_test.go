@@ -48,6 +48,7 @@ func TestNotify_SurvivesTheLog(t *testing.T) {
 // What cannot be reported, or to whom, is refused with the field.
 func TestNotify_RefusesWhatItCannotReport(t *testing.T) {
 	for text, field := range map[string]string{
+		"notify: http://a:99999/x": "notify.webhook", "notify: http://a:0": "notify.webhook",
 		"notify: ftp://x": "notify.webhook", "notify: ann@x.org": "notify.webhook", "notify: {email: [ann]}": "notify.email[0]",
 		"notify: {email: [\"a@b\\r\\nBcc: c@d\"]}": "notify.email[0]", "notify: {email: ['Ann <a@b>']}": "notify.email[0]",
 		"notify: {email: [a@b, a@b]}": "notify.email[1]", "notify: {email: [a@-b]}": "notify.email[0]",

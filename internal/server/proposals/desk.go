@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"scrimp/client"
 	"scrimp/internal/control"
@@ -53,13 +52,18 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 			"scrimp teams lists the teams", nil)
 		return
 	}
-	made, err := d.read(r.Context(), func(p *proposal) bool {
-		return (team == "" || p.Team == team) && c.Role(p.Team) >= identity.Viewer
-	})
-	if err != nil {
+	if err := d.list(r.Context(), c, team, &v); err != nil {
 		unread(w, err)
 		return
 	}
+	reply.JSON(w, v)
+}
+
+// list adds the proposals that a caller sees, of a team or of all, with their ranks.
+func (d *Desk) list(ctx context.Context, c identity.Caller, team string, v *client.Proposals) error {
+	made, err := d.read(ctx, func(p *proposal) bool {
+		return (team == "" || p.Team == team) && c.Role(p.Team) >= identity.Viewer
+	})
 	v.Proposals = []client.Proposal{}
 	for _, p := range slices.Backward(made) {
 		if len(v.Proposals) == most {
@@ -69,8 +73,8 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 			v.Proposals = append(v.Proposals, x)
 		}
 	}
-	rank(&v)
-	reply.JSON(w, v)
+	rank(v)
+	return err
 }
 
 // mostBudget is the largest budget that a list takes: the largest amount of other requests.
@@ -80,12 +84,24 @@ func unread(w http.ResponseWriter, err error) {
 	reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
 }
 
-// Get returns a proposal.
+// Get returns a proposal, with its rank among all that the caller sees.
 func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
-	if p := d.find(w, r); p != nil {
-		v, _ := d.show(p)
-		reply.JSON(w, v)
+	p := d.find(w, r)
+	if p == nil {
+		return
 	}
+	v, _ := d.show(p)
+	if v.State == string(core.Held) {
+		all := client.Proposals{Exact: true, Currency: money.USD}
+		if err := d.list(r.Context(), auth.CallerOf(r), "", &all); err != nil {
+			unread(w, err)
+			return
+		}
+		if i := slices.IndexFunc(all.Proposals, func(x client.Proposal) bool { return x.ID == v.ID }); i >= 0 {
+			v = all.Proposals[i]
+		}
+	}
+	reply.JSON(w, v)
 }
 
 // find returns the proposal that the path names, or answers that there is none.
@@ -114,7 +130,7 @@ func (d *Desk) SetOutcome(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case b.Value != nil && b.Value.Sign() < 0:
 		field, fix = "value", "a value is 0 or more: leave it out where it is unknown"
-	case b.Value == nil && strings.TrimSpace(b.Text) == "":
+	case b.Value == nil && !says(b.Text):
 		field, fix = "text", "say what it gave: words in text, an amount in value, or both"
 	}
 	if field != "" {

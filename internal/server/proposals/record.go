@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 
 	"scrimp/client"
 	"scrimp/internal/decide/core"
@@ -38,16 +39,21 @@ type record struct {
 func Check(p *client.Proposing) *reply.Refusal {
 	no := &reply.Refusal{Status: http.StatusUnprocessableEntity, Title: "the proposal is not complete"}
 	switch {
-	case strings.TrimSpace(p.Why) == "":
+	case !says(p.Why):
 		no.Field, no.Fix = "proposal.why", "say why the job is worth its cost: who approves it reads that"
 	case p.Value != nil && p.Value.Sign() < 0:
 		no.Field, no.Fix = "proposal.value", "a value is 0 or more: leave it out where it is unknown"
-	case p.Value == nil && strings.TrimSpace(p.ValueText) == "":
+	case p.Value == nil && !says(p.ValueText):
 		no.Field, no.Fix = "proposal.value", "say what the result is worth: an amount in value, or words in value_text"
 	default:
 		return nil
 	}
 	return no
+}
+
+// says reports whether a text has a character that people see.
+func says(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
 }
 
 // Of returns the event that records a proposal. cost is the planned cost in dollars: 10 %, median and 90 %; nil:
