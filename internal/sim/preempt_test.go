@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"scrimp/internal/decide/core"
@@ -76,7 +77,8 @@ func restOf(j *core.Job, a *core.Attempt, now time.Time) (time.Duration, bool) {
 	return rest, rest > 0
 }
 
-// rivals verifies that a preempted job requests nothing while the critical job waits for its seat.
+// rivals verifies that a preempted job requests nothing while the critical job waits for its seat. A critical job whose
+// next attempt failed at once may have taken other seats since.
 func (t *twin) rivals(f state.AllocationRequested) {
 	j, known := t.w.known(f.Job)
 	if !known {
@@ -89,7 +91,8 @@ func (t *twin) rivals(f state.AllocationRequested) {
 		}
 		t.w.saw("a preempted job goes on")
 		by, known := t.w.known(a.Preemption().By)
-		if known && by.State() == core.Queued && len(by.Claims(t.w.m.Now())) > 0 && t.w.m.Now().Before(a.Preemption().Until) {
+		if known && by.State() == core.Queued && slices.Contains(by.Claims(t.w.m.Now()), j.ID()) &&
+			t.w.m.Now().Before(a.Preemption().Until) {
 			t.w.breaks("rivals: %s takes a seat again before %s has it", f.Job, by.ID())
 		}
 	}
