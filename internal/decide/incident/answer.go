@@ -12,9 +12,9 @@ const (
 	// Step is the factor by which one dismissed incident raises the threshold of its kind in its team. One that is
 	// confirmed lowers it by the same factor.
 	Step = 1.25
-	// MostRaised bounds the dismissed incidents less the confirmed ones, and MostLowered the confirmed ones less the
-	// dismissed: factors from 0.64 to 2.44.
-	MostRaised  = 4
+	// MostRaised bounds the dismissed incidents less the confirmed ones: the factor is 2.44 at most.
+	MostRaised = 4
+	// MostLowered bounds the confirmed incidents less the dismissed ones: the factor is 0.64 at least.
 	MostLowered = 2
 )
 
