@@ -152,7 +152,8 @@ type Job struct {
 	Machine        string             `json:"machine,omitempty"` // instance
 	Offer          string             `json:"offer,omitempty"`
 	Nodes          []JobNode          `json:"nodes,omitempty"` // its machines by rank, if several
-	// Reads is what its present machines pay for reading its inputs from another region, besides Spent; null: nothing.
+	// Reads is the cost of reading its inputs from another region on its present machines. Spent does not include it.
+	// null: nothing.
 	Reads         *money.Amount     `json:"reads,omitempty"`
 	Phase         string            `json:"phase,omitempty"` // of the attempt
 	Attempts      int               `json:"attempts"`

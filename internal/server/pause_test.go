@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/wire/api"
 )
 
@@ -70,6 +72,30 @@ func TestJob_PauseResumeAndUpdate(t *testing.T) {
 			t.Errorf("its terms are %+v", terms)
 		}
 	})
+}
+
+// While a job saves because it is being ended, new terms come too late: they are refused, and the job keeps its own. One
+// that is being paused takes them.
+func TestUpdate_RefusesAJobThatIsBeingEnded(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	for _, name := range []string{"ends", "rests"} {
+		w.must("POST", "/v1/jobs", costing(name, "", `,"budget":"5","checkpoint":{"dir":"c"}`), nil)
+	}
+	for n, attempt := range w.booting(2) {
+		w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, time.Minute*time.Duration(n+1))
+	}
+	w.must("POST", "/v1/jobs/ends/end", api.End{Save: true}, nil)
+	w.must("POST", "/v1/jobs/rests/pause", api.Pause{}, nil)
+	if _, code, p := w.may("PATCH", "/v1/jobs/ends", "owner", `{"budget":"50"}`); code != 409 || !strings.Contains(p.Fix, "scrimp resume") {
+		t.Errorf("one that is being ended: %d %+v", code, p)
+	}
+	if j, code, p := w.may("PATCH", "/v1/jobs/rests", "owner", `{"budget":"50"}`); code != 200 || j.Budget == nil || *j.Budget != money.Picos(50e12) {
+		t.Errorf("one that is being paused: %d %+v %+v", code, j.Budget, p)
+	}
+	if j := w.seen("ends"); *j.Budget != money.Picos(5e12) {
+		t.Errorf("its budget is %v", j.Budget)
+	}
 }
 
 // A job cannot be resumed with, or updated to, terms that a limit has no room for or that require approval. A paused

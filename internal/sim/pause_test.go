@@ -119,7 +119,7 @@ func (w *World) resumes(id string) {
 // changes makes the user change a job.
 func (w *World) changes(b core.JobUpdated) {
 	j, known := w.known(b.Job)
-	if !w.up || !known || j.State().Over() {
+	if !w.up || !known || j.State().Over() || j.Ending() != "" && !j.Pausing() { // the server refuses it
 		return
 	}
 	mine := w.job(b.Job)

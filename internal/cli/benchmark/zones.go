@@ -29,7 +29,7 @@ func (a *app) zonesCmd() *cobra.Command {
 90 s and $1 to another region, over ten groups of zones. In form A every zone is seen in every tick, in
 form B the held one and one other that the policy asks about. Every policy decides through the production
 core; the optimum knows the future, takes minutes, and is kept in the user's cache folder. --nodes 4 runs a
-job on four machines at once, each of which has as much to carry; --nodes 1,2,4,8,16 compares the numbers.
+job on four machines at once, each with a checkpoint of the same size; --nodes 1,2,4,8,16 compares the numbers.
 
 --protocol FILE (YAML) plays another market by its own rules: ticks, jobs, restarts, checkpoints and what moving
 them costs, on-demand prices by zone or region, what a policy sees, the guard, and the groups of zones.

@@ -104,10 +104,10 @@ func (a *app) listCmd() *cobra.Command {
 func (a *app) fetchCmd() *cobra.Command {
 	return &cobra.Command{Use: "fetch ENGINE", Short: "Fetch an engine's bill from its bucket now",
 		Args: command.Takes("ENGINE"),
-		Long: "Fetches the bill that a provider exports to a bucket, and imports what is new or changed there as scrimp " +
-			"bill import does. The engine declares the bucket in engines.yaml, under bills. The server does the same on a " +
-			"schedule. A month of which a file cannot be read is not imported, and its kept bill stays. This needs the role " +
-			"admin of all teams.\n\nExit status: 0 fetched, 1 error, or a month was not imported.",
+		Long: "Fetches the new and changed files of the bill that a provider exports to a bucket, and imports them as " +
+			"scrimp bill import does. The engine names the bucket in engines.yaml, under bills. The server does the same on a " +
+			"schedule. If a file of a month is unreadable, scrimp keeps the bill that it has for that month. This needs the " +
+			"role admin of all teams.\n\nExit status: 0 fetched, 1 error, or a month was not imported.",
 		Example: "  scrimp bill fetch aws",
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			v, err := c.FetchBills(ctx, args[0])

@@ -25,7 +25,7 @@ const (
 const PlainExit = "\n\nExit status: 0 done, 1 error."
 
 // SeveralJobs is a help sentence of commands with several jobs.
-const SeveralJobs = " Of several jobs each is done, what fails is said, and the others go on."
+const SeveralJobs = " With several jobs, the command reports each error and goes on with the next job."
 
 // HelpWidth is the width of help texts in columns.
 const HelpWidth = 80

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"runtime"
 	"strconv"
 	"time"
@@ -111,22 +109,5 @@ func (d *Desk) Binary(w http.ResponseWriter, r *http.Request) {
 			"go on with the one that is there; it is for "+runtime.GOOS+"/"+runtime.GOARCH, nil)
 		return
 	}
-	path, err := d.Exe, error(nil)
-	if path == "" {
-		path, err = os.Executable()
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.Open(path)
-	}
-	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
-		d.Errors.Error("cannot send the program to a machine", "error", err)
-		return
-	}
-	defer func() { _ = f.Close() }()
-	w.Header().Set("Content-Type", "application/octet-stream")
-	if _, err := io.Copy(w, f); err != nil {
-		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
-	}
+	reply.Program(w, d.Exe, d.Errors)
 }

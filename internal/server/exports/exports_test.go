@@ -221,7 +221,7 @@ func TestFetch_ImportsWhatIsNewOrChanged(t *testing.T) {
 	}
 }
 
-// A month is imported whole or not at all, and what is wrong is said with the key.
+// scrimp imports a whole month or nothing of it, and its error names the file.
 func TestFetch_KeepsTheBillWhenAPartIsUnreadable(t *testing.T) {
 	good := cur("2026-10", "2", "3")
 	part := data + "2026-10/daily-00002.csv.gz"
@@ -236,7 +236,7 @@ func TestFetch_KeepsTheBillWhenAPartIsUnreadable(t *testing.T) {
 		"gone": {func(r *rig) {
 			r.export("2026-10", good, good)
 			_ = os.Remove(filepath.Join(r.bucket, part))
-		}, part, "it is not there"},
+		}, part, "the bucket has no such file"},
 		"torn manifest": {func(r *rig) { r.put(meta+"2026-10/daily-Manifest.json", []byte(`{"dataFiles":["s3`)) },
 			meta + "2026-10/daily-Manifest.json", "no manifest"},
 		"another bucket": {func(r *rig) {
@@ -245,7 +245,7 @@ func TestFetch_KeepsTheBillWhenAPartIsUnreadable(t *testing.T) {
 		"outside": {func(r *rig) {
 			r.put("secret.csv.gz", good)
 			r.put(meta+"2026-10/daily-Manifest.json", []byte(`{"dataFiles":["s3://my-exports/secret.csv.gz"]}`))
-		}, "secret.csv.gz", "it is not there"},
+		}, "secret.csv.gz", "the bucket has no such file"},
 		"two exports": {func(r *rig) { r.put("cur/focus/data/BILLING_PERIOD=2026-10/f-00001.csv.gz", good) }, "",
 			"write the prefix of one"},
 	} {

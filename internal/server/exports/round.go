@@ -235,8 +235,8 @@ func (r *round) parts(ctx context.Context, m object, known map[string]object) (p
 	for _, key := range keys {
 		o, ok := known[key]
 		if !ok {
-			return nil, &problem{key, errors.New("the manifest names it, and it is not there: AWS may be writing the export, " +
-				"or somebody has removed it"), true}
+			return nil, &problem{key, errors.New("the manifest names it, but the bucket has no such file: AWS may still be " +
+				"writing the export, or somebody has removed it"), true}
 		}
 		size += o.size
 		parts = append(parts, o)

@@ -155,7 +155,7 @@ func TestFetch_FromARealBucket(t *testing.T) {
 	}
 }
 
-// A bucket that is missing, or that refuses, is said with the fix and without the secret, and the bills stay.
+// If the bucket is missing or refuses access, the error has the fix and no secret, and the imported bills stay.
 func TestFetch_SaysWhyARealBucketIsNotRead(t *testing.T) {
 	lane.Component(t, "objects")
 	r := newRealRig(t)

@@ -2,9 +2,7 @@ package joining
 
 import (
 	"errors"
-	"io"
 	"net/http"
-	"os"
 	"time"
 
 	"scrimp/internal/engine"
@@ -80,22 +78,5 @@ func (d *Desk) Program(w http.ResponseWriter, r *http.Request) {
 		auth.Slower(w, wait, "ask less often")
 		return
 	}
-	path, err := d.Exe, error(nil)
-	if path == "" {
-		path, err = os.Executable()
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.Open(path)
-	}
-	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
-		d.Log.Error("cannot send the program to a machine", "error", err)
-		return
-	}
-	defer func() { _ = f.Close() }() // only read
-	w.Header().Set("Content-Type", "application/octet-stream")
-	if _, err := io.Copy(w, f); err != nil {
-		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
-	}
+	reply.Program(w, d.Exe, d.Log)
 }

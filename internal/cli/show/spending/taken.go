@@ -33,7 +33,7 @@ func Taken(list []api.TakenRecommendation, p show.Place) string {
 		{Name: "SAVED", Right: true}}, rows, p.Columns()) + "\n" + how.String()
 }
 
-// TeamOf returns the team that a recommendation was taken for.
+// TeamOf returns the team that follows a recommendation, or (all).
 func TeamOf(t api.TakenRecommendation) string {
 	if t.Team == "" {
 		return "(all)"

@@ -127,6 +127,10 @@ func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 		reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s is %s", id, was.State()),
 			"scrimp resume takes it up again, with other terms", nil)
 		return
+	case was.Ending() != "" && !was.Pausing(): // a higher limit would come too late, and look as if it had been taken
+		reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s is being ended", id),
+			"once it is over, scrimp resume takes it up again, with other terms", nil)
+		return
 	}
 	if no = d.usedUp(was, c); no == nil {
 		d.Control.ReadUncommitted(func(m *core.Machine) { no = tooSoon(m, was, c, b.AcceptLate) })
