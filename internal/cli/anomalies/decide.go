@@ -135,12 +135,7 @@ func (a *app) listPlanned(ctx context.Context, c *command.Client) error {
 		a.Printf("%s", spending.Planned(list, a.Place()))
 		return nil
 	}
-	for _, p := range list {
-		if err := a.Print(p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return command.PrintEach(a, list)
 }
 
 func (a *app) unplanCmd() *cobra.Command {

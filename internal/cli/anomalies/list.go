@@ -35,12 +35,7 @@ func (a *app) listCmd() *cobra.Command {
 				return c.Said(ctx, err)
 			}
 			if a.JSON {
-				for _, one := range v.Anomalies {
-					if err := a.Print(one); err != nil {
-						return err
-					}
-				}
-				return nil
+				return command.PrintEach(a, v.Anomalies)
 			}
 			a.Printf("%s", spending.Anomalies(v, a.Place()))
 			return nil

@@ -34,10 +34,8 @@ func (a *app) importCmd() *cobra.Command {
 				return c.Said(ctx, err)
 			}
 			if a.JSON {
-				for _, b := range list {
-					if err := a.Print(b); err != nil {
-						return err
-					}
+				if err := command.PrintEach(a, list); err != nil {
+					return err
 				}
 			} else {
 				a.Printf("%s", bills.ImportedBills(list, a.Place()))

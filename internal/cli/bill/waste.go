@@ -176,12 +176,7 @@ func (a *app) historyCmd() *cobra.Command {
 				a.Printf("%s", spending.WasteHistory(list, a.Place()))
 				return nil
 			}
-			for _, d := range list {
-				if err := a.Print(d); err != nil {
-					return err
-				}
-			}
-			return nil
+			return command.PrintEach(a, list)
 		})}
 }
 

@@ -19,7 +19,7 @@ func ShowEach[T any](a *App, list []T, text string) error {
 }
 
 // PrintEach prints each value of a list as JSON.
-func PrintEach[T any](a *App, list []T) error {
+func PrintEach[T any](a printer, list []T) error {
 	for _, v := range list {
 		if err := a.Print(v); err != nil {
 			return err
@@ -27,3 +27,6 @@ func PrintEach[T any](a *App, list []T) error {
 	}
 	return nil
 }
+
+// A printer prints a value as JSON: an *App, or a command's own type that contains one.
+type printer interface{ Print(v any) error }

@@ -380,11 +380,6 @@ func (a *app) engineListCmd() *cobra.Command {
 				a.Printf("%s", show.EngineList(list, a.Place()))
 				return nil
 			}
-			for _, e := range list {
-				if err := a.Print(e); err != nil {
-					return err
-				}
-			}
-			return nil
+			return command.PrintEach(a, list)
 		}}
 }

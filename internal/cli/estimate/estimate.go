@@ -261,10 +261,5 @@ func (a *app) models() error {
 		a.Printf("%s", sizing.ModelTable(list, a.Place()))
 		return nil
 	}
-	for _, m := range list {
-		if err := a.Print(m); err != nil {
-			return err
-		}
-	}
-	return nil
+	return command.PrintEach(a, list)
 }

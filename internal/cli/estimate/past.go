@@ -3,6 +3,7 @@ package estimate
 import (
 	"context"
 
+	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/decide/measured"
@@ -22,12 +23,7 @@ func (a *app) past(ctx context.Context, f estimateFlags) error {
 			a.Printf("%s", sizing.MeasuredRuns(runs, chips, f.most, a.Place()))
 			return nil
 		}
-		for _, r := range runs {
-			if err := a.Print(r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return command.PrintEach(a, runs)
 	}
 	rows, err := learn.Tables(a.App, f.calibrate)
 	if err != nil {
@@ -42,20 +38,11 @@ func (a *app) past(ctx context.Context, f estimateFlags) error {
 		a.Printf("%s", v.Text(f.most, a.Place()))
 		return nil
 	}
-	for _, e := range v.LeftOut {
-		if err := a.Print(e); err != nil {
-			return err
-		}
+	if err := command.PrintEach(a, v.LeftOut); err != nil {
+		return err
 	}
-	for _, m := range v.Missed {
-		if err := a.Print(m); err != nil {
-			return err
-		}
+	if err := command.PrintEach(a, v.Missed); err != nil {
+		return err
 	}
-	for _, p := range v.Pairs {
-		if err := a.Print(p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return command.PrintEach(a, v.Pairs)
 }

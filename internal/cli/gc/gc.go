@@ -67,12 +67,7 @@ func (a *app) gcCmd() *cobra.Command {
 				a.Printf("%s", kept.GC(done, a.Place()))
 				return nil
 			}
-			for _, i := range done.Items {
-				if err := a.Print(i); err != nil {
-					return err
-				}
-			}
-			return nil
+			return command.PrintEach(a, done.Items)
 		})}
 	f := cmd.Flags()
 	f.StringVar(&older, "older-than", "", "`time` since the job was over, such as 30d (default: as the server keeps it)")

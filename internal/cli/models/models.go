@@ -51,12 +51,7 @@ func Commands(shared *command.App) []*cobra.Command {
 				return a.none(name)
 			}
 			if a.JSON {
-				for _, v := range list {
-					if err := a.Print(v); err != nil {
-						return err
-					}
-				}
-				return nil
+				return command.PrintEach(a, list)
 			}
 			a.Printf("%s", group.Models(list, a.Place()))
 			return nil

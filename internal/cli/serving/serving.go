@@ -152,17 +152,10 @@ func (a *app) show(v inference.Answer) error {
 		a.Printf("%s", v.Text(a.Place()))
 		return nil
 	}
-	for _, c := range v.Choices {
-		if err := a.Print(c); err != nil {
-			return err
-		}
+	if err := command.PrintEach(a, v.Choices); err != nil {
+		return err
 	}
-	for _, s := range v.Skipped {
-		if err := a.Print(s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return command.PrintEach(a, v.Skipped)
 }
 
 func readTrace(file string) (load.Trace, error) {

@@ -127,12 +127,7 @@ func (a *app) list(ctx context.Context, c *command.Client, every bool) error {
 		a.Printf("%s", table(all, a.Place(), a.Now()))
 		return nil
 	}
-	for _, l := range all {
-		if err := a.Print(l); err != nil {
-			return err
-		}
-	}
-	return nil
+	return command.PrintEach(a, all)
 }
 
 // table formats the list of sessions.

@@ -29,11 +29,6 @@ func (a *app) machinesCmd() *cobra.Command {
 				a.Printf("%s", show.Machines(list, a.Place()))
 				return nil
 			}
-			for _, m := range list {
-				if err := a.Print(m); err != nil {
-					return err
-				}
-			}
-			return nil
+			return command.PrintEach(a, list)
 		})}
 }

@@ -89,10 +89,5 @@ func (a *app) decide(ctx context.Context, c *command.Client, b api.Ownership) er
 }
 
 func (a *app) each(list []api.Undecided) error {
-	for _, u := range list {
-		if err := a.Print(u); err != nil {
-			return err
-		}
-	}
-	return nil
+	return command.PrintEach(a, list)
 }

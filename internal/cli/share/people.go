@@ -28,12 +28,7 @@ func lined[T any](a *app, list []T, table func([]T, show.Place) string) error {
 		a.Printf("%s", table(list, a.Place()))
 		return nil
 	}
-	for _, v := range list {
-		if err := a.Print(v); err != nil {
-			return err
-		}
-	}
-	return nil
+	return command.PrintEach(a, list)
 }
 
 func (a *app) usersCmd() *cobra.Command {
