@@ -32,7 +32,12 @@ func steps(marks []mark) (list []step, err error) {
 		list = append(list, step{"long:" + strings.TrimPrefix(pkg, "./"),
 			fmt.Sprintf("go test -trimpath -vet=off -parallel 4 -timeout 60m -run '%s' %s", pattern(tests[pkg]), pkg)})
 	}
-	many, err := drawn(marks)
+	out, err := exec.Command("go", "list", "-tags", "local", "./...").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the packages: %w", err)
+	}
+	local := strings.Fields(string(out))
+	many, err := drawn(marks, local)
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +47,7 @@ func steps(marks []mark) (list []step, err error) {
 		return nil, err
 	}
 	list = append(list, fuzz...)
-	raced, err := exec.Command("go", "list", "-tags", "local", "./...").Output()
-	if err != nil {
-		return nil, fmt.Errorf("list the packages: %w", err)
-	}
-	for pkg := range strings.Lines(string(raced)) {
-		pkg = strings.TrimSpace(pkg)
+	for _, pkg := range local {
 		list = append(list, step{"race:" + strings.TrimPrefix(pkg, "scrimp/"),
 			"CGO_ENABLED=1 " + lane.Variable + "=" + lane.Commit +
 				" go test -trimpath -race -tags local -parallel 4 -timeout 60m " + pkg})
@@ -68,9 +68,9 @@ func steps(marks []mark) (list []step, err error) {
 		step{"dist", "make dist"}), nil
 }
 
-// drawn returns a step for each package with tests of the commit lane that use more cases in this lane, through
-// lane.Pick.
-func drawn(marks []mark) (list []step, err error) {
+// drawn returns a step for each of the local packages with tests of the commit lane that use more cases in this lane,
+// through lane.Pick. Other packages use it in marked tests only, which are steps of their own.
+func drawn(marks []mark, local []string) (list []step, err error) {
 	out, err := exec.Command("grep", "-rlE", "--include=*_test.go", `lane\.Pick\(`, "internal", "examples",
 		"client").Output()
 	if err != nil {
@@ -82,6 +82,9 @@ func drawn(marks []mark) (list []step, err error) {
 	}
 	slices.Sort(folders)
 	for _, folder := range slices.Compact(folders) {
+		if !slices.Contains(local, "scrimp/"+folder) {
+			continue
+		}
 		var marked []string
 		for _, m := range marks {
 			if m.pkg == "./"+folder {

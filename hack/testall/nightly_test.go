@@ -32,6 +32,12 @@ func TestSteps_NamesAreUniqueAndEveryGroupIsThere(t *testing.T) {
 			t.Errorf("there is no step of %s", want)
 		}
 	}
+	for _, name := range names {
+		folder, many := strings.CutPrefix(name, "many:")
+		if many && !slices.Contains(names, "race:"+folder) {
+			t.Errorf("%s: go test -tags local finds no Go file there", name)
+		}
+	}
 	again, err := steps([]mark{{"./internal/cli", "TestLong", ""}})
 	if err != nil || !slices.EqualFunc(list, again, func(a, b step) bool { return a.name == b.name }) {
 		t.Errorf("the order of the steps differs between two calls (%v), and PART counts them", err)
