@@ -13,6 +13,7 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/utilization"
+	"scrimp/internal/cli/utilization/nsight"
 	"scrimp/internal/work/diagnose"
 	"scrimp/internal/work/diagnose/profile"
 )
@@ -46,7 +47,7 @@ func (a *app) diagnoseCmd() *cobra.Command {
 			case f.team != "" && len(f.profiles) > 0:
 				return errors.New("diagnose: --profile is of one job: name it instead of --team")
 			}
-			profiles, err := readProfiles(f.profiles)
+			profiles, err := readProfiles(cmd.Context(), f.profiles)
 			if err != nil {
 				return err
 			}
@@ -73,27 +74,32 @@ func (a *app) diagnoseCmd() *cobra.Command {
 }
 
 // readProfiles reads profiler files.
-func readProfiles(names []string) (list []profile.Profile, err error) {
+func readProfiles(ctx context.Context, names []string) (list []profile.Profile, err error) {
 	for _, name := range names {
-		p, err := readProfile(name)
+		some, err := readProfile(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("diagnose: --profile: %w", err)
 		}
-		list = append(list, p)
+		list = append(list, some...)
 	}
 	return list, nil
 }
 
-func readProfile(name string) (p profile.Profile, err error) {
+// readProfile reads the profiles of a file: Nsight Systems records GPUs and threads.
+func readProfile(ctx context.Context, name string) (list []profile.Profile, err error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return p, fmt.Errorf("%s is a folder: name a file in it", name)
+		return nil, fmt.Errorf("%s is a folder: name a file in it", name)
 	}
-	return profile.Read(name, f)
+	if nsight.Is(f) {
+		return nsight.Read(ctx, name)
+	}
+	p, err := profile.Read(name, f)
+	return []profile.Profile{p}, err
 }
 
 // diagnoseJob asks the server for the causes, and adds profiles.

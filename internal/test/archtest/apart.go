@@ -70,8 +70,9 @@ var neighbours = map[string][]string{
 	"cli/terminal":      {"cli/command"},
 	"cli/tune": {"cli/command", "cli/groups", "cli/jobfile", "cli/learn", "cli/plan", "cli/show",
 		"cli/show/group", "cli/show/planning", "cli/show/tracking", "cli/submit"},
-	"cli/show":        {},
-	"cli/utilization": {"cli/command", "cli/show/utilization"},
+	"cli/show":               {},
+	"cli/utilization":        {"cli/command", "cli/show/utilization", "cli/utilization/nsight"},
+	"cli/utilization/nsight": {},
 
 	"server/agents": {"server/auth", "server/disk", "server/kept", "server/reply", "server/secret", "server/terms",
 		"server/workblob", "server/workdir"},

@@ -128,7 +128,10 @@ func PartOf(name string) Part {
 
 // Formats lists the formats of Read, for people.
 const Formats = "Chrome and PyTorch Profiler traces (.json, .json.gz), py-spy raw and speedscope, nvidia-smi CSV, " +
-	"dcgmi dmon, and CSV of nsys stats"
+	"dcgmi dmon, SQLite of nsys export, and CSV of nsys stats"
+
+// SQLite is the beginning of an SQLite database.
+const SQLite = "SQLite format 3\x00"
 
 // Read reads a profile. The file's name is for messages.
 func Read(name string, from io.Reader) (Profile, error) {
@@ -159,10 +162,9 @@ func Read(name string, from io.Reader) (Profile, error) {
 
 // foreign lists the first bytes of other tools' files, with the fix.
 var foreign = []struct{ magic, tool, fix string }{
-	{"SQLite format 3\x00", "an SQLite database, as Nsight Systems exports it",
-		"write CSV: nsys stats --format csv --report cuda_gpu_kern_sum FILE"},
-	{"NVIDIA", "an Nsight report", "write CSV: nsys stats --format csv --report cuda_gpu_kern_sum FILE"},
-	{"NSYS", "an Nsight Systems report", "write CSV: nsys stats --format csv --report cuda_gpu_kern_sum FILE"},
+	{SQLite, "a compressed SQLite database", "unpack it"},
+	{"NVIDIA", "an Nsight report", "convert it: nsys export --type sqlite FILE"},
+	{"NSYS", "an Nsight Systems report", "convert it: nsys export --type sqlite FILE"},
 	{"NVR", "an Nsight Compute report", "profile with nsys, and write CSV: nsys stats --format csv FILE"},
 	{"PERFILE2", "data of Linux perf", "record with py-spy: py-spy record --format raw -o FILE --pid PID"},
 	{"<svg", "a flame graph", "record with py-spy record --format raw"},

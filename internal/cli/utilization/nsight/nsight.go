@@ -1,0 +1,504 @@
+// Package nsight reads the SQLite files that nsys export writes of a run under Nsight Systems. It opens a file
+// read-only and writes nothing beside it.
+package nsight
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/work/diagnose/profile"
+
+	"modernc.org/sqlite" // also registers the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// Bounds on a file. All rows are read once, in the order of the file, so that SQLite sorts nothing.
+const (
+	longestValue = 1 << 20   // bytes
+	mostHeap     = 256 << 20 // bytes of SQLite
+	mostNames    = 200_000   // distinct names of a GPU's work, and of calls of threads
+	mostRanges   = 1_000_000 // with a purpose
+	mostThreads  = 4096
+	mostTables   = 5000
+	leastRow     = 4 // bytes of a row on a page; more rows than fit the file are a loop
+	patience     = 10 * time.Minute
+)
+
+// fix says how to write a file that can be read.
+const fix = "write it with nsys export --type sqlite FILE.nsys-rep, of nsys profile --trace cuda,nvtx,osrt"
+
+// Is reports whether a file begins as an SQLite database.
+func Is(f io.ReaderAt) bool {
+	head := make([]byte, len(profile.SQLite))
+	_, err := f.ReadAt(head, 0)
+	return err == nil && bytes.Equal(head, []byte(profile.SQLite))
+}
+
+// Read reads the profiles of a file.
+func Read(ctx context.Context, name string) ([]profile.Profile, error) {
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	list, err := read(ctx, name)
+	switch {
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("read %s: it takes longer than %s: profile fewer steps", name, patience)
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, said(err))
+	}
+	return list, nil
+}
+
+// said explains errors of SQLite.
+func said(err error) error {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FORMAT:
+		return fmt.Errorf("the SQLite database is damaged or incomplete (%w): %s", err, fix)
+	case sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_NOMEM:
+		return fmt.Errorf("it has values or tables that Nsight Systems does not write (%w): %s", err, fix)
+	}
+	return fmt.Errorf("%w: %s", err, fix)
+}
+
+func read(ctx context.Context, name string) (list []profile.Profile, err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if wal, err := os.Stat(name + "-wal"); err == nil && wal.Size() > 0 {
+		return nil, fmt.Errorf("%s-wal holds a part of it: wait until the program that writes it has ended", name)
+	}
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	options := url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"query_only(1)", "trusted_schema(0)",
+		"cell_size_check(1)", "mmap_size(0)", "cache_size(-8192)", fmt.Sprintf("hard_heap_limit(%d)", mostHeap)}}
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()+"?"+options.Encode())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if _, err := sqlite.Limit(c, sqlite3.SQLITE_LIMIT_LENGTH, longestValue); err != nil {
+		return nil, err
+	}
+	f := &file{ctx: ctx, c: c, left: info.Size()/leastRow + 1000, work: map[any]*work{}, gpus: map[int64]bool{},
+		calls: map[int64]int64{}, named: map[int64]int64{}, purposes: map[profile.Source]map[int64]purpose{}}
+	return f.read()
+}
+
+// file is a database that is being read.
+type file struct {
+	ctx    context.Context //nolint:containedctx // of one call of Read
+	c      *sql.Conn
+	tables map[string][]string // columns by table
+	left   int64               // rows that the file may still have
+	odd    int64               // rows without the values that Nsight Systems writes
+
+	timeline profile.Timeline
+	begun    bool
+	gpus     map[int64]bool
+	work     map[any]*work // by id of the name, or by name
+	purposes map[profile.Source]map[int64]purpose
+	calls    map[int64]int64 // of CUDA, by thread
+	named    map[int64]int64 // ranges, by thread
+	over     bool            // there are more ranges than mostRanges
+}
+
+// work is the sum of a GPU's work of one name.
+type work struct {
+	time  float64
+	count int64
+}
+
+// purpose is what a named call of a thread is for.
+type purpose struct {
+	name string
+	part profile.Part
+}
+
+// kernelTables lists the tables of a GPU's work. A name of a fixed text is that of nsys stats.
+var kernelTables = []struct {
+	table, fixed string
+	ids          []string // columns with the id of the name, the best first
+	kind         string   // column with the kind of a copy
+}{
+	{table: "CUPTI_ACTIVITY_KIND_KERNEL", ids: []string{"demangledName", "shortName", "mangledName"}},
+	{table: "CUPTI_ACTIVITY_KIND_MEMCPY", kind: "copyKind"},
+	{table: "CUPTI_ACTIVITY_KIND_MEMSET", fixed: "[CUDA memset]"},
+	{table: "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", fixed: "[CUDA graph]"},
+}
+
+// hostTables lists the tables of what threads do.
+var hostTables = []struct {
+	table string
+	from  profile.Source
+}{
+	{"CUPTI_ACTIVITY_KIND_RUNTIME", profile.FromCUDA}, {"OSRT_API", profile.FromRuntime},
+}
+
+const (
+	namesTable  = "StringIds"
+	rangesTable = "NVTX_EVENTS"
+)
+
+// copies lists the kinds of copies by the numbers of CUPTI.
+var copies = []string{"Unknown", "Host-to-Device", "Device-to-Host", "Host-to-Array", "Array-to-Host",
+	"Array-to-Array", "Array-to-Device", "Device-to-Array", "Device-to-Device", "Host-to-Host", "Peer-to-Peer",
+	"Unified Host-to-Device", "Unified Device-to-Host", "Unified Device-to-Device"}
+
+func (f *file) read() ([]profile.Profile, error) {
+	if err := f.schema(); err != nil {
+		return nil, err
+	}
+	steps := []func() error{f.readPurposes, f.readRanges, f.readCalls, f.readWork, f.nameWork}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	f.timeline.Tool, f.timeline.GPUs = "Nsight Systems", len(f.gpus)
+	f.keepLaunching()
+	list := f.timeline.Profiles()
+	switch {
+	case len(list) == 0 && f.odd > 0:
+		return nil, fmt.Errorf("its %d rows are not those of Nsight Systems: %s", f.odd, fix)
+	case len(list) == 0:
+		return nil, fmt.Errorf("it has no work of a GPU and no range with a purpose: %s", fix)
+	}
+	return list, nil
+}
+
+// schema reads which known tables there are. It counts ordinary tables alone: a view may compute anything.
+func (f *file) schema() error {
+	rows, err := f.c.QueryContext(f.ctx, "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 LIMIT ?",
+		mostTables)
+	if err != nil {
+		return err
+	}
+	var all []string
+	for rows.Next() {
+		var name, text sql.NullString
+		if err = rows.Scan(&name, &text); err != nil {
+			break
+		}
+		all = append(all, name.String)
+	}
+	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	f.tables = map[string][]string{}
+	known := []string{namesTable, rangesTable}
+	for _, t := range kernelTables {
+		known = append(known, t.table)
+	}
+	for _, t := range hostTables {
+		known = append(known, t.table)
+	}
+	found := false
+	for _, t := range known {
+		if !slices.Contains(all, t) {
+			continue
+		}
+		if f.tables[t], err = f.columns(t); err != nil {
+			return err
+		}
+		found = found || t != namesTable
+	}
+	if !found {
+		slices.Sort(all)
+		return fmt.Errorf("it is an SQLite database of another tool (its tables: %.200s): %s",
+			cmp.Or(strings.Join(all[:min(len(all), 8)], ", "), "none"), fix)
+	}
+	return nil
+}
+
+func (f *file) columns(table string) (list []string, err error) {
+	rows, err := f.c.QueryContext(f.ctx, "SELECT name FROM pragma_table_info(?) LIMIT 1000", table)
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		var name string
+		if err = rows.Scan(&name); err != nil {
+			break
+		}
+		list = append(list, name)
+	}
+	return list, errors.Join(err, rows.Err(), rows.Close())
+}
+
+// each calls do with each row of a table: the values of the columns, nil for a column that the table lacks. Without
+// one of the first needed columns, it calls nothing.
+func (f *file) each(table string, needed int, columns []string, do func(row []any)) error {
+	has := f.tables[table]
+	text := make([]string, len(columns))
+	for i, c := range columns {
+		switch text[i] = "NULL"; {
+		case slices.Contains(has, c):
+			text[i] = `"` + c + `"`
+		case i < needed:
+			return nil
+		}
+	}
+	rows, err := f.c.QueryContext(f.ctx, "SELECT "+strings.Join(text, ", ")+` FROM "`+table+`" NOT INDEXED`)
+	if err != nil {
+		return fmt.Errorf("table %s: %w", table, err)
+	}
+	row, to := make([]any, len(columns)), make([]any, len(columns))
+	for i := range row {
+		to[i] = &row[i]
+	}
+	for rows.Next() {
+		if err = rows.Scan(to...); err != nil {
+			break
+		}
+		if f.left--; f.left < 0 {
+			err = errors.New("it has more rows than fit into a file of its size, so it is damaged")
+			break
+		}
+		do(row)
+	}
+	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
+		return fmt.Errorf("table %s: %w", table, err)
+	}
+	return nil
+}
+
+// latest is the last nanosecond that can be a time: a century after an epoch.
+const latest = int64(100*365*24) * int64(time.Hour)
+
+// span returns the times of a row, and notes them; false: it has none.
+func (f *file) span(start, end any) (from, to int64, ok bool) {
+	from, ok = start.(int64)
+	to, known := end.(int64)
+	if !ok || !known || from < 0 || to < from || to > latest {
+		if end != nil { // a mark has no end
+			f.odd++
+		}
+		return 0, 0, false
+	}
+	t := &f.timeline
+	if !f.begun {
+		f.begun, t.First, t.Last = true, from, to
+	}
+	t.First, t.Last = min(t.First, from), max(t.Last, to)
+	return from, to, true
+}
+
+// readPurposes finds the names of calls and ranges that have a purpose.
+func (f *file) readPurposes() error {
+	for _, s := range []profile.Source{profile.FromRanges, profile.FromCUDA, profile.FromRuntime} {
+		f.purposes[s] = map[int64]purpose{}
+	}
+	return f.each(namesTable, 2, []string{"id", "value"}, func(row []any) {
+		id, ok := row[0].(int64)
+		name, text := row[1].(string)
+		if !ok || !text {
+			f.odd++
+			return
+		}
+		for s, by := range f.purposes {
+			if part := profile.PurposeOf(s, name); part != "" && len(by) < mostNames {
+				by[id] = purpose{short(name), part}
+			}
+		}
+	})
+}
+
+// short copies the beginning of a name.
+func short(name string) string {
+	return strings.ToValidUTF8(strings.Clone(name[:min(len(name), 200)]), "")
+}
+
+// count counts an event of a thread.
+func count(by map[int64]int64, thread int64) {
+	if _, known := by[thread]; known || len(by) < mostThreads {
+		by[thread]++
+	}
+}
+
+// keep adds a range, unless there are too many.
+func (f *file) keep(thread, from, to int64, p purpose) {
+	if len(f.timeline.Ranges) >= mostRanges {
+		f.over = true
+		return
+	}
+	f.timeline.Ranges = append(f.timeline.Ranges, profile.Range{Thread: thread, Start: from, End: to, Name: p.name,
+		Part: p.part})
+}
+
+// readRanges reads the ranges that the program has named.
+func (f *file) readRanges() error {
+	return f.each(rangesTable, 3, []string{"start", "end", "globalTid", "text", "textId"}, func(row []any) {
+		from, to, ok := f.span(row[0], row[1])
+		thread, known := row[2].(int64)
+		if !ok || !known {
+			return
+		}
+		count(f.named, thread)
+		p := purpose{}
+		if name, ok := row[3].(string); ok {
+			p = purpose{name, profile.PurposeOf(profile.FromRanges, name)}
+			if p.part != "" {
+				p.name = short(name)
+			}
+		} else if id, ok := row[4].(int64); ok {
+			p = f.purposes[profile.FromRanges][id]
+		}
+		if p.part != "" {
+			f.keep(thread, from, to, p)
+		}
+	})
+}
+
+// readCalls reads the calls of threads.
+func (f *file) readCalls() error {
+	for _, t := range hostTables {
+		err := f.each(t.table, 4, []string{"start", "end", "globalTid", "nameId"}, func(row []any) {
+			from, to, ok := f.span(row[0], row[1])
+			thread, known := row[2].(int64)
+			id, named := row[3].(int64)
+			if !ok || !known || !named {
+				return
+			}
+			if t.from == profile.FromCUDA {
+				count(f.calls, thread)
+			}
+			if p := f.purposes[t.from][id]; p.part != "" {
+				f.keep(thread, from, to, p)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readWork reads the work of GPUs.
+func (f *file) readWork() error {
+	for _, t := range kernelTables {
+		id := ""
+		for _, c := range slices.Backward(t.ids) {
+			if slices.Contains(f.tables[t.table], c) {
+				id = c
+			}
+		}
+		err := f.each(t.table, 2, []string{"start", "end", "deviceId", cmp.Or(id, t.kind)}, func(row []any) {
+			from, to, ok := f.span(row[0], row[1])
+			if !ok {
+				return
+			}
+			if gpu, _ := row[2].(int64); len(f.gpus) < mostThreads {
+				f.gpus[gpu] = true
+			}
+			name := any(t.fixed)
+			switch n, known := row[3].(int64); {
+			case t.kind != "" && known && n > 0 && n < int64(len(copies)):
+				name = "[CUDA memcpy " + copies[n] + "]"
+			case t.kind != "":
+				name = "[CUDA memcpy]"
+			case t.fixed == "" && known:
+				name = n
+			case t.fixed == "":
+				name = "(kernel without a name)"
+			}
+			f.add(name, to-from)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds work of a name, or of others if there are too many names.
+func (f *file) add(name any, time int64) {
+	w := f.work[name]
+	if w == nil {
+		if len(f.work) >= mostNames {
+			name = "others"
+		}
+		if w = f.work[name]; w == nil {
+			w = &work{}
+			f.work[name] = w
+		}
+	}
+	w.time, w.count = w.time+float64(time), w.count+1
+}
+
+// nameWork replaces the ids of names by the names.
+func (f *file) nameWork() error {
+	err := f.each(namesTable, 2, []string{"id", "value"}, func(row []any) {
+		id, ok := row[0].(int64)
+		name, text := row[1].(string)
+		w := f.work[id]
+		if !ok || !text || w == nil {
+			return
+		}
+		delete(f.work, id)
+		f.timeline.Work = append(f.timeline.Work, profile.Work{Name: short(name), Time: w.time, Count: w.count})
+	})
+	if err != nil {
+		return err
+	}
+	for name, w := range f.work {
+		text, ok := name.(string)
+		if !ok {
+			text = fmt.Sprintf("(kernel %v without a name)", name)
+		}
+		f.timeline.Work = append(f.timeline.Work, profile.Work{Name: text, Time: w.time, Count: w.count})
+	}
+	slices.SortFunc(f.timeline.Work, func(a, b profile.Work) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// process returns the process of a thread: the low 24 bits of a thread's number are its own.
+func process(thread int64) int64 { return thread >> 24 }
+
+// keepLaunching keeps the ranges of one thread of each process: of the one that calls CUDA most, or without such calls
+// the one with the most ranges. What other threads wait for need not delay a GPU. It keeps none if there are too many
+// ranges.
+func (f *file) keepLaunching() {
+	by := f.calls
+	if len(by) == 0 {
+		by = f.named
+	}
+	first := map[int64]int64{} // by process
+	for _, thread := range slices.Sorted(maps.Keys(by)) {
+		p := process(thread)
+		if old, known := first[p]; !known || by[thread] > by[old] {
+			first[p] = thread
+		}
+	}
+	t := &f.timeline
+	if f.over {
+		t.Ranges = nil
+	}
+	t.Ranges = slices.DeleteFunc(t.Ranges, func(r profile.Range) bool {
+		main, known := first[process(r.Thread)]
+		return !known || main != r.Thread
+	})
+	t.Threads = len(first)
+}
