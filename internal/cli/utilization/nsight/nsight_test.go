@@ -268,6 +268,14 @@ func TestRead_WritesNothing(t *testing.T) {
 	}
 }
 
+// many returns the schema of many tables.
+func many(n int) (text string) {
+	for i := range n {
+		text += fmt.Sprintf("CREATE TABLE t%d (x);", i)
+	}
+	return text
+}
+
 // A database of another tool, a hostile one and a damaged one are refused with the file's name and a fix.
 func TestRead_RefusesWhatNsightDoesNotWrite(t *testing.T) {
 	kernel := strings.Split(tables, ";")[1]
@@ -284,6 +292,7 @@ func TestRead_RefusesWhatNsightDoesNotWrite(t *testing.T) {
 			"SELECT i AS start, i AS end, 0 AS deviceId, 1 AS demangledName FROM n", "another tool"},
 		"a long name": {tables + "; INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 0, 0, 0, 0, 0, 1, 1, 0);" +
 			"INSERT INTO StringIds VALUES (1, CAST(zeroblob(3000000) AS TEXT))", "does not write"},
+		"many tables": {many(1001), "more than 1000 tables"},
 	} {
 		list, err := newDB(t, x.schema).read()
 		if err == nil || !strings.Contains(err.Error(), x.want) || !strings.Contains(err.Error(), "a report #1?.sqlite") ||
