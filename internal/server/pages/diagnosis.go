@@ -22,6 +22,7 @@ type diagnosisPage struct {
 	State    string
 	Closed   bool
 	Meters   []meter
+	GPU      bool   // the use of a GPU was measured
 	Measures []fact // the other averages
 	Phases   template.HTML
 	Use      []useChart
@@ -74,6 +75,7 @@ func diagnosisOf(v *visit) (any, error) {
 	for _, m := range meterLines {
 		if share, known := left[m.metric]; known {
 			p.Meters = append(p.Meters, meterOf(m.name, share))
+			p.GPU = p.GPU || m.metric == telemetry.GPU.String()
 			delete(left, m.metric)
 		}
 	}
