@@ -233,6 +233,7 @@ func (f *file) each(table string, needed int, columns []string, do func(row []an
 			return nil
 		}
 	}
+	//nolint:gosec // the names of tables and columns are constants of this package
 	rows, err := f.c.QueryContext(f.ctx, "SELECT "+strings.Join(text, ", ")+` FROM "`+table+`" NOT INDEXED`)
 	if err != nil {
 		return fmt.Errorf("table %s: %w", table, err)
