@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The table of docs/half-price.md is what the simulations that it names cost, and each lever saves 40 % or more. The
+// The table of docs/half-price.md is what the simulations that it names cost, and each change saves 40 % or more. The
 // on-demand rows are also price times hours, by hand.
 func TestHalfPrice_IsWhatTheSimulationCosts(t *testing.T) {
 	t.Parallel()
