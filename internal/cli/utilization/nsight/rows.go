@@ -114,7 +114,7 @@ func (f *file) readRanges() error {
 		}
 		count(f.named, thread)
 		p := purpose{}
-		if name, ok := row[3].(string); ok {
+		if name, ok := row[3].(string); ok && name != "" { // older files have "" beside an id
 			p = purpose{name, profile.PurposeOf(profile.FromRanges, name)}
 			if p.part != "" {
 				p.name = short(name)
