@@ -82,7 +82,13 @@ func (d *Desk) Post(w http.ResponseWriter, r *http.Request) {
 			"let scrimp diagnose JOB --profile FILE summarize the profiler's file", nil)
 		return
 	}
-	in, no := d.input(r, r.PathValue("id"))
+	end, no := d.wait(r)
+	if no != nil {
+		no.send(w)
+		return
+	}
+	defer end()
+	in, no := d.evidence(r, r.PathValue("id"))
 	if no != nil {
 		no.send(w)
 		return
@@ -170,15 +176,20 @@ func (d *Desk) selected(q url.Values) (url.Values, *reply.Refusal) {
 	return ask, nil
 }
 
-// report returns the diagnosis of a job, which may be as old as fresh.
+// report returns the diagnosis of a job, which may be as old as fresh. Readers who ask at once share it.
 func (d *Desk) report(r *http.Request, id string) (client.Diagnosis, *answer) {
-	d.mu.Lock()
-	old, known := d.kept[id]
-	d.mu.Unlock()
-	if known && d.Now().Sub(old.at) < fresh {
-		return old.report, nil
+	if report, known := d.known(id); known {
+		return report, nil
 	}
-	in, no := d.input(r, id)
+	end, no := d.wait(r)
+	if no != nil {
+		return client.Diagnosis{}, no
+	}
+	defer end()
+	if report, known := d.known(id); known {
+		return report, nil
+	}
+	in, no := d.evidence(r, id)
 	if no != nil {
 		return client.Diagnosis{}, no
 	}
@@ -192,13 +203,20 @@ func (d *Desk) report(r *http.Request, id string) (client.Diagnosis, *answer) {
 	return report, nil
 }
 
-// input waits for its turn, because evidence may need much memory, and collects it.
-func (d *Desk) input(r *http.Request, id string) (in diagnose.Input, no *answer) {
+// known returns a diagnosis that is fresh.
+func (d *Desk) known(id string) (client.Diagnosis, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old, known := d.kept[id]
+	return old.report, known && d.Now().Sub(old.at) < fresh
+}
+
+// wait waits for a turn, because evidence may need much memory.
+func (d *Desk) wait(r *http.Request) (end func(), no *answer) {
 	select {
 	case d.turn <- struct{}{}:
+		return func() { <-d.turn }, nil
 	case <-r.Context().Done():
-		return in, &answer{err: r.Context().Err()}
+		return nil, &answer{err: r.Context().Err()}
 	}
-	defer func() { <-d.turn }()
-	return d.evidence(r, id)
 }
