@@ -167,7 +167,7 @@ func TestDiagnose_RefusesUnreadableProfiles(t *testing.T) {
 		say  string
 	}{
 		{[]string{"diagnose"}, "name a JOB"}, {[]string{"diagnose", "x", "--team", "y"}, "not both"},
-		{[]string{"diagnose", "x", "--profile", "report.sqlite"}, "nsys stats --format csv"},
+		{[]string{"diagnose", "x", "--profile", "report.sqlite"}, "incomplete: write it with nsys export --type sqlite"},
 		{[]string{"diagnose", "x", "--profile", "none"}, "no such file"},
 		{[]string{"diagnose", "--team", "y", "--profile", "trace.json"}, "of one job"},
 	} {

@@ -19,7 +19,7 @@ import (
 )
 
 // dashPages lists the pages of a server with the jobs of withJobs.
-var dashPages = []string{"/", "/jobs", "/submit", "/submit?as=file", "/groups", "/costs", "/costs?by=job", "/costs/days", "/chargeback", "/models", "/waste", "/storage", "/cache", "/proposals", "/proposals?budget=5", "/anomalies", "/machines", "/engines", "/market", "/market/prices", "/teams",
+var dashPages = []string{"/", "/jobs", "/submit", "/submit?as=file", "/groups", "/costs", "/costs?by=job", "/costs/days", "/chargeback", "/models", "/waste", "/diagnoses", "/storage", "/cache", "/proposals", "/proposals?budget=5", "/anomalies", "/machines", "/engines", "/market", "/market/prices", "/teams",
 	"/estimates", "/access"}
 
 // withJobs adds n jobs in several states, one of them with a long name, and an array. Two of them hold a machine.
@@ -98,6 +98,22 @@ func TestPages_InABrowser(t *testing.T) {
 		for _, path := range addresses {
 			looks(t, b, fmt.Sprintf("%s %d", path, jobs), axe, func() { b.Go(at + path) })
 		}
+	}
+}
+
+// The diagnosis of a job that waits for a disk, of a job without measurements, and the list of them.
+func TestDiagnosis_InABrowser(t *testing.T) {
+	lane.Component(t, "browser")
+	axe, err := os.ReadFile(os.Getenv("SCRIMP_AXE"))
+	if err != nil {
+		t.Fatalf("SCRIMP_AXE names no file of axe-core: test/tools.sh installs it: %v", err)
+	}
+	w, attempt := rentedWorld(t, func(o *Options) { o.Rate = 1e6 })
+	w.starves(attempt)
+	w.must("POST", "/v1/jobs", aJob("unmeasured", ""), nil)
+	b, at := w.inBrowser(t)
+	for _, path := range []string{"/jobs/a/diagnosis", "/jobs/unmeasured/diagnosis", "/diagnoses", "/jobs/a", "/"} {
+		looks(t, b, "diagnosis "+path, axe, func() { b.Go(at + path) })
 	}
 }
 

@@ -3,12 +3,14 @@ package server
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/anomalies"
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/diagnosis"
 	"scrimp/internal/server/exports"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/jobs/exec"
@@ -87,6 +89,8 @@ func (s *Server) buildHandlers() {
 	s.outbox.Weeks = s.weeks
 	s.searches = &searches.Desk{Meta: s.store, Gate: s.gate, Control: s.control}
 	reader := request.Reader{Hooks: s.hooks, Mails: s.outbox.Mails != nil, Now: s.control.Now}
+	s.diagnosis = diagnosis.New(&diagnosis.Desk{Job: s.jobs.Get, Jobs: s.jobs.List, Telemetry: s.telemetry.Get,
+		Receipt: s.receipts.Receipt, Output: s.output.Output, Spec: s.jobs.Spec, Now: time.Now})
 	s.planning = planning.New(planning.Desk{Reader: reader, Server: s.getServer, Market: s.getMarket,
 		Measured: s.receipts.Measured, Log: s.opts.Log})
 	s.submit = &submit.Desk{

@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/diagnosis"
 	"scrimp/internal/server/exports"
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
@@ -46,6 +47,7 @@ var (
 	ofSavings   = of(func(s *Server) *savings.Desk { return s.savings })
 	ofProposals = of(func(s *Server) *proposals.Desk { return s.proposals })
 	ofTelemetry = of(func(s *Server) *telemetry.Desk { return s.telemetry })
+	ofDiagnosis = of(func(s *Server) *diagnosis.Desk { return s.diagnosis })
 	ofAgents    = of(func(s *Server) *agents.Desk { return s.agents })
 	ofJoining   = of(func(s *Server) *joining.Desk { return s.joining })
 	ofPlanning  = of(func(s *Server) *planning.Desk { return s.planning })

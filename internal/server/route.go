@@ -80,7 +80,7 @@ func (s *Server) getOpenAPI(w http.ResponseWriter, r *http.Request) { s.openAPI.
 // table returns every route and its access rules.
 func table() []route {
 	return slices.Concat(serverRoutes(), moneyRoutes(), billRoutes(), savingRoutes(), anomalyRoutes(), proposalRoutes(),
-		jobRoutes(), groupRoutes(), searchRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
+		jobRoutes(), groupRoutes(), searchRoutes(), diagnosisRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
 }
 
 // serverRoutes describe the server and its market.

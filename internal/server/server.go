@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/diagnosis"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/exports"
 	"scrimp/internal/server/forecast"
@@ -172,6 +173,7 @@ type Server struct {
 	uploads   *workdir.Uploads
 	dashboard dashboard
 	planning  *planning.Desk
+	diagnosis *diagnosis.Desk
 	ready     readiness
 	joining   *joining.Desk
 	closed    chan struct{} // closed when the server needs its joined machines no longer
@@ -326,8 +328,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s := &Server{
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
-		closed:  make(chan struct{}),
-		metrics: metrics.New(), wide: o.Idle == 0, disk: disk.Of(o.Dir),
+		closed: make(chan struct{}), metrics: metrics.New(), wide: o.Idle == 0, disk: disk.Of(o.Dir),
 	}
 	s.follower = projection.New(st, o.Log, view.Projections()...)
 	s.view = view.New(st, s.follower)
@@ -363,8 +364,7 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
 		Dir: s.opts.Dir, Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
-		PreemptAfter: s.opts.PreemptAfter,
-		Archive:      s.view, Relieve: s.releaseReserve, Ends: s.opts.Ends, Resolve: s.resolve,
+		PreemptAfter: s.opts.PreemptAfter, Archive: s.view, Relieve: s.releaseReserve, Ends: s.opts.Ends, Resolve: s.resolve,
 	})
 	if err != nil {
 		return err

@@ -98,6 +98,12 @@ func full(t testing.TB, name string) (*fake, *Site) {
 		Threshold: name, Standard: name, Last: client.AnomalyAnswer{Why: name, By: name}}}, Anomalies: []client.Anomaly{
 		{Name: name, Answer: &client.AnomalyAnswer{Why: name, By: name}, Kind: name, Team: name, About: name, Since: now, Found: now, AtStake: one, AtFound: one, Currency: "USD", Why: name, Jobs: []string{name, "b"}},
 		{Kind: "price jump", Since: now, Found: now, Until: &now, AtStake: one, Currency: "EUR", Why: name, Jobs: []string{}}}}
+	diagnosed := client.Diagnosis{Job: "a", Measured: 745, HourlyUSD: new(3.2), Use: map[string]float64{"gpu_utilization_ratio": 0.34, "cpu_iowait_ratio": 0.1, name: 3},
+		Phases: client.DiagnosisPhases{SetUp: 45, Work: 680, After: 20}, Note: name, Causes: []client.DiagnosisCause{
+			{Class: "data_loading", Group: "data", Evidence: name, SavingUSD: new(1.92), Low: new(1.02), High: new(2.11), Change: name, Effort: "low", Risk: "none",
+				Share: &client.SavingShare{Low: 0.32, Value: 0.6, High: 0.66}, AB: new("scrimp ab a --set " + name)}, {Class: "memory_leak", Group: "code", Evidence: name}}}
+	f.answers["/v1/jobs/a"], f.answers["/v1/jobs/a/diagnosis"] = client.Job{ID: "a", State: "running", Currency: "USD"}, diagnosed
+	f.answers["/v1/diagnoses"] = []client.Diagnosis{diagnosed, {Job: "b", Note: name}, {Job: "c"}, {Job: name, Causes: diagnosed.Causes[1:]}}
 	f.answers["/v1/chargeback"] = client.Chargeback{Month: "2026-10", Rule: "even", Totals: []client.ChargebackTotal{{Currency: "USD", Own: one}},
 		Pools:      []client.SharedCost{{Name: name, Currency: "USD", Amount: one, Divided: one, Method: "even"}},
 		Statements: []client.ChargebackOfTeam{{Team: name, Currency: "USD", Own: one, PerRun: &one, Runs: 1, Shares: []client.ChargebackShare{{Name: name, Amount: one, Method: "even"}}}}}
@@ -116,7 +122,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 }
 
 // everyPage lists the addresses of all pages except that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/costs/days", "/costs/days?by=project&days=30&until=2026-11-20", "/submit", "/submit?as=file", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/bills", "/bills?month=2026-10", "/waste", "/waste?team=vision&since=7d", "/storage", "/proposals", "/proposals?budget=500&team=vision", "/anomalies", "/machines", "/engines", "/market",
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/costs/days", "/costs/days?by=project&days=30&until=2026-11-20", "/submit", "/submit?as=file", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/bills", "/bills?month=2026-10", "/waste", "/waste?team=vision&since=7d", "/diagnoses", "/diagnoses?team=vision&since=24h", "/jobs/a/diagnosis", "/storage", "/proposals", "/proposals?budget=500&team=vision", "/anomalies", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
@@ -143,6 +149,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f.answers["/v1/audit"], f.answers["/v1/models"] = client.Audit{}, []client.ModelVersion{}
 	f.answers["/v1/proposals"] = client.Proposals{}
 	f.answers["/v1/storage"], f.answers["/v1/waste"], f.answers["/v1/bills"], f.answers["/v1/bills/reconcile"] = client.Storage{}, client.Waste{}, client.Bills{}, trueup.Comparison{}
+	f.answers["/v1/jobs/a"], f.answers["/v1/jobs/a/diagnosis"], f.answers["/v1/diagnoses"] = client.Job{ID: "a"}, client.Diagnosis{}, []client.Diagnosis{}
 	f.answers["/v1/anomalies"], f.answers["/v1/anomalies/planned"] = client.Anomalies{}, []client.PlannedAnomalies{}
 	for _, path := range everyPage {
 		if !strings.HasPrefix(path, "/groups/") {

@@ -271,6 +271,7 @@ func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b 
 				Text: "Its engine does not list it any more. It may still cost something.", Command: "scrimp machines"})
 		}
 	}
+	list = append(list, wasteful(v)...)
 	for _, j := range failed {
 		list = append(list, ofFailed(v, j))
 	}

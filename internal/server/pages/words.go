@@ -62,6 +62,8 @@ var functions = template.FuncMap{
 	"dollars":  func(v any) template.HTML { return ranged(dollars, v) },
 	"spans":    func(v any) template.HTML { return ranged(lasting, v) },
 	"notice":   notice,
+	"hourly":   hourly,
+	"measured": sinceMeasured,
 	"worth":    worth,
 	"because":  func(reason string) string { return cmp.Or(plan.Reason(reason).Text(), readable(reason)) },
 }

@@ -13,6 +13,8 @@ import (
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/market"
+	"scrimp/internal/work/diagnose"
+	"scrimp/internal/work/diagnose/profile"
 )
 
 // specials are pairs in which one type encodes itself as text.
@@ -29,6 +31,7 @@ var specials = map[pair]copier{
 // Pairs lists the convertible types, the wire type first.
 var Pairs = [][2]reflect.Type{
 	of[client.Choice, plan.Decision](),
+	of[client.Diagnosis, diagnose.Report](),
 	of[client.Grant, identity.Grant](),
 	of[client.Hash, ledger.Hash](),
 	of[client.Hazard, policy.Hazard](),
@@ -36,6 +39,7 @@ var Pairs = [][2]reflect.Type{
 	of[client.LimitUse, budget.Use](),
 	of[client.Offer, market.Offer](),
 	of[client.Outlook, budget.Outlook](),
+	of[client.Profile, profile.Profile](),
 	of[client.Quote, market.Quote](),
 	of[client.Receipt, receipt.Receipt](),
 	of[client.Role, identity.Role](),

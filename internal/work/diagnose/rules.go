@@ -295,10 +295,19 @@ func memoryPressure(f *features) (finding, bool) {
 		"second from a disk", percent(full), faults), f.gain(), false}, true
 }
 
+// shareOf returns the share of a profile's time that a part takes, or of the GPUs' work if the profile does not say how
+// long they had none.
+func shareOf(p *profile.Profile, part profile.Part) float64 {
+	if p.OfBusy && p.GPUBusy != nil {
+		return p.Shares[part] * *p.GPUBusy
+	}
+	return p.Shares[part]
+}
+
 // wasted returns the share of a profile's time that removing a part saves. In a wait for the GPU, the GPU's own
 // computing remains.
 func wasted(p *profile.Profile, part profile.Part) float64 {
-	share := p.Shares[part]
+	share := shareOf(p, part)
 	if part == profile.Waiting && p.GPUBusy != nil {
 		return min(share, 1-*p.GPUBusy)
 	}
@@ -319,11 +328,15 @@ func ofProfiles(list []profile.Profile) (out []finding) {
 	}
 	for _, p := range list {
 		for _, x := range parts {
-			share := p.Shares[x.part]
+			share := shareOf(&p, x.part)
 			if share < x.least || x.part == profile.Waiting && p.GPUBusy != nil && *p.GPUBusy >= target {
 				continue
 			}
-			text := fmt.Sprintf("%s: %s of the time is %s", p.Tool, percent(share), x.part)
+			of := "time"
+			if p.OfBusy && p.GPUBusy == nil {
+				of = "GPUs' work"
+			}
+			text := fmt.Sprintf("%s: %s of the %s is %s", p.Tool, percent(share), of, x.part)
 			for _, o := range p.Operators {
 				if o.Part == x.part {
 					text += fmt.Sprintf(", most of it in %.60s", o.Name)

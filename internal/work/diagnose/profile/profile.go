@@ -22,6 +22,7 @@ const (
 	longestLine = 1 << 20 // bytes; also of one event
 	mostText    = 16 << 30
 	peeked      = 64 << 10
+	longestName = 200 // bytes of an operator's name
 )
 
 // Profile is the contents of a file.
@@ -33,6 +34,8 @@ type Profile struct {
 	// Shares splits the program's time, or with OnGPU the GPU's, from 0 to 1.
 	Shares map[Part]float64 `json:"shares,omitempty"`
 	OnGPU  bool             `json:"on_gpu,omitempty"`
+	// OfBusy means that Shares split the time in which GPUs worked, because the file does not say when they did not.
+	OfBusy bool `json:"of_busy,omitempty"`
 	// GPUBusy is the share of the time in which GPUs ran kernels; nil if unknown.
 	GPUBusy *float64 `json:"gpu_busy,omitempty"`
 	// Memory is the share of GPU memory in use, and Tensor the share of time in which tensor cores ran; nil if unknown.
@@ -47,6 +50,36 @@ type Operator struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	Count   int64   `json:"count,omitempty"`
 	Part    Part    `json:"part"`
+}
+
+// Check returns what no reader of a profile writes: Profile values also come over the network.
+func (p *Profile) Check() error {
+	shares := slices.Collect(maps.Values(p.Shares))
+	for _, f := range []*float64{p.GPUBusy, p.Memory, p.Tensor} {
+		if f != nil {
+			shares = append(shares, *f)
+		}
+	}
+	for _, o := range p.Operators {
+		shares = append(shares, o.Share)
+		if len(o.Name) > longestName || len(o.Part) > longestName || !(o.Seconds >= 0) || o.Count < 0 {
+			return fmt.Errorf("the operator %.40q is longer than %d bytes, or its time or count is negative", o.Name,
+				longestName)
+		}
+	}
+	switch {
+	case len(p.Tool) > longestName || p.Tool == "":
+		return fmt.Errorf("tool is empty or longer than %d bytes", longestName)
+	case len(p.Operators) > mostShown:
+		return fmt.Errorf("%d operators are more than %d", len(p.Operators), mostShown)
+	case len(p.Shares) > mostShown:
+		return fmt.Errorf("%d shares are more than %d", len(p.Shares), mostShown)
+	case !(p.Seconds >= 0):
+		return errors.New("seconds is negative")
+	case slices.ContainsFunc(shares, func(v float64) bool { return !(v >= 0 && v <= 1.0001) }):
+		return errors.New("a share is not between 0 and 1")
+	}
+	return nil
 }
 
 // Part is the purpose of an operator.
@@ -95,7 +128,10 @@ func PartOf(name string) Part {
 
 // Formats lists the formats of Read, for people.
 const Formats = "Chrome and PyTorch Profiler traces (.json, .json.gz), py-spy raw and speedscope, nvidia-smi CSV, " +
-	"dcgmi dmon, and CSV of nsys stats"
+	"dcgmi dmon, SQLite of nsys export, and CSV of nsys stats"
+
+// SQLite is the beginning of an SQLite database.
+const SQLite = "SQLite format 3\x00"
 
 // Read reads a profile. The file's name is for messages.
 func Read(name string, from io.Reader) (Profile, error) {
@@ -126,10 +162,9 @@ func Read(name string, from io.Reader) (Profile, error) {
 
 // foreign lists the first bytes of other tools' files, with the fix.
 var foreign = []struct{ magic, tool, fix string }{
-	{"SQLite format 3\x00", "an SQLite database, as Nsight Systems exports it",
-		"write CSV: nsys stats --format csv --report cuda_gpu_kern_sum FILE"},
-	{"NVIDIA", "an Nsight report", "write CSV: nsys stats --format csv --report cuda_gpu_kern_sum FILE"},
-	{"NSYS", "an Nsight Systems report", "write CSV: nsys stats --format csv --report cuda_gpu_kern_sum FILE"},
+	{SQLite, "a compressed SQLite database", "unpack it"},
+	{"NVIDIA", "an Nsight report", "convert it: nsys export --type sqlite FILE"},
+	{"NSYS", "an Nsight Systems report", "convert it: nsys export --type sqlite FILE"},
 	{"NVR", "an Nsight Compute report", "profile with nsys, and write CSV: nsys stats --format csv FILE"},
 	{"PERFILE2", "data of Linux perf", "record with py-spy: py-spy record --format raw -o FILE --pid PID"},
 	{"<svg", "a flame graph", "record with py-spy record --format raw"},
@@ -214,8 +249,8 @@ func (t *tally) add(name string, part Part, time float64, count int64) {
 	if !(time >= 0 && time < 1e15) {
 		return
 	}
-	if len(name) > 200 {
-		name = strings.ToValidUTF8(name[:200], "")
+	if len(name) > longestName {
+		name = strings.ToValidUTF8(name[:longestName], "")
 	}
 	o := t.by[name]
 	if o == nil && len(t.by) >= mostNames {

@@ -111,7 +111,7 @@ func TestRead_TablesOfGPUs(t *testing.T) {
 // A file of another tool is refused with the tool's name and what to do instead.
 func TestRead_RefusesFilesOfOtherTools(t *testing.T) {
 	for text, want := range map[string]string{
-		"SQLite format 3\x00....":  "nsys stats --format csv",
+		"SQLite format 3\x00....":  "unpack it",
 		"PERFILE2....":             "py-spy record",
 		"<svg width='1'>":          "flame graph",
 		"\x7fELF\x00\x01":          "binary file of another tool",

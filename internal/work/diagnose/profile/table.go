@@ -164,6 +164,9 @@ func readNsys(r *bufio.Reader) (Profile, error) {
 		}
 		if column(row, "total time (ns)") >= 0 {
 			header = row
+			if column(row, "num calls", "range") >= 0 { // calls and ranges of threads are no work of a GPU
+				header = nil
+			}
 			return nil
 		}
 		if header == nil {
@@ -181,7 +184,8 @@ func readNsys(r *bufio.Reader) (Profile, error) {
 		return Profile{}, err
 	}
 	if t.total == 0 {
-		return Profile{}, errors.New("it has no table with Total Time (ns): write it with nsys stats --format csv")
+		return Profile{}, errors.New("it has no table of a GPU's work: write it with nsys stats --format csv --report " +
+			"cuda_gpu_kern_sum,cuda_gpu_mem_time_sum FILE, or give the SQLite file of nsys export --type sqlite")
 	}
-	return Profile{Tool: "Nsight Systems", OnGPU: true, Operators: t.list(), Shares: t.shares(t.total)}, nil
+	return Profile{Tool: "Nsight Systems", OnGPU: true, OfBusy: true, Operators: t.list(), Shares: t.shares(t.total)}, nil
 }
