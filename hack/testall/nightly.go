@@ -232,13 +232,18 @@ func shell(ctx context.Context, root string, env []string, command string) (stri
 	return string(out), err
 }
 
-// tail returns the end of a text, which contains the failure.
+// tail returns the end of a text, after what stands at its first failure.
 func tail(text string) string {
-	const most = 8000
-	if len(text) > most {
-		return "...\n" + text[len(text)-most:]
+	const most, failure = 8000, 2000
+	if len(text) <= most {
+		return text
 	}
-	return text
+	end := text[len(text)-most:]
+	at := strings.Index(text, "--- FAIL")
+	if at < 0 || at >= len(text)-most {
+		return "...\n" + end
+	}
+	return "...\n" + text[at:min(at+failure, len(text)-most)] + "\n...\n" + end
 }
 
 // knownFailures reads the list of steps that fail for now: on each line the name of a step, then why.

@@ -107,3 +107,16 @@ func TestRunSteps_OneLongStepLeavesTimeForTheOthers(t *testing.T) {
 }
 
 func forEver(step) time.Duration { return math.MaxInt64 }
+
+func TestTail_HasTheFirstFailureOfALongText(t *testing.T) {
+	long := strings.Repeat("a line\n", 5_000)
+	for _, text := range []string{"--- FAIL: TestOne\n" + long, long + "--- FAIL: TestOne\n", long + "--- FAIL: TestOne\n" + long} {
+		if got := tail(text); !strings.Contains(got, "--- FAIL: TestOne") || len(got) > 11_000 {
+			t.Errorf("a text of %d bytes becomes %d bytes, with its failure: %v", len(text), len(got),
+				strings.Contains(got, "--- FAIL: TestOne"))
+		}
+	}
+	if got := tail(long); !strings.HasSuffix(long, strings.TrimPrefix(got, "...\n")) || len(got) > 9_000 {
+		t.Errorf("the tail has %d bytes", len(got))
+	}
+}
