@@ -52,6 +52,7 @@ type Attempt struct {
 	Unended  error           // why some of the program's processes may still run
 
 	objective progress.Objective // guarded by mu, except its name
+	started   bool               // the server hears that the program runs; used by play and after it only
 	GPUs      *meter.GPUs        // the machine's GPUs; nil: do not measure
 	series    measure.Series
 	pacing    measure.Pacing
@@ -165,6 +166,10 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 	})
 
 	o := g.play(life, output)
+	g.LeaveData()
+	if !g.started {
+		o.ended.Data = g.Read
+	}
 	g.mu.Lock()
 	g.ended = true
 	g.mu.Unlock()

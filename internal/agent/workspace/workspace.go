@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"scrimp/internal/agent/datacache"
 	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/agent/venv"
@@ -28,21 +29,24 @@ type Machine struct {
 	Sole       bool     // nothing else in this process starts programs
 	Now        func() time.Time
 	Log        *slog.Logger
-	Setups     *setup.Cache // results of set-ups on this machine; nil: keep none
+	Setups     *setup.Cache     // results of set-ups on this machine; nil: keep none
+	Inputs     *datacache.Cache // files of inputs on this machine; nil: there is no room for any
 }
 
 // Workspace is the place of one task on a machine. Its methods are called in this order: AssignUser, MakeFolders,
-// RefuseLocalStores, Withhold, Fill, MakeCheckpointFolder, HandOver, SetUp, RecordWork, MarkRan and OutputNames.
+// RefuseLocalStores, Withhold, Fill, MakeCheckpointFolder, BringData, HandOver, SetUp, RecordWork, MarkRan, OutputNames and LeaveData.
 type Workspace struct {
 	Task    api.Assignment
 	Folders place.Folders
 	User    int // user id of the program; 0: the agent's own
 	// Accelerators is the number of the machine's accelerators; 0: unknown.
 	Accelerators int
-	Only         func() bool // reports whether no other task runs on the machine; nil: unknown
+	Only         func() bool    // reports whether no other task runs on the machine; nil: unknown
+	Read         []api.DataRead // what bringing the inputs took, complete once BringData has returned
 
 	machine Machine
 	kept    kept
+	holds   []*datacache.Hold  // on the inputs
 	python  bool               // the set-up may install Python packages
 	before  map[string]version // the work folder before the program starts, if the job keeps written files
 }

@@ -294,6 +294,7 @@ type (
 		Restored string        `json:"restored,omitempty"`
 		Step     int64         `json:"step"`
 		Took     time.Duration `json:"took_ns"`
+		Data     []DataRead    `json:"data,omitempty"` // inputs that the agent brought before
 	}
 	// Progressed: the program made progress. Step, Epoch and Metrics are the newest that it reported. Values are
 	// all reports, since the previous event, of the metric that the job is judged by.
@@ -344,6 +345,7 @@ type (
 		SetupStatus int `json:"setup_status,omitempty"`
 		// time since the program ended, spent on storing; 0: unknown
 		Keeping time.Duration `json:"keeping_ns,omitempty"`
+		Data    []DataRead    `json:"data,omitempty"` // inputs that the agent brought, if the program never ran
 	}
 	// AgentSilent: an attempt's agent has not reported for too long.
 	AgentSilent struct {

@@ -1,0 +1,55 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"scrimp/internal/agent/datacache"
+	"scrimp/internal/lib/size"
+	"scrimp/internal/wire/api"
+)
+
+// BringData fills the folders of the inputs, from the machine's cache or from where they lie, and says so in the log.
+func (w *Workspace) BringData(ctx context.Context, output io.Writer) error {
+	for _, in := range w.Task.Data {
+		r, err := w.bring(ctx, in)
+		w.Read = append(w.Read, api.DataRead{Name: in.Name, Files: r.Files, Bytes: r.Bytes, Hits: r.Hits,
+			HitBytes: r.HitBytes, Fetched: r.Fetched, Requests: r.Requests, Took: r.Took})
+		if err != nil {
+			return fmt.Errorf("bring the input %s from %s (data): %w", in.Name, in.Path, err)
+		}
+		_, err = fmt.Fprintf(output, "scrimp: %s: %d files, %s: %s from this machine's cache, %s from %s, in %v\n", in.Name,
+			r.Files, about(r.Bytes), about(r.HitBytes), about(r.Fetched), in.Path, r.Took.Round(time.Millisecond))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func about(bytes int64) string { return cmp.Or(size.About(float64(bytes)), "0 B") }
+
+func (w *Workspace) bring(ctx context.Context, in api.Input) (r datacache.Read, err error) {
+	if w.machine.Inputs == nil {
+		return r, errors.New("this machine has no cache: its agent's log says why")
+	}
+	src, err := datacache.OpenSource(ctx, in.Path, in.Region)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	r, hold, err := w.machine.Inputs.Bring(ctx, src, in.Gigabyte, w.Folders.Input(in.Name))
+	w.holds = append(w.holds, hold)
+	return r, err
+}
+
+// LeaveData allows the cache to evict the inputs. No program reads them any more.
+func (w *Workspace) LeaveData() {
+	for _, h := range w.holds {
+		h.Release()
+	}
+}

@@ -1,0 +1,56 @@
+package spec
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// BroughtFrom lists the schemes of addresses of inputs that scrimp brings to the machine.
+var BroughtFrom = []string{"file", "s3", "gs", "azblob"}
+
+// inputs checks the data.
+func (c *checker) inputs() {
+	names := map[string]bool{}
+	for i, d := range c.j.Data {
+		at, name := fmt.Sprintf("data[%d].path", i), fmt.Sprintf("data[%d].name", i)
+		c.wrong(d.Path == "", at, "is missing", "give a path or a URL")
+		if d.Name == "" {
+			continue
+		}
+		c.wrong(!inputForm.MatchString(d.Name), name, fmt.Sprintf("is %q", d.Name),
+			"begin it with a lower-case letter, and use these, digits and underscores only, 32 in all")
+		c.wrong(names[d.Name], name, "is that of an earlier input", "give each its own")
+		names[d.Name] = true
+		env := DataVariable(d.Name)
+		_, set := c.j.Env[env]
+		c.wrong(set || slices.Contains(c.j.Secrets, env), name, "would set "+env+", and so does the job file",
+			"rename one of them")
+		c.address(at, d.Path)
+	}
+}
+
+// address checks the address of an input that scrimp brings.
+func (c *checker) address(field, text string) {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+	case err != nil || !slices.Contains(BroughtFrom, u.Scheme):
+		c.wrong(true, field, fmt.Sprintf("is %q, which scrimp does not bring", text), "begin it with file://, s3://, gs:// or "+
+			"azblob://, or leave out name: the program then reads it itself")
+	case u.User != nil:
+		c.wrong(true, field, "names a user", "leave the user out: the machine has the credentials")
+	case u.Query().Has("prefix"):
+		c.wrong(true, field, "has a prefix as a parameter", "write it as a path, "+u.Scheme+"://"+u.Host+"/PREFIX")
+	case u.Scheme == "file":
+		c.wrong(u.Host != "" || u.RawQuery != "" || !path.IsAbs(u.Path), field, "is no absolute path",
+			"write file:///FOLDER with three slashes")
+	default:
+		c.wrong(u.Host == "", field, "names no bucket", "write "+u.Scheme+"://BUCKET/PREFIX")
+	}
+}
+
+// DataVariable returns the environment variable with the path of an input that scrimp brings.
+func DataVariable(name string) string { return "SCRIMP_DATA_" + strings.ToUpper(name) }
