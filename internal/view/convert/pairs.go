@@ -29,6 +29,7 @@ var specials = map[pair]copier{
 // Pairs lists the convertible types, the wire type first.
 var Pairs = [][2]reflect.Type{
 	of[client.Choice, plan.Decision](),
+	of[client.DataUse, receipt.DataUse](),
 	of[client.Grant, identity.Grant](),
 	of[client.Hash, ledger.Hash](),
 	of[client.Hazard, policy.Hazard](),
