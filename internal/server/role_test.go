@@ -60,7 +60,7 @@ var wanted = map[string]string{
 	"GET /v1/jobs/{id}/receipt":               "viewer of the job", "GET /v1/jobs/{id}/metric": "viewer of the job",
 	"GET /v1/jobs/{id}/curves":    "viewer of the job",
 	"GET /v1/jobs/{id}/telemetry": "viewer of the job", "GET /v1/jobs/{id}/data": "viewer of the job",
-	"GET /v1/jobs/{id}/spec":      "viewer of the job", "GET /v1/jobs/{id}/explain": "viewer of the job",
+	"GET /v1/jobs/{id}/spec": "viewer of the job", "GET /v1/jobs/{id}/explain": "viewer of the job",
 	"POST /v1/jobs/{id}/exec": "submitter of their job", "GET /v1/jobs/{id}/exec/{session}": "submitter of the job",
 	"POST /v1/jobs/{id}/exec/{session}": "submitter of the job",
 	"GET /v1/agent/exec/{id}/input":     "attempt", "POST /v1/agent/exec/{id}/output": "attempt",

@@ -170,9 +170,6 @@ func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err := g.restore(ctx, &r); err != nil {
 		return r, err
 	}
-	if err := g.BringData(ctx, output); err != nil {
-		return r, err
-	}
 	var err error
 	if r.api, err = programapi.Serve(g, g.Log); err != nil {
 		return r, err
@@ -295,8 +292,7 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	g.mu.Unlock()
 	g.commands.Allow(r.env)
 	g.queue(api.Message{Started: &api.Started{Restored: r.restored.Manifest, Step: r.restored.Step, Took: max(0, r.took),
-		Data: g.Read}})
-	g.started = true
+		Data: g.DataRead()}})
 	if g.Background {
 		if err := program.StepBack(); err != nil {
 			g.Log.Warn("lower the agent's priority", "error", err)

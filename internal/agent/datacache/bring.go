@@ -65,8 +65,8 @@ func (h *Hold) Release() {
 }
 
 // Bring fills a new folder dir with links to the files of a source, and fetches those that the cache lacks. gigabyte is
-// the price of reading 1e9 bytes from the source; nil: unknown. The files stay until the caller releases the hold, which
-// is never nil. Read is what it took so far, also after an error.
+// the price of reading 1e9 bytes from the source; nil: unknown. The files stay until the caller releases the hold,
+// which is never nil. Read is what it took so far, also after an error.
 func (c *Cache) Bring(ctx context.Context, src Source, gigabyte *money.Rate, dir string) (Read, *Hold, error) {
 	h := &Hold{c: c}
 	begin := c.now()
@@ -183,8 +183,8 @@ func sourceOf(src Source, f File) string {
 }
 
 // ensure returns the digest of a file's content once the cache has it, verified and held. hit reports that this caller
-// did not fetch it, and sent is the number of bytes that the source has sent to it. Of several callers for the same file
-// one fetches it, and the others wait.
+// did not fetch it, and sent is the number of bytes that the source has sent to it. Of several callers for the same
+// file one fetches it, and the others wait.
 func (c *Cache) ensure(ctx context.Context, src Source, f File, gigabyte *money.Rate, h *Hold) (digest string,
 	hit bool, sent int64, err error) {
 	source := sourceOf(src, f)

@@ -101,7 +101,9 @@ func (b *bucket) List(ctx context.Context) ([]File, error) {
 	return list, err
 }
 
-func (b *bucket) list(ctx context.Context, prefix string, name func(key string) (string, bool)) (list []File, err error) {
+// list returns the objects with a prefix that have a name.
+func (b *bucket) list(ctx context.Context, prefix string, name func(key string) (string, bool)) (list []File,
+	err error) {
 	for token := gocloud.FirstPageToken; len(token) > 0 && len(list) <= mostFiles; {
 		b.requests.Add(1)
 		var page []*gocloud.ListObject

@@ -86,9 +86,9 @@ func (c *Cache) fits(bytes int64) error {
 }
 
 func (c *Cache) full(bytes, left, most int64) error {
-	return fmt.Errorf("%w: %s more, and it can take %s of at most %s: set SCRIMP_CACHE of the machine's agent to a larger "+
-		"size, or take a machine with a larger disk", ErrRoom, size.About(float64(bytes)), size.About(float64(max(0, left))),
-		size.About(float64(most)))
+	about := func(n int64) string { return size.About(float64(max(0, n))) }
+	return fmt.Errorf("%w: %s more, and it can take %s of at most %s: set SCRIMP_CACHE of the machine's agent to a "+
+		"larger size, or take a machine with a larger disk", ErrRoom, about(bytes), about(left), about(most))
 }
 
 // reserve makes room for a file, and counts it until land is called. The caller holds the lock.

@@ -13,11 +13,11 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// BringData fills the folders of the inputs, from the machine's cache or from where they lie, and says so in the log.
-func (w *Workspace) BringData(ctx context.Context, output io.Writer) error {
+// bringData fills the folders of the inputs, from the machine's cache or from where they lie, and says so in the log.
+func (w *Workspace) bringData(ctx context.Context, output io.Writer) error {
 	for _, in := range w.Task.Data {
 		r, err := w.bring(ctx, in)
-		w.Read = append(w.Read, api.DataRead{Name: in.Name, Files: r.Files, Bytes: r.Bytes, Hits: r.Hits,
+		w.read = append(w.read, api.DataRead{Name: in.Name, Files: r.Files, Bytes: r.Bytes, Hits: r.Hits,
 			HitBytes: r.HitBytes, Fetched: r.Fetched, Requests: r.Requests, Took: r.Took})
 		if err != nil {
 			return fmt.Errorf("bring the input %s from %s (data): %w", in.Name, in.Path, err)
@@ -47,9 +47,18 @@ func (w *Workspace) bring(ctx context.Context, in api.Input) (r datacache.Read, 
 	return r, err
 }
 
-// LeaveData allows the cache to evict the inputs. No program reads them any more.
-func (w *Workspace) LeaveData() {
+// DataRead returns what bringing the inputs took, once: the server counts it once.
+func (w *Workspace) DataRead() []api.DataRead {
+	list := w.read
+	w.read = nil
+	return list
+}
+
+// LeaveData allows the cache to evict the inputs, because no program reads them any more. It returns what bringing them
+// took, unless DataRead has.
+func (w *Workspace) LeaveData() []api.DataRead {
 	for _, h := range w.holds {
 		h.Release()
 	}
+	return w.DataRead()
 }

@@ -83,7 +83,8 @@ func SumData(reads []DataRead) *DataUse {
 func (u *DataUse) Text() string {
 	parts := []string{fmt.Sprintf("%s in %s brought in %s", size.About(float64(u.Bytes)),
 		draw.Count(int(u.Files), "file"), draw.Span(time.Duration(u.Seconds*float64(time.Second))))}
-	parts = append(parts, size.About(float64(u.HitBytes))+" from caches"+priced(u.Saved, u.UnpricedHits, u.Currency, " saved"),
+	parts = append(parts,
+		size.About(float64(u.HitBytes))+" from caches"+priced(u.Saved, u.UnpricedHits, u.Currency, " saved"),
 		size.About(float64(u.Fetched))+" read"+priced(u.Cost, u.UnpricedFetched, u.Currency, " billed apart"))
 	return strings.Join(parts, ", ")
 }

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -34,21 +33,23 @@ func (c *checker) inputs() {
 
 // address checks the address of an input that scrimp brings.
 func (c *checker) address(field, text string) {
-	u, err := url.Parse(text)
+	scheme, rest, _ := strings.Cut(text, "://")
+	rest, query, asks := strings.Cut(rest, "?")
+	host, _, _ := strings.Cut(rest, "/")
 	switch {
 	case text == "":
-	case err != nil || !slices.Contains(BroughtFrom, u.Scheme):
-		c.wrong(true, field, fmt.Sprintf("is %q, which scrimp does not bring", text), "begin it with file://, s3://, gs:// or "+
-			"azblob://, or leave out name: the program then reads it itself")
-	case u.User != nil:
+	case !urlForm.MatchString(text) || !slices.Contains(BroughtFrom, scheme):
+		c.wrong(true, field, fmt.Sprintf("is %q, which scrimp does not bring", text), "begin it with file://, s3://, gs:// "+
+			"or azblob://, or leave out name: the program then reads it itself")
+	case strings.Contains(host, "@"):
 		c.wrong(true, field, "names a user", "leave the user out: the machine has the credentials")
-	case u.Query().Has("prefix"):
-		c.wrong(true, field, "has a prefix as a parameter", "write it as a path, "+u.Scheme+"://"+u.Host+"/PREFIX")
-	case u.Scheme == "file":
-		c.wrong(u.Host != "" || u.RawQuery != "" || !path.IsAbs(u.Path), field, "is no absolute path",
+	case strings.HasPrefix(query, "prefix=") || strings.Contains(query, "&prefix="):
+		c.wrong(true, field, "has a prefix as a parameter", "write it as a path, "+scheme+"://"+host+"/PREFIX")
+	case scheme == "file":
+		c.wrong(host != "" || asks || !path.IsAbs(rest), field, "is no absolute path",
 			"write file:///FOLDER with three slashes")
 	default:
-		c.wrong(u.Host == "", field, "names no bucket", "write "+u.Scheme+"://BUCKET/PREFIX")
+		c.wrong(host == "", field, "names no bucket", "write "+scheme+"://BUCKET/PREFIX")
 	}
 }
 

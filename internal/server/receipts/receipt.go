@@ -67,15 +67,8 @@ func (b *Desk) receipt(ctx context.Context, id string) (receipt.Receipt, error) 
 		return v, err
 	}
 	addSpending(&v, j, postings)
-	if v.Telemetry, err = b.Telemetry(ctx, j); err != nil {
+	if v.Telemetry, v.Data, err = b.Machines(ctx, j); err != nil {
 		return v, err
-	}
-	if v.Data = b.dataOf(j, nil); v.Data != nil {
-		paths, err := b.inputs(ctx, id)
-		if err != nil {
-			return v, err
-		}
-		v.Data = b.dataOf(j, paths)
 	}
 	v.Tips = tips(v)
 	return v, v.Check()

@@ -80,6 +80,7 @@ var neighbours = map[string][]string{
 	"server/books":     {"server/auth", "server/reply"},
 	"server/bills":     {"server/auth", "server/books", "server/disk", "server/reply"},
 	"server/budgets":   {"server/auth", "server/reply", "server/webhook"},
+	"server/datause":   {"server/reply"},
 	"server/disk":      {},
 	"server/exports":   {"server/auth", "server/bills", "server/disk", "server/reply"},
 	"server/forecast":  {},

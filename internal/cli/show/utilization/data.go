@@ -21,7 +21,7 @@ type JobData struct {
 	client.DataUse
 }
 
-// figures are the cells that a read and a job have in common.
+// dataCells returns the cells that a read and a job have in common.
 func dataCells(bytes, hits, fetched int64, seconds float64, cost, saved *money.Amount) []string {
 	return []string{bytesOf(bytes), bytesOf(hits), bytesOf(fetched),
 		draw.Span(time.Duration(seconds * float64(time.Second))), dollars(cost), dollars(saved)}
@@ -38,8 +38,9 @@ func dollars(a *money.Amount) string {
 }
 
 // dataColumns follow the first columns of a table of reads or jobs.
-var dataColumns = []draw.Column{{Name: "BYTES", Right: true}, {Name: "CACHED", Right: true}, {Name: "READ", Right: true},
-	{Name: "TOOK", Right: true, Leaves: 1}, {Name: "COST", Right: true}, {Name: "SAVED", Right: true}}
+var dataColumns = []draw.Column{{Name: "BYTES", Right: true}, {Name: "CACHED", Right: true},
+	{Name: "READ", Right: true}, {Name: "TOOK", Right: true, Leaves: 1},
+	{Name: "COST", Right: true}, {Name: "SAVED", Right: true}}
 
 // Data formats the reads of a job.
 func Data(j JobData, p show.Place) string {
@@ -87,8 +88,8 @@ func dataSum(list []JobData) string {
 	if bytes > 0 {
 		share = fmt.Sprintf(" (%.0f %%)", float64(hits)/float64(bytes)*100)
 	}
-	parts := []string{fmt.Sprintf("%s of %s came from caches%s, and %s was read with %s", bytesOf(hits), bytesOf(bytes), share,
-		bytesOf(fetched), draw.Count(int(requests), "request"))}
+	parts := []string{fmt.Sprintf("%s of %s came from caches%s, and %s was read with %s", bytesOf(hits), bytesOf(bytes),
+		share, bytesOf(fetched), draw.Count(int(requests), "request"))}
 	if known {
 		parts = append(parts, fmt.Sprintf("reading cost %s, and the caches saved %s", money.Short(cost, money.USD),
 			money.Short(saved, money.USD)))

@@ -1,10 +1,12 @@
-package receipts
+// Package datause answers what bringing inputs to the machines of jobs took.
+package datause
 
 import (
 	"context"
 	"net/http"
 
 	"scrimp/client"
+	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/job/spec"
@@ -13,15 +15,22 @@ import (
 	"scrimp/internal/view/convert"
 )
 
+// Desk answers requests about the inputs of jobs.
+type Desk struct {
+	Control *control.Control
+	// Telemetry returns the telemetry of a job's machines; nil: not known.
+	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
+}
+
 // Data reports what bringing inputs to the machines of a job took.
-func (b *Desk) Data(w http.ResponseWriter, r *http.Request) {
+func (d *Desk) Data(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	var paths map[string]string
-	if j, err := b.inputs(r.Context(), id); err == nil { // without its job file, the reads have no path
+	if j, err := d.inputs(r.Context(), id); err == nil { // without its job file, the reads have no path
 		paths = j
 	}
 	var u *receipt.DataUse
-	if !b.Control.Job(id, func(_ *core.Machine, j *core.Job) { u = b.dataOf(j, paths) }) {
+	if !d.Control.Job(id, func(_ *core.Machine, j *core.Job) { u = of(j, paths) }) {
 		reply.UnknownJob(w, "", id)
 		return
 	}
@@ -31,9 +40,22 @@ func (b *Desk) Data(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, convert.To[client.DataUse](*u))
 }
 
+// Receipt returns what a receipt contains of a job's machines: their telemetry, and what bringing inputs to them took;
+// nil if there is none.
+func (d *Desk) Receipt(ctx context.Context, j *core.Job) (t *receipt.Telemetry, u *receipt.DataUse, err error) {
+	if t, err = d.Telemetry(ctx, j); err != nil {
+		return nil, nil, err
+	}
+	if of(j, nil) == nil {
+		return t, nil, nil
+	}
+	paths, err := d.inputs(ctx, j.ID())
+	return t, of(j, paths), err
+}
+
 // inputs returns the paths of a job's inputs by name.
-func (b *Desk) inputs(ctx context.Context, id string) (map[string]string, error) {
-	raw, _, err := b.Control.Spec(ctx, id)
+func (d *Desk) inputs(ctx context.Context, id string) (map[string]string, error) {
+	raw, _, err := d.Control.Spec(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +72,9 @@ func (b *Desk) inputs(ctx context.Context, id string) (map[string]string, error)
 	return paths, nil
 }
 
-// dataOf sums up what bringing the inputs of a job took; nil if there were none. It prices the bytes by the charges in
+// of sums up what bringing the inputs of a job took; nil if there were none. It prices the bytes by the charges in
 // force when the job was submitted, as the decisions about it do.
-func (b *Desk) dataOf(j *core.Job, paths map[string]string) *receipt.DataUse {
+func of(j *core.Job, paths map[string]string) *receipt.DataUse {
 	var list []receipt.DataRead
 	for _, a := range j.Attempts() {
 		for _, k := range a.Tasks() {
