@@ -17,7 +17,7 @@ import (
 func (w *Workspace) bringData(ctx context.Context, output io.Writer) error {
 	for _, in := range w.Task.Data {
 		r, err := w.bring(ctx, in)
-		w.read = append(w.read, api.DataRead{Name: in.Name, Files: r.Files, Bytes: r.Bytes, Hits: r.Hits,
+		w.read = append(w.read, api.Brought{Name: in.Name, Files: r.Files, Bytes: r.Bytes, Hits: r.Hits,
 			HitBytes: r.HitBytes, Fetched: r.Fetched, Requests: r.Requests, Took: r.Took})
 		if err != nil {
 			return fmt.Errorf("bring the input %s from %s (data): %w", in.Name, in.Path, err)
@@ -48,7 +48,7 @@ func (w *Workspace) bring(ctx context.Context, in api.Input) (r datacache.Read, 
 }
 
 // DataRead returns what bringing the inputs took, once: the server counts it once.
-func (w *Workspace) DataRead() []api.DataRead {
+func (w *Workspace) DataRead() []api.Brought {
 	list := w.read
 	w.read = nil
 	return list
@@ -56,7 +56,7 @@ func (w *Workspace) DataRead() []api.DataRead {
 
 // LeaveData allows the cache to evict the inputs, because no program reads them any more. It returns what bringing them
 // took, unless DataRead has.
-func (w *Workspace) LeaveData() []api.DataRead {
+func (w *Workspace) LeaveData() []api.Brought {
 	for _, h := range w.holds {
 		h.Release()
 	}

@@ -155,7 +155,7 @@ func (in *Inbox) body(l *Latest, m api.Message) core.Body {
 }
 
 // dataRead converts what an agent says about the inputs that it brought.
-func (in *Inbox) dataRead(list []api.DataRead) (out []core.DataRead) {
+func (in *Inbox) dataRead(list []api.Brought) (out []core.DataRead) {
 	for _, d := range list {
 		out = append(out, core.DataRead{Name: d.Name, Files: d.Files, Bytes: d.Bytes, Hits: d.Hits, HitBytes: d.HitBytes,
 			Fetched: d.Fetched, Requests: d.Requests, Took: in.Clock.Stretch(d.Took)})

@@ -110,8 +110,8 @@ type Input struct {
 	Gigabyte *money.Rate `json:"gigabyte,omitempty"` // price of reading 1e9 bytes on this machine; nil: unknown
 }
 
-// DataRead is what bringing an input took.
-type DataRead struct {
+// Brought is what bringing an input took.
+type Brought struct {
 	Name     string        `json:"name"`
 	Files    int64         `json:"files"`
 	Bytes    int64         `json:"bytes"`
@@ -191,7 +191,7 @@ type Started struct {
 	Restored string        `json:"restored,omitempty"` // manifest; "": none
 	Step     int64         `json:"step"`               // step of that manifest
 	Took     time.Duration `json:"took_ns"`            // duration of the restore, wall time
-	Data     []DataRead    `json:"data,omitempty"`     // inputs that the agent brought
+	Data     []Brought     `json:"data,omitempty"`     // inputs that the agent brought
 }
 
 // Step is progress. A report has only the newest step, but each value of the metric that judges the job.
@@ -310,7 +310,7 @@ type Ended struct {
 	// Keeping is the wall time since the program's end, during which its results were stored.
 	Keeping time.Duration `json:"keeping_ns,omitempty"`
 	// Data lists the inputs that the agent brought, if the program never ran.
-	Data []DataRead `json:"data,omitempty"`
+	Data []Brought `json:"data,omitempty"`
 }
 
 // Orders is the server's response to a report.

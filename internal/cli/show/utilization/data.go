@@ -45,8 +45,8 @@ var dataColumns = []draw.Column{{Name: "BYTES", Right: true}, {Name: "CACHED", R
 // Data formats the reads of a job.
 func Data(j JobData, p show.Place) string {
 	if len(j.Reads) == 0 {
-		return draw.Wrap("", show.Clean(j.Job)+": scrimp brought no inputs. It brings those that have a name, under data in "+
-			"the job file.", p.Columns())
+		return draw.Wrap("", show.Clean(j.Job)+": no machine has brought an input yet. Machines bring inputs that have a "+
+			"name, under data in the job file.", p.Columns())
 	}
 	var rows [][]string
 	for _, r := range j.Reads {
@@ -60,7 +60,7 @@ func Data(j JobData, p show.Place) string {
 // DataOfJobs formats the sums of jobs.
 func DataOfJobs(list []JobData, p show.Place) string {
 	if len(list) == 0 {
-		return draw.Wrap("", "scrimp brought no inputs. It brings those that have a name, under data in the job file.",
+		return draw.Wrap("", "No machine has brought an input. Machines bring inputs that have a name, under data in the job file.",
 			p.Columns())
 	}
 	var rows [][]string
