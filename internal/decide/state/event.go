@@ -74,6 +74,8 @@ type Terms struct {
 	// the copy. Both are 0 if the job cannot leave its region.
 	Transfer time.Duration `json:"transfer_ns,omitempty"`
 	Carry    money.Amount  `json:"carry,omitzero"`
+	// Bringing is the longest that a machine may take to bring the job's inputs before its program starts; 0: none.
+	Bringing time.Duration `json:"bringing_ns,omitempty"`
 	// Egress lists the routes between regions with another cost.
 	Egress   place.Egress  `json:"egress,omitempty"`
 	Grace    time.Duration `json:"grace_ns"`              // longest time for a drain

@@ -23,10 +23,6 @@ func (c *checker) inputs() {
 			"begin it with a lower-case letter, and use these, digits and underscores only, 32 in all")
 		c.wrong(names[d.Name], name, "is that of an earlier input", "give each its own")
 		names[d.Name] = true
-		env := DataVariable(d.Name)
-		_, set := c.j.Env[env]
-		c.wrong(set || slices.Contains(c.j.Secrets, env), name, "would set "+env+", and so does the job file",
-			"rename one of them")
 		c.address(at, d.Path)
 	}
 }
