@@ -20,7 +20,9 @@ func (w *Workspace) bringData(ctx context.Context, output io.Writer) error {
 		w.read = append(w.read, api.Brought{Name: in.Name, Files: r.Files, Bytes: r.Bytes, Hits: r.Hits,
 			HitBytes: r.HitBytes, Fetched: r.Fetched, Requests: r.Requests, Took: r.Took})
 		if err != nil {
-			return fmt.Errorf("bring the input %s from %s (data): %w", in.Name, in.Path, err)
+			err = fmt.Errorf("bring the input %s from %s (data): %w", in.Name, in.Path, err)
+			_, _ = fmt.Fprintf(output, "scrimp: %v\n", err) // the server hears it anyway
+			return err
 		}
 		_, err = fmt.Fprintf(output, "scrimp: %s: %d files, %s: %s from this machine's cache, %s from %s, in %v\n", in.Name,
 			r.Files, about(r.Bytes), about(r.HitBytes), about(r.Fetched), in.Path, r.Took.Round(time.Millisecond))
