@@ -28,14 +28,14 @@ type bucket struct {
 	requests atomic.Int64
 }
 
-// Schemes lists the schemes of addresses that OpenSource reads.
-var Schemes = []string{"file", "s3", "gs", "azblob"}
+// schemes lists the schemes of addresses that OpenSource reads.
+var schemes = []string{"file", "s3", "gs", "azblob"}
 
 // OpenSource opens an input: file:///folder, s3://bucket/prefix, gs://bucket/prefix or azblob://container/prefix, with
 // the parameters of a store's address. region is that of a bucket of Amazon whose address names none.
 func OpenSource(ctx context.Context, address, region string) (Source, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.User != nil || !slices.Contains(Schemes, u.Scheme) {
+	if err != nil || u.User != nil || !slices.Contains(schemes, u.Scheme) {
 		return nil, fmt.Errorf("%w: %.200s: begin it with file://, s3://, gs:// or azblob://", ErrInput, address)
 	}
 	if u.Scheme == "file" {

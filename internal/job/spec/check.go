@@ -317,7 +317,7 @@ func (c *checker) nodes() {
 // IsStore reports whether an address has the form of a checkpoint store. It does not contact the store.
 func IsStore(address string) bool {
 	scheme, _, _ := strings.Cut(address, "://")
-	return urlForm.MatchString(address) && slices.Contains([]string{"file", "s3", "gs", "azblob"}, scheme)
+	return urlForm.MatchString(address) && slices.Contains(storeSchemes, scheme)
 }
 
 func (c *checker) saving() {

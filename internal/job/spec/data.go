@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// BroughtFrom lists the schemes of addresses of inputs that scrimp brings to the machine.
-var BroughtFrom = []string{"file", "s3", "gs", "azblob"}
+// storeSchemes lists the schemes of addresses of stores and of inputs that scrimp brings to machines.
+var storeSchemes = []string{"file", "s3", "gs", "azblob"}
 
 // inputs checks the data.
 func (c *checker) inputs() {
@@ -34,7 +34,7 @@ func (c *checker) address(field, text string) {
 	host, _, _ := strings.Cut(rest, "/")
 	switch {
 	case text == "":
-	case !urlForm.MatchString(text) || !slices.Contains(BroughtFrom, scheme):
+	case !urlForm.MatchString(text) || !slices.Contains(storeSchemes, scheme):
 		c.wrong(true, field, fmt.Sprintf("is %q, which scrimp does not bring", text), "begin it with file://, s3://, gs:// "+
 			"or azblob://, or leave out name: the program then reads it itself")
 	case strings.Contains(host, "@"):
