@@ -60,8 +60,8 @@ func Data(j JobData, p show.Place) string {
 // DataOfJobs formats the sums of jobs.
 func DataOfJobs(list []JobData, p show.Place) string {
 	if len(list) == 0 {
-		return draw.Wrap("", "No machine has brought an input. Machines bring inputs that have a name, under data in the job file.",
-			p.Columns())
+		return draw.Wrap("", "No machine has brought an input. Machines bring inputs that have a name, under data in the "+
+			"job file.", p.Columns())
 	}
 	var rows [][]string
 	for _, j := range list {
