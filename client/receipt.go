@@ -70,6 +70,8 @@ type Receipt struct {
 	Outputs         string             `json:"outputs,omitempty"`
 	// Telemetry is the telemetry of its machines; null: none.
 	Telemetry *ReceiptTelemetry `json:"telemetry"`
+	// Data is what bringing inputs to its machines took; null if scrimp brought none.
+	Data *DataUse `json:"data,omitempty"`
 }
 
 // Interruption is a machine that the provider reclaimed.

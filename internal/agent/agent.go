@@ -8,6 +8,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/attempt"
+	"scrimp/internal/agent/datacache"
 	"scrimp/internal/agent/host"
 	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/notice"
@@ -48,6 +50,9 @@ type Config struct {
 	TaskUser string // UserAuto or UserSame; empty means UserSame
 	// FreeDisk is the share of the disk, from 0 to 1, that kept set-ups leave free; empty means 0.1.
 	FreeDisk string
+	// Cache is the bound of the cache of inputs, a size or a share of the disk from 0 to 1; empty means half the disk.
+	// CacheDir is its folder; empty means one in MachineDir, which the agent removes at its end.
+	Cache, CacheDir string
 	// Sole reports that nothing else in this process starts programs. Then all its descendants
 	// belong to tasks, and the agent ends them between tasks. Otherwise the agent recognises them
 	// by their environment alone.
@@ -64,9 +69,10 @@ type Config struct {
 	Log         *slog.Logger
 
 	open   func(context.Context, keeper.Options) (keeper.Keeper, error)
-	setups *setup.Cache // results of set-ups on this machine; nil: keep none
-	keep   bool         // for tests: do not clean up after a task
-	pace   attempt.Pace // the zero value means attempt.UsualPace
+	setups *setup.Cache     // results of set-ups on this machine; nil: keep none
+	inputs *datacache.Cache // files of inputs on this machine; nil: it could not be opened
+	keep   bool             // for tests: do not clean up after a task
+	pace   attempt.Pace     // the zero value means attempt.UsualPace
 }
 
 // Validate fills in defaults and returns an error if a field is missing or wrong.
@@ -83,6 +89,12 @@ func (c *Config) Validate() error {
 	}
 	if _, err := setup.Leaving(c.FreeDisk); err != nil {
 		return fmt.Errorf("agent: %w", err)
+	}
+	if _, err := datacache.ReadLimits(c.Cache, 0); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	if c.CacheDir != "" && !filepath.IsAbs(c.CacheDir) {
+		return fmt.Errorf("agent: SCRIMP_CACHE_DIR is %q, want an absolute path", c.CacheDir)
 	}
 	if c.Quiet == 0 {
 		c.Quiet = defaultQuiet
@@ -143,6 +155,7 @@ func Run(ctx context.Context, c Config) error {
 			c.Log.Warn("remove the kept set-ups", "error", err)
 		}
 	}()
+	defer c.openInputs(limits.Reserve)()
 	machine, err := wire.DialMachine(c.Server, c.Instance, id.key, c.Token)
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -172,6 +185,35 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	return d.serve(ctx, life)
+}
+
+// openInputs opens the cache of inputs and returns what closes it.
+func (c *Config) openInputs(reserve float64) (closes func()) {
+	limits, _ := datacache.ReadLimits(c.Cache, reserve) // Validate has checked it
+	own := filepath.Join(c.MachineDir, "cache")
+	dir := cmp.Or(c.CacheDir, own)
+	var err error
+	c.inputs, err = datacache.Open(dir, host.BootID(), limits, c.Now)
+	if errors.Is(err, datacache.ErrBusy) && dir != own {
+		c.Log.Info("another agent uses the folder of the cache of inputs; this one takes its own", "error", err)
+		dir = own
+		c.inputs, err = datacache.Open(dir, host.BootID(), limits, c.Now)
+	}
+	if err != nil {
+		c.Log.Warn("this machine cannot bring inputs", "error", err)
+	}
+	return func() {
+		if c.inputs != nil {
+			if err := c.inputs.Close(); err != nil {
+				c.Log.Warn("close the cache of inputs", "error", err)
+			}
+		}
+		if dir == own { // the machine's folder may be on a disk that outlives it
+			if err := place.RemoveAll(own); err != nil {
+				c.Log.Warn("remove the cache of inputs", "error", err)
+			}
+		}
+	}
 }
 
 // identify returns this machine's identity, and reads the stored token if the configuration has none.

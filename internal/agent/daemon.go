@@ -214,7 +214,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	server.Trust(d.Roots)
 	server.Node = a.Node
 	machine := workspace.Machine{Instance: d.Instance, MachineDir: d.MachineDir, Environ: d.Environ, Borrowed: d.Borrowed,
-		TaskUser: d.TaskUser, Sole: d.Sole, Now: d.Now, Log: d.Log, Setups: d.setups}
+		TaskUser: d.TaskUser, Sole: d.Sole, Now: d.Now, Log: d.Log, Setups: d.setups, Inputs: d.inputs}
 	g, err := attempt.New(attempt.Config{Machine: machine, Metadata: d.Metadata, Background: d.Background,
 		Notice: d.Notice, Quiet: d.Quiet, Open: d.open, Store: server.Store(), Lends: server.Credentials,
 		Works: server.WorkBlob, Searches: server.Search, Pace: d.pace}, a, server)

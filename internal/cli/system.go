@@ -274,7 +274,7 @@ func (a *app) agentCmd() *cobra.Command {
 				Restart: func(path string) error {
 					return syscall.Exec(path, append([]string{path}, os.Args[1:]...), os.Environ())
 				},
-				FreeDisk: os.Getenv("SCRIMP_FREE_DISK"),
+				FreeDisk: os.Getenv("SCRIMP_FREE_DISK"), Cache: os.Getenv("SCRIMP_CACHE"), CacheDir: os.Getenv("SCRIMP_CACHE_DIR"),
 				TaskUser: cmp.Or(os.Getenv("SCRIMP_TASK_USER"), agent.UserAuto), Sole: true, Background: true, Hard: hard,
 				Notice: stays,
 				Log:    slog.New(slog.NewTextHandler(a.Err, nil)),

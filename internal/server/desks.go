@@ -52,7 +52,7 @@ func (s *Server) buildHandlers() {
 	s.books = &books.Books{Control: s.control, Log: s.store, Errors: s.opts.Log, Fees: s.bills.FeesOf,
 		HasTeam: s.bills.HasTeam}
 	s.bills.Ledger = s.books
-	s.receipts = &receipts.Desk{Control: s.control, Log: s.store, View: s.view, Telemetry: s.telemetry.Receipt}
+	s.receipts = &receipts.Desk{Control: s.control, Log: s.store, View: s.view, Machines: s.dataUse().Receipt}
 	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
 		Telemetry: s.telemetry.Receipt, HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
 	s.anomalies = &anomalies.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/diagnosis"
+	"scrimp/internal/server/datause"
 	"scrimp/internal/server/exports"
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
@@ -36,6 +37,11 @@ func of[D any](desk func(*Server) D) func(func(D, http.ResponseWriter, *http.Req
 	}
 }
 
+// dataUse returns the desk of the inputs of jobs.
+func (s *Server) dataUse() *datause.Desk {
+	return &datause.Desk{Control: s.control, Telemetry: s.telemetry.Receipt}
+}
+
 // Adapters of the methods of each desk.
 var (
 	ofPeople    = of(func(s *Server) *people.Desk { return s.people })
@@ -46,6 +52,7 @@ var (
 	ofAnomalies = of(func(s *Server) *anomalies.Desk { return s.anomalies })
 	ofSavings   = of(func(s *Server) *savings.Desk { return s.savings })
 	ofProposals = of(func(s *Server) *proposals.Desk { return s.proposals })
+	ofDataUse   = of((*Server).dataUse)
 	ofTelemetry = of(func(s *Server) *telemetry.Desk { return s.telemetry })
 	ofDiagnosis = of(func(s *Server) *diagnosis.Desk { return s.diagnosis })
 	ofAgents    = of(func(s *Server) *agents.Desk { return s.agents })

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/bills"
+	"scrimp/internal/server/datause"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/jobs/exec"
 	"scrimp/internal/server/jobs/output"
@@ -132,6 +133,9 @@ func serverRoutes() []route {
 		{"GET", "/v1/ledger/verify", identity.Operator, allTeams, true, "Replay the log and compare the ledger with it",
 			nil, api.Verified{}, "", nil, ofReceipts((*receipts.Desk).Verify)},
 
+		{"GET", "/v1/jobs/{id}/data", identity.Viewer, ofJob, true,
+			"Show what bringing inputs to the machines of a job took, and what the caches of the machines saved", nil,
+			client.DataUse{}, "", nil, ofDataUse((*datause.Desk).Data)},
 		{"GET", "/v1/backup", identity.Admin, allTeams, true, "Fetch all that the store holds, as scrimp restore reads it",
 			nil, nil, "application/gzip", nil, (*Server).getBackup},
 		{"POST", "/v1/gc", identity.Admin, allTeams, false,

@@ -165,6 +165,7 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 	})
 
 	o := g.play(life, output)
+	o.ended.Data = g.LeaveData()
 	g.mu.Lock()
 	g.ended = true
 	g.mu.Unlock()
@@ -188,10 +189,9 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 	return nil
 }
 
-// lastLines waits until the server has the whole log, because users read the log once the attempt
-// has ended and the server may refuse log lines after that. It waits up to patience while the
-// server makes progress or its disk is full. After a stop it waits only a moment, since the machine
-// may be terminated first.
+// lastLines waits until the server has the whole log, because users read the log once the attempt has ended and the
+// server may refuse log lines after that. It waits up to patience while the server makes progress or its disk is full.
+// After a stop it waits only a moment, since the machine may be terminated first.
 func (g *Attempt) lastLines(life context.Context, s *stop.Request, shipping <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(life, max(time.Second, g.patience(s)))
 	defer cancel()

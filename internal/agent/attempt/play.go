@@ -291,7 +291,8 @@ func (g *Attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	g.lastSave = g.Now()
 	g.mu.Unlock()
 	g.commands.Allow(r.env)
-	g.queue(api.Message{Started: &api.Started{Restored: r.restored.Manifest, Step: r.restored.Step, Took: max(0, r.took)}})
+	g.queue(api.Message{Started: &api.Started{Restored: r.restored.Manifest, Step: r.restored.Step, Took: max(0, r.took),
+		Data: g.DataRead()}})
 	if g.Background {
 		if err := program.StepBack(); err != nil {
 			g.Log.Warn("lower the agent's priority", "error", err)

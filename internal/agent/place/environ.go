@@ -57,6 +57,9 @@ func (s Environment) Variables() []string {
 		"KUBEFLOW_TRAINER_SERVER_TOKEN": s.Folders.Token, // a file with the token, as Kubeflow mounts it
 	})
 	delete(env, "SCRIMP_CHECKPOINT_INTERVAL_S")
+	for _, in := range s.Task.Data {
+		env[in.Variable] = s.Folders.Input(in.Name)
+	}
 	if d := s.Task.Checkpoint.Interval; d > 0 {
 		env["SCRIMP_CHECKPOINT_INTERVAL_S"] = strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
 	}

@@ -60,6 +60,9 @@ func LayOut(machine string, a api.Assignment) Folders {
 	return f
 }
 
+// Input returns the folder of an input that the agent brings.
+func (f Folders) Input(name string) string { return filepath.Join(f.Top, "data", name) }
+
 // below returns path if it is absolute, and otherwise path in folder dir.
 func below(dir, path string) string {
 	if filepath.IsAbs(path) {

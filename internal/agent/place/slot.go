@@ -22,10 +22,11 @@ var OfOneAttempt = []string{
 }
 
 // Repeats reports whether the result of this task's set-up can serve another task. It cannot if the
-// task has secrets, since the set-up may write them to any file.
+// task has secrets, since the set-up may write them to any file, or if its command reads an input.
 func Repeats(a api.Assignment) bool {
 	names := func(name string) bool { return strings.Contains(a.Setup, name) }
-	return a.Setup != "" && len(a.Secrets) == 0 && !slices.ContainsFunc(OfOneAttempt, names)
+	return a.Setup != "" && len(a.Secrets) == 0 && !slices.ContainsFunc(OfOneAttempt, names) &&
+		!slices.ContainsFunc(a.Data, func(in api.Input) bool { return names(in.Variable) })
 }
 
 // placeFile is the name of a file in the agent's own folder of a task. It contains the number of

@@ -233,7 +233,7 @@ func (c *Cache) makeRoom(key string, size int64) error {
 	if err != nil {
 		return err
 	}
-	free, whole, err := disk(c.dir)
+	free, whole, err := Disk(c.dir)
 	if err != nil {
 		return err
 	}

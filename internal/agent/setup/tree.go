@@ -220,8 +220,8 @@ func remove(path string) error {
 	return os.RemoveAll(path)
 }
 
-// disk returns the free and the total bytes of a file system.
-func disk(dir string) (free, whole int64, err error) {
+// Disk returns the free and the total bytes of a file system.
+func Disk(dir string) (free, whole int64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return 0, 0, fmt.Errorf("get the free space of %s: %w", dir, err)

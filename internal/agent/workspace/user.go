@@ -74,9 +74,13 @@ func (w *Workspace) RefuseLocalStores() error {
 	if w.User == 0 {
 		return nil
 	}
-	for _, address := range []string{w.Task.Checkpoint.URL, w.Task.OutputsURL, w.Task.Workdir} {
+	addresses := []string{w.Task.Checkpoint.URL, w.Task.OutputsURL, w.Task.Workdir}
+	for _, in := range w.Task.Data {
+		addresses = append(addresses, in.Path)
+	}
+	for _, address := range addresses {
 		if u, err := url.Parse(address); err == nil && u.Scheme == "file" {
-			return fmt.Errorf("%s: a local folder cannot be a store if programs run as separate users: use "+
+			return fmt.Errorf("%s: a local folder cannot be a store or an input if programs run as separate users: use "+
 				"the server's store or a bucket, or set users: same for the engine", address)
 		}
 	}

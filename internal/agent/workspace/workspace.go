@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"scrimp/internal/agent/datacache"
 	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/agent/venv"
@@ -28,11 +29,13 @@ type Machine struct {
 	Sole       bool     // nothing else in this process starts programs
 	Now        func() time.Time
 	Log        *slog.Logger
-	Setups     *setup.Cache // results of set-ups on this machine; nil: keep none
+	Setups     *setup.Cache     // results of set-ups on this machine; nil: keep none
+	Inputs     *datacache.Cache // files of inputs; nil: the machine cannot bring any
 }
 
 // Workspace is the place of one task on a machine. Its methods are called in this order: AssignUser, MakeFolders,
-// RefuseLocalStores, Withhold, Fill, MakeCheckpointFolder, HandOver, SetUp, RecordWork, MarkRan and OutputNames.
+// RefuseLocalStores, Withhold, Fill, MakeCheckpointFolder, HandOver, SetUp, RecordWork, MarkRan, OutputNames and
+// LeaveData.
 type Workspace struct {
 	Task    api.Assignment
 	Folders place.Folders
@@ -43,6 +46,8 @@ type Workspace struct {
 
 	machine Machine
 	kept    kept
+	holds   []*datacache.Hold  // on the inputs
+	read    []api.Brought      // what bringing the inputs took, until the server hears it
 	python  bool               // the set-up may install Python packages
 	before  map[string]version // the work folder before the program starts, if the job keeps written files
 }
@@ -91,8 +96,12 @@ type Fetcher interface {
 	Fetch(ctx context.Context, address, dir string) error
 }
 
-// Fill fills the work folder with the uploaded files, or with a kept result of the same set-up.
+// Fill fills the folders of the inputs, and the work folder with the uploaded files, or with a kept result of the same
+// set-up.
 func (w *Workspace) Fill(ctx context.Context, from Fetcher, output *os.File) error {
+	if err := w.bringData(ctx, output); err != nil {
+		return err
+	}
 	if w.isSetUp() { // the agent was restarted: keep what the set-up changed
 		return nil
 	}

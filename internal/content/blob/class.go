@@ -5,6 +5,7 @@ package blob
 import (
 	"cloud.google.com/go/storage"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"gocloud.dev/blob"
 )
@@ -31,6 +32,15 @@ func Class(o *blob.ListObject) string {
 func Version(o *blob.ListObject) string {
 	var amazon types.Object
 	if o.As(&amazon) && amazon.ETag != nil {
+		return *amazon.ETag
+	}
+	return ""
+}
+
+// VersionRead is Version of the blob that a reader reads.
+func VersionRead(r *blob.Reader) string {
+	var amazon s3.GetObjectOutput
+	if r.As(&amazon) && amazon.ETag != nil {
 		return *amazon.ETag
 	}
 	return ""

@@ -9,3 +9,6 @@ func Class(*blob.ListObject) string { return "" }
 
 // Version returns "": folders have no versions of blobs.
 func Version(*blob.ListObject) string { return "" }
+
+// VersionRead returns "": folders have no versions of blobs.
+func VersionRead(*blob.Reader) string { return "" }

@@ -124,7 +124,7 @@ func (in *Inbox) body(l *Latest, m api.Message) core.Body {
 	switch {
 	case m.Started != nil:
 		return core.AttemptStarted{Attempt: attempt, Node: node, Message: m.Seq, Restored: m.Started.Restored,
-			Step: m.Started.Step, Took: clock.Stretch(m.Started.Took)}
+			Step: m.Started.Step, Took: clock.Stretch(m.Started.Took), Data: in.dataRead(m.Started.Data)}
 	case m.Step != nil:
 		return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch,
 			Anew: m.Step.Anew, Metrics: m.Step.Metrics, Broken: m.Step.Broken}
@@ -149,9 +149,18 @@ func (in *Inbox) body(l *Latest, m api.Message) core.Body {
 	case m.Ended != nil:
 		return core.AttemptEnded{Attempt: attempt, Node: node, Message: m.Seq, Reason: string(m.Ended.Reason),
 			Exit: m.Ended.Exit, Step: m.Ended.Step, Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error,
-			SetupStatus: m.Ended.SetupStatus, Keeping: clock.Stretch(m.Ended.Keeping)}
+			SetupStatus: m.Ended.SetupStatus, Keeping: clock.Stretch(m.Ended.Keeping), Data: in.dataRead(m.Ended.Data)}
 	}
 	return nil
+}
+
+// dataRead converts what an agent says about the inputs that it brought.
+func (in *Inbox) dataRead(list []api.Brought) (out []core.DataRead) {
+	for _, d := range list {
+		out = append(out, core.DataRead{Name: d.Name, Files: d.Files, Bytes: d.Bytes, Hits: d.Hits, HitBytes: d.HitBytes,
+			Fetched: d.Fetched, Requests: d.Requests, Took: in.Clock.Stretch(d.Took)})
+	}
+	return out
 }
 
 // PutBack notes that the events that Take returned are not in the log.

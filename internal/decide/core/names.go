@@ -66,6 +66,7 @@ type (
 	TaskGone              = state.TaskGone
 	AgentClaimed          = state.AgentClaimed
 	AttemptStarted        = state.AttemptStarted
+	DataRead              = state.DataRead
 	Progressed            = state.Progressed
 	CheckpointSaved       = state.CheckpointSaved
 	CheckpointFailed      = state.CheckpointFailed

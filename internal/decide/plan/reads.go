@@ -28,6 +28,17 @@ func (r *Read) Cost(o *market.Offer) (money.Amount, bool) {
 	return egress.Cost(r.Bytes, fare), true
 }
 
+// Fare returns the price of reading 1e9 bytes of the input at a path in a provider's region. It is false if that is
+// unknown.
+func (n *Need) Fare(path, provider, region string) (money.Rate, bool) {
+	for i := range n.Reads {
+		if r := &n.Reads[i]; r.Path == path && region != "" {
+			return r.Origin.Fare(provider, region)
+		}
+	}
+	return 0, false
+}
+
 // ReadCost returns what one machine of the offer pays for reading all inputs. It is false if that is unknown. An offer
 // without a region pays nothing, because nobody knows where it is.
 func (n *Need) ReadCost(o *market.Offer) (sum money.Amount, ok bool) {

@@ -82,6 +82,8 @@ type Receipt struct {
 	Outputs         string             `json:"outputs,omitempty"`
 	// Telemetry summarizes the measurements of its machines; null if there are none.
 	Telemetry *Telemetry `json:"telemetry"`
+	// Data is what bringing inputs to its machines took; null if scrimp brought none.
+	Data *DataUse `json:"data,omitempty"`
 }
 
 // Interruption is the interruption of one machine by its provider.
@@ -280,6 +282,9 @@ func (r Receipt) Text(width int) string {
 	}
 	if r.Telemetry != nil {
 		b.WriteString(r.Telemetry.text(width))
+	}
+	if r.Data != nil {
+		b.WriteString(draw.Wrap("data: ", r.Data.Text(), width))
 	}
 	if r.MarketSpeed != 1 {
 		fmt.Fprintf(&b, "%s\n", draw.SimulatedClock(r.MarketSpeed))

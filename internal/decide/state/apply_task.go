@@ -74,7 +74,7 @@ func (s *State) started(e *Event, f TaskStarted) {
 	b := e.Body.(AttemptStarted)
 	t := s.task(f.Attempt, b.Node)
 	move(NextTask, "task", t.Name(), &t.r.Phase, TaskRunning)
-	t.r.Started, t.r.Restored = s.now, b.Restored
+	t.r.Started, t.r.Restored, t.r.Data = s.now, b.Restored, b.Data
 	if b.Node == 0 {
 		s.jobs[t.attempt.r.Job].runs().Learned.SavedWork = f.Work
 	}
@@ -94,6 +94,9 @@ func (s *State) ended(e *Event, f TaskEnded) {
 	move(NextTask, "task", k.Name(), &t.Phase, Ended)
 	t.Over, t.End, t.Exit = s.now, b.Reason, b.Exit
 	t.LostTime += f.Lost
+	if len(b.Data) > 0 {
+		t.Data = b.Data
+	}
 	if a.Task() == Ended {
 		a.r.DrainBy = s.now // terminate it at once
 	}

@@ -74,6 +74,8 @@ type Terms struct {
 	// the copy. Both are 0 if the job cannot leave its region.
 	Transfer time.Duration `json:"transfer_ns,omitempty"`
 	Carry    money.Amount  `json:"carry,omitzero"`
+	// Bringing is the longest that a machine may take to bring the job's inputs before its program starts; 0: none.
+	Bringing time.Duration `json:"bringing_ns,omitempty"`
 	// Egress lists the routes between regions with another cost.
 	Egress   place.Egress  `json:"egress,omitempty"`
 	Grace    time.Duration `json:"grace_ns"`              // longest time for a drain
@@ -294,6 +296,7 @@ type (
 		Restored string        `json:"restored,omitempty"`
 		Step     int64         `json:"step"`
 		Took     time.Duration `json:"took_ns"`
+		Data     []DataRead    `json:"data,omitempty"` // inputs that the agent brought before
 	}
 	// Progressed: the program made progress. Step, Epoch and Metrics are the newest that it reported. Values are
 	// all reports, since the previous event, of the metric that the job is judged by.
@@ -344,6 +347,7 @@ type (
 		SetupStatus int `json:"setup_status,omitempty"`
 		// time since the program ended, spent on storing; 0: unknown
 		Keeping time.Duration `json:"keeping_ns,omitempty"`
+		Data    []DataRead    `json:"data,omitempty"` // inputs that the agent brought, if the program never ran
 	}
 	// AgentSilent: an attempt's agent has not reported for too long.
 	AgentSilent struct {

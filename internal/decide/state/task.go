@@ -57,6 +57,7 @@ type taskRecord struct {
 	Rate     money.Rate              `json:"rate"`                // per hour, when granted
 	LastRate money.Rate              `json:"last_rate,omitempty"` // rate of its last hour, once it has ended
 
+	Data    []DataRead  `json:"data,omitempty"` // inputs that the agent brought
 	Learned learnedTask `json:"learned"`
 }
 

@@ -49,7 +49,8 @@ func (t *trees) Start(id, dir string, env map[string]string) (Process, error) {
 		cmd.Env = append(cmd.Env, "SCRIMP_SERVER="+t.server, "SCRIMP_CA="+t.ca)
 	}
 	// From the daemon's login environment, programs get only what belongs to the computer and its user.
-	cmd.Env = append(cmd.Env, "SCRIMP_BORROWED_ENVIRONMENT=1", "SCRIMP_INSTANCE_ID="+id, "SCRIMP_MACHINE_DIR="+dir)
+	cmd.Env = append(cmd.Env, "SCRIMP_BORROWED_ENVIRONMENT=1", "SCRIMP_INSTANCE_ID="+id, "SCRIMP_MACHINE_DIR="+dir,
+		"SCRIMP_CACHE_DIR="+filepath.Join(filepath.Dir(dir), "cache"))
 	if at := t.reached(); at != "" {
 		cmd.Env = append(cmd.Env, "SCRIMP_ADDRESS="+at)
 	}

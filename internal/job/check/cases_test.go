@@ -242,6 +242,12 @@ var cases = []struct {
 	{"data-cached", check.Pass, "work folder", func(c *check.Case) { c.Job.Data = []spec.Data{{Path: "data/x"}} }},
 	{"data-cached", check.Unknown, "", func(c *check.Case) { c.Job.Data = []spec.Data{{Path: "s3://b/x"}} }},
 	{"data-cached", check.Warn, "", func(c *check.Case) { c.Facts = map[string]string{"data_cached": "no"} }},
+	{"data-cached", check.Pass, "keeps inputs with a name", func(c *check.Case) {
+		c.Job.Data = []spec.Data{{Name: "x", Path: "s3://b/x"}}
+	}},
+	{"data-cached", check.Unknown, "", func(c *check.Case) {
+		c.Job.Data = []spec.Data{{Name: "x", Path: "s3://b/x"}, {Path: "s3://b/y"}}
+	}},
 
 	{"tags", check.Warn, "no team, no project, no environment", func(*check.Case) {}},
 	{"tags", check.Warn, "team named; no project", func(c *check.Case) { c.Job.Tags = map[string]string{"team": "x"} }},

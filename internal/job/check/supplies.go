@@ -100,6 +100,11 @@ func dataCached(c *Case) (Verdict, string, string) {
 	}) {
 		return Pass, "it travels with the work folder", ""
 	}
+	if len(c.Job.Data) > 0 && !slices.ContainsFunc(c.Job.Data, func(d spec.Data) bool {
+		return strings.Contains(d.Path, "://") && d.Name == ""
+	}) {
+		return Pass, "each machine keeps inputs with a name in its cache", ""
+	}
 	return Unknown, "unknown whether a second attempt fetches the data again", supply("data_cached")
 }
 

@@ -33,9 +33,10 @@ var mosts = map[string]bound{
 	"Variant.engine": {bytes: 128},
 	"Rung.use":       {bytes: MaxName}, "Rung.zones": {items: 100}, "Resources.zones": {items: 100},
 	"Resources.capacity": {items: 8}, "Metric.name": {bytes: 128}, "Retry.codes": {items: 255},
-	"Data.path": {bytes: 4096}, "Checkpoint.store": {bytes: 2048}, "Progress.pattern": {bytes: 4096},
-	"Progress.saved": {bytes: 4096},
-	"Notify.email":   {bytes: longestMailbox, items: 20}, "Notify.on": {items: 8},
+	"Data.path": {bytes: 4096}, "Data.name": {bytes: 32}, "Checkpoint.store": {bytes: 2048},
+	"Progress.pattern": {bytes: 4096},
+	"Progress.saved":   {bytes: 4096},
+	"Notify.email":     {bytes: longestMailbox, items: 20}, "Notify.on": {items: 8},
 }
 
 // boundOf returns the bound of a field of t.

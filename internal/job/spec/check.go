@@ -30,6 +30,7 @@ var (
 	engineForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}(/[A-Za-z0-9_.-]+)?$`)
 	envForm    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	urlForm    = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://\S+$`)
+	inputForm  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 	hookForm   = regexp.MustCompile(`^https?://[^\s/]+\S*$`)
 )
 
@@ -316,7 +317,7 @@ func (c *checker) nodes() {
 // IsStore reports whether an address has the form of a checkpoint store. It does not contact the store.
 func IsStore(address string) bool {
 	scheme, _, _ := strings.Cut(address, "://")
-	return urlForm.MatchString(address) && slices.Contains([]string{"file", "s3", "gs", "azblob"}, scheme)
+	return urlForm.MatchString(address) && slices.Contains(storeSchemes, scheme)
 }
 
 func (c *checker) saving() {
@@ -349,9 +350,7 @@ func (c *checker) saving() {
 	}
 	c.wrong(!below(c.j.Progress.File), "progress.file",
 		fmt.Sprintf("is %q, outside the work folder", c.j.Progress.File), "name a file below it")
-	for i, d := range c.j.Data {
-		c.wrong(d.Path == "", fmt.Sprintf("data[%d].path", i), "is missing", "give a path or a URL")
-	}
+	c.inputs()
 }
 
 // below reports whether the path stays within the folder that it is relative to.

@@ -68,6 +68,7 @@ type Job struct {
 
 // Data is an input.
 type Data struct {
+	Name   string     `json:"name,omitempty" eg:"corpus"`
 	Path   string     `json:"path,omitempty" eg:"s3://bucket/corpus" also:"url"`
 	Size   size.Bytes `json:"size,omitempty" eg:"120GiB"`
 	Region string     `json:"region,omitempty" eg:"us-east-1"`
@@ -76,10 +77,11 @@ type Data struct {
 // MarshalJSON writes the form that a job file is read in: a size has its unit.
 func (d Data) MarshalJSON() ([]byte, error) {
 	v := struct {
+		Name   string `json:"name,omitempty"`
 		Path   string `json:"path,omitempty"`
 		Size   string `json:"size,omitempty"`
 		Region string `json:"region,omitempty"`
-	}{Path: d.Path, Region: d.Region}
+	}{Name: d.Name, Path: d.Path, Region: d.Region}
 	if d.Size != 0 {
 		v.Size = d.Size.Exact()
 	}
@@ -89,6 +91,7 @@ func (d Data) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes, and the number of bytes that earlier releases wrote.
 func (d *Data) UnmarshalJSON(text []byte) error {
 	v := struct {
+		Name   string          `json:"name"`
 		Path   string          `json:"path"`
 		Size   json.RawMessage `json:"size"`
 		Region string          `json:"region"`
@@ -96,7 +99,7 @@ func (d *Data) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &v); err != nil {
 		return err
 	}
-	*d = Data{Path: v.Path, Region: v.Region}
+	*d = Data{Name: v.Name, Path: v.Path, Region: v.Region}
 	if len(v.Size) == 0 || v.Size[0] != '"' {
 		return json.Unmarshal([]byte(cmp.Or(string(v.Size), "0")), &d.Size)
 	}

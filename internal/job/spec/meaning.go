@@ -127,6 +127,8 @@ var meanings = map[string]meaning{
 	"Job.tags": {doc: "On every posting of the ledger: costs are listed by tag:NAME, and submissions may be held to " +
 		"name one (scrimp budgets)."},
 
+	"Data.name": {doc: "With a name, scrimp brings the input to the machine before the program starts, and the program " +
+		"finds it in SCRIMP_DATA_NAME. Lower-case letters, digits and underscores."},
 	"Data.path":   {doc: "Path or URL."},
 	"Data.size":   {doc: "How much it is."},
 	"Data.region": {doc: "Where it lies."},

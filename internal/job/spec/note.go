@@ -48,9 +48,9 @@ func notes(j Job, u Use) []Note {
 
 // unread lists fields that plans and checks use and a run ignores.
 func unread(j Job) (list []Note) {
-	if len(j.Data) > 0 {
-		list = append(list, Note{"data", "is weighed by what reading it from another region costs; a run brings nothing: " +
-			"the program reads it itself"})
+	if slices.ContainsFunc(j.Data, func(d Data) bool { return d.Name == "" }) {
+		list = append(list, Note{"data", "is weighed by what reading it from another region costs; a run brings inputs " +
+			"with a name only: the program reads the others itself"})
 	}
 	for i, d := range j.Data {
 		switch at := fmt.Sprintf("data[%d]", i); {

@@ -118,6 +118,22 @@ func TestProblems(t *testing.T) {
 				"indentation, and quote a value that holds `: ` or ` #`"}},
 		"binary": {"command: a\x00",
 			[]string{"job.yaml: holds a zero byte, so it is no text: give the job file itself"}},
+		"an input that nobody can bring": {"command: a\ndata: [{name: x, path: 'hf://a/b'}]",
+			[]string{"job.yaml:2: `data[0].path` is \"hf://a/b\", which scrimp does not bring: begin it with file://, s3://, " +
+				"gs:// or azblob://, or leave out name: the program then reads it itself"}},
+		"a bad name of an input": {"command: a\ndata: [{name: A-b, path: 's3://b'}]",
+			[]string{"job.yaml:2: `data[0].name` is \"A-b\": begin it with a lower-case letter, and use these, digits and " +
+				"underscores only, 32 in all"}},
+		"two inputs of a name": {"command: a\ndata: [{name: x, path: 's3://b'}, {name: x, path: 's3://c'}]",
+			[]string{"job.yaml:2: `data[1].name` is that of an earlier input: give each its own"}},
+		"a relative folder": {"command: a\ndata: [{name: x, path: 'file://x/y'}]",
+			[]string{"job.yaml:2: `data[0].path` is no absolute path: write file:///FOLDER with three slashes"}},
+		"no bucket": {"command: a\ndata: [{name: x, path: 's3:///y'}]",
+			[]string{"job.yaml:2: `data[0].path` names no bucket: write s3://BUCKET/PREFIX"}},
+		"a prefix apart": {"command: a\ndata: [{name: x, path: 's3://b?region=r&prefix=c'}]",
+			[]string{"job.yaml:2: `data[0].path` has a prefix as a parameter: write it as a path, s3://b/PREFIX"}},
+		"a password": {"command: a\ndata: [{name: x, path: 's3://u:p@b/c'}]",
+			[]string{"job.yaml:2: `data[0].path` names a user: leave the user out: the machine has the credentials"}},
 		"past deadline": {"command: a\ndeadline: 2026-03-01T11:59:59Z",
 			[]string{"job.yaml:2: `deadline` has passed already (2026-03-01T11:59:59Z): give a later one, or a span " +
 				"such as in 6h"}},

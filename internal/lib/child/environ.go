@@ -34,5 +34,6 @@ func OfStores(name string) bool {
 // OfAgent reports whether an agent that is started beside its server gets a variable. It gets nothing else from the
 // shell that started the server, such as the password of the database.
 func OfAgent(name string) bool {
-	return name == "SCRIMP_FREE_DISK" || !strings.HasPrefix(name, "SCRIMP_") && (OfMachine(name) || OfStores(name))
+	return name == "SCRIMP_FREE_DISK" || name == "SCRIMP_CACHE" ||
+		!strings.HasPrefix(name, "SCRIMP_") && (OfMachine(name) || OfStores(name))
 }

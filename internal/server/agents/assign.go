@@ -68,6 +68,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		Session: j.Session, Idle: time.Duration(j.Idle),
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
+	as.Data = inputsOf(&j, &job, &a, node)
 	d.values(&as, &j, a.Provider(), job.Secrets())
 	d.join(&as, &a, node)
 	if p := a.Portion(); p != nil {
@@ -123,6 +124,23 @@ func parallelismEnv(m spec.Model) map[string]string {
 		}
 	}
 	return env
+}
+
+// inputsOf returns the inputs that the agent of a rank brings, with the price of reading them on its machine.
+func inputsOf(j *spec.Job, job *core.Job, a *core.Attempt, node int) (list []api.Input) {
+	for _, x := range j.Data {
+		if x.Name == "" {
+			continue
+		}
+		in := api.Input{Name: x.Name, Variable: spec.DataVariable(x.Name), Path: x.Path, Region: x.Region}
+		if k := a.Rank(node); k != nil {
+			if fare, ok := job.Terms().Need.Fare(x.Path, k.Machine().Provider, k.Machine().Region); ok {
+				in.Gigabyte = &fare
+			}
+		}
+		list = append(list, in)
+	}
+	return list
 }
 
 // checkpoints returns the settings for the job's checkpoints: where they go, and how often the program saves.

@@ -135,7 +135,9 @@ func whole(f *fake, j client.Job) {
 			Begun: new(now.Add(-50 * time.Minute)), Until: now, End: "interrupted", Cost: money.Picos(4e12)}},
 		Interruptions: []client.Interruption{{Instance: "i", MarketAt: now, Notice: 4}},
 		Spend:         []client.Spent{{At: now.Add(-time.Hour)}, {At: now, Amount: money.Picos(4e12)}}, Budget: j.Budget,
-		Tips: []client.Tip{{Text: j.Detail + "save more often"}}}
+		Tips: []client.Tip{{Text: j.Detail + "save more often"}},
+		Data: &client.DataUse{Currency: "USD", Reads: []client.DataRead{{Name: "corpus", Instance: j.Detail + "i", Bytes: 5e9,
+			Cost: new(money.Picos(1e12)), Saved: new(money.Amount)}, {Name: "words"}}}}
 	loss := []client.CurvePoint{{MarketAt: now.Add(-time.Hour), Value: 2}, {MarketAt: now, Step: 5, Value: 1}}
 	f.answers[at+"/curves"] = client.Curves{Curves: []client.Curve{{Metric: "loss", Judges: true, Points: loss},
 		{Metric: j.Detail + "acc", Points: loss}}}

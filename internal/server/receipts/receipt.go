@@ -67,7 +67,7 @@ func (b *Desk) receipt(ctx context.Context, id string) (receipt.Receipt, error) 
 		return v, err
 	}
 	addSpending(&v, j, postings)
-	if v.Telemetry, err = b.Telemetry(ctx, j); err != nil {
+	if v.Telemetry, v.Data, err = b.Machines(ctx, j); err != nil {
 		return v, err
 	}
 	v.Tips = tips(v)

@@ -28,8 +28,8 @@ type Desk struct {
 	Control *control.Control
 	Log     Log
 	View    *view.View // the log by job
-	// Telemetry returns the telemetry of a job's machines; nil: not known.
-	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
+	// Machines returns the telemetry of a job's machines, and what bringing inputs to them took; nil: there is none.
+	Machines func(ctx context.Context, j *core.Job) (*receipt.Telemetry, *receipt.DataUse, error)
 }
 
 // known returns the job that a request names, or answers that there is none.

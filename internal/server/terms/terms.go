@@ -77,7 +77,7 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration,
 	if j.Budget.Dollars != nil {
 		t.Budget, t.HasBudget = *j.Budget.Dollars, true
 	}
-	t.Transfer = time.Duration(j.Checkpoint.MoveTime)
+	t.Transfer, t.Bringing = time.Duration(j.Checkpoint.MoveTime), stretch(Bringing(j))
 	if m := j.Checkpoint.MoveCost; m != nil {
 		t.Carry = *m
 	}

@@ -82,6 +82,7 @@ var neighbours = map[string][]string{
 	"server/bills":     {"server/auth", "server/books", "server/disk", "server/reply"},
 	"server/budgets":   {"server/auth", "server/reply", "server/webhook"},
 	"server/diagnosis": {"server/reply"},
+	"server/datause":   {"server/reply"},
 	"server/disk":      {},
 	"server/exports":   {"server/auth", "server/bills", "server/disk", "server/reply"},
 	"server/forecast":  {},

@@ -73,7 +73,7 @@ var Suites = []Suite{
 	{
 		Name: "objects", Needs: "servers of S3, Google Cloud Storage and Azure Blob",
 		Inputs: append([]string{"internal/content/blob", "internal/content/billfile", "internal/test/blobtest",
-			"internal/content/checkpoint",
+			"internal/content/checkpoint", "internal/agent/datacache",
 			"internal/server", "internal/lib/awshttp", "internal/engine/aws"}, common...),
 	},
 	{

@@ -32,6 +32,7 @@ var specials = map[pair]copier{
 var Pairs = [][2]reflect.Type{
 	of[client.Choice, plan.Decision](),
 	of[client.Diagnosis, diagnose.Report](),
+	of[client.DataUse, receipt.DataUse](),
 	of[client.Grant, identity.Grant](),
 	of[client.Hash, ledger.Hash](),
 	of[client.Hazard, policy.Hazard](),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/lib/money"
 )
 
 // The agent's side. An agent calls the server and never the reverse:
@@ -76,6 +77,7 @@ type Assignment struct {
 	Shell    map[string]string `json:"shell,omitempty"`
 	Withheld []string          `json:"withheld,omitempty"` // requested shell variables that it does not get here
 
+	Data       []Input     `json:"data,omitempty"` // inputs that the agent brings before the program starts
 	Checkpoint Checkpoints `json:"checkpoint"`
 	Outputs    []string    `json:"outputs,omitempty"`     // folders below the work folder, or OutputsWritten
 	OutputsURL string      `json:"outputs_url,omitempty"` // store, in the form of Checkpoints.URL
@@ -97,6 +99,27 @@ type Assignment struct {
 	Silence   time.Duration `json:"silence_ns"`   // without a response for this wall time: save, stop, switch off
 	Speed     float64       `json:"market_speed"` // market seconds per wall second
 	Deadline  time.Time     `json:"deadline"`     // wall time; zero: none
+}
+
+// Input is an input that the agent brings to the machine.
+type Input struct {
+	Name     string      `json:"name"`
+	Variable string      `json:"variable"`           // environment variable with its folder
+	Path     string      `json:"path"`               // file:///folder, s3://bucket/prefix, gs://…, azblob://…
+	Region   string      `json:"region,omitempty"`   // of the bucket; "": unknown
+	Gigabyte *money.Rate `json:"gigabyte,omitempty"` // price of reading 1e9 bytes on this machine; nil: unknown
+}
+
+// Brought is what bringing an input took.
+type Brought struct {
+	Name     string        `json:"name"`
+	Files    int64         `json:"files"`
+	Bytes    int64         `json:"bytes"`
+	Hits     int64         `json:"hits"`      // files that the machine's cache had
+	HitBytes int64         `json:"hit_bytes"` // bytes of these
+	Fetched  int64         `json:"fetched_bytes"`
+	Requests int64         `json:"requests"` // to the store
+	Took     time.Duration `json:"took_ns"`  // wall time
 }
 
 // Part is the part of a machine that a task has, if the machine serves several at once.
@@ -168,6 +191,7 @@ type Started struct {
 	Restored string        `json:"restored,omitempty"` // manifest; "": none
 	Step     int64         `json:"step"`               // step of that manifest
 	Took     time.Duration `json:"took_ns"`            // duration of the restore, wall time
+	Data     []Brought     `json:"data,omitempty"`     // inputs that the agent brought
 }
 
 // Step is progress. A report has only the newest step, but each value of the metric that judges the job.
@@ -285,6 +309,8 @@ type Ended struct {
 	SetupStatus int `json:"setup_status,omitempty"`
 	// Keeping is the wall time since the program's end, during which its results were stored.
 	Keeping time.Duration `json:"keeping_ns,omitempty"`
+	// Data lists the inputs that the agent brought, if the program never ran.
+	Data []Brought `json:"data,omitempty"`
 }
 
 // Orders is the server's response to a report.

@@ -34,7 +34,8 @@ var kinds = map[string]*quantity.Kind{
 	"memory": quantity.Bytes, "memory_bytes": quantity.Bytes, "max_memory_bytes": quantity.Bytes,
 	"machine_bytes": quantity.Bytes, "disk": quantity.Bytes, "disk_bytes": quantity.Bytes, "disk_read": quantity.Bytes,
 	"disk_write": quantity.Bytes, "bytes": quantity.Bytes, "uploaded": quantity.Bytes, "log_end": quantity.Bytes,
-	"fit": quantity.Bytes,
+	"fit": quantity.Bytes, "hit_bytes": quantity.Bytes, "fetched_bytes": quantity.Bytes,
+	"files": quantity.Steps, "hits": quantity.Steps, "requests": quantity.Steps,
 
 	"exit": quantity.Exit, "setup_status": quantity.Exit, "retry_codes": quantity.Exit,
 	"promise": quantity.Fraction, "warn": quantity.Fraction, "gpu": quantity.Fraction,

@@ -106,7 +106,8 @@ func (ts *Attempts) reviewJob(j *state.Job) {
 
 // bootLimit is when an attempt's program must run.
 func (ts *Attempts) bootLimit(a *state.Attempt) time.Time {
-	return a.Full().Add(ts.market.TimingOf(a.Machine()).BootLimit + a.Transfer())
+	bringing := ts.State.Job(a.Job()).Terms().Bringing
+	return a.Full().Add(ts.market.TimingOf(a.Machine()).BootLimit + a.Transfer() + bringing)
 }
 
 // endDrain terminates a machine that takes too long to save, or that no money is left for.

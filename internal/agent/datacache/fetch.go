@@ -1,0 +1,205 @@
+package datacache
+
+import (
+	"context"
+	"crypto/md5" //nolint:gosec // stores list it; it is no protection
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"scrimp/internal/content/blob"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/wait"
+)
+
+// fetch reads a file from its source and puts it into the cache.
+func (c *Cache) fetch(ctx context.Context, src Source, f File, source string, gigabyte *money.Rate, h *Hold) (
+	digest string, sent int64, err error) {
+	path := c.partial(source)
+	p, err := openPartial(path, f)
+	if err != nil {
+		return "", 0, err
+	}
+	pending := f.Bytes - p.size
+	c.mu.Lock()
+	err = c.reserve(f.Bytes, p.size)
+	c.mu.Unlock()
+	if err != nil {
+		return "", 0, errors.Join(err, p.Close())
+	}
+	defer func() {
+		c.mu.Lock()
+		c.flying -= f.Bytes
+		c.pending -= pending
+		c.mu.Unlock()
+	}()
+	p.wrote = func(n int64) {
+		c.mu.Lock()
+		c.pending -= n
+		c.mu.Unlock()
+		pending -= n
+		sent += n
+	}
+	err = p.fill(ctx, src, f)
+	if errors.Is(err, ErrChanged) || errors.Is(err, syscall.ENOSPC) {
+		err = errors.Join(err, os.Remove(path))
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("%w: the machine's disk is full: %w", ErrRoom, err)
+	}
+	if err = errors.Join(err, p.Chmod(0o444), p.Close()); err != nil {
+		return "", sent, err
+	}
+	digest = hex.EncodeToString(p.sum.Sum(nil))
+	return digest, sent, c.publish(path, &entry{Source: source, Digest: digest, Bytes: f.Bytes, Boot: c.boot,
+		Gigabyte: gigabyte, Made: c.now()}, h)
+}
+
+// publish moves a complete file to its name, and holds it.
+func (c *Cache) publish(path string, e *entry, h *Hold) error {
+	to := c.object(e.Digest)
+	dir := filepath.Dir(to)
+	if err := errors.Join(os.MkdirAll(dir, 0o711), os.Chmod(dir, 0o711)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Another source may have the same content already; its entries keep the file that they were verified with.
+	for _, other := range c.entries {
+		if other.Digest == e.Digest && c.untouched(other) {
+			e.Stamp = other.Stamp
+			break
+		}
+	}
+	if e.Stamp != "" {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	} else {
+		if err := os.Rename(path, to); err != nil {
+			return err
+		}
+		info, err := os.Lstat(to)
+		if err != nil {
+			return err
+		}
+		e.Stamp = stampOf(info)
+	}
+	c.note(e)
+	c.hold(h, e.Digest)
+	return nil
+}
+
+// partial is a file that grows until it is complete.
+type partial struct {
+	*os.File
+	sum   hash.Hash
+	md5   hash.Hash // nil: the store lists none
+	both  io.Writer // the hashes
+	size  int64
+	wrote func(int64)
+}
+
+// openPartial opens the file, and reads what an earlier fetch has left of it.
+func openPartial(path string, f File) (*partial, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if errors.Is(err, fs.ErrPermission) { // complete, and not moved
+		if err = os.Remove(path); err == nil {
+			file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &partial{File: file, sum: sha256.New()}
+	p.both = p.sum
+	if len(f.MD5) > 0 {
+		p.md5 = md5.New() //nolint:gosec // as above
+		p.both = io.MultiWriter(p.sum, p.md5)
+	}
+	info, err := file.Stat()
+	if err == nil && info.Size() > f.Bytes {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		p.size, err = io.CopyBuffer(struct{ io.Writer }{p.both}, struct{ io.Reader }{file}, make([]byte, copySize))
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return p, nil
+}
+
+// fill reads the rest of the file from its source. A broken connection is continued where it broke.
+func (p *partial) fill(ctx context.Context, src Source, f File) error {
+	for failed := 0; ; {
+		before := p.size
+		var err error
+		if p.size < f.Bytes || f.Bytes == 0 { // otherwise an earlier fetch has read it to its end
+			err = p.more(ctx, src, f)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil && p.size == f.Bytes:
+			if p.md5 != nil && string(p.md5.Sum(nil)) != string(f.MD5) {
+				return fmt.Errorf("%w: its MD5 is not the one that the store lists", ErrChanged)
+			}
+			return nil
+		case err == nil && p.size > f.Bytes, errors.Is(err, ErrChanged), errors.Is(err, fs.ErrNotExist),
+			blob.Missing(err):
+			return errors.Join(ErrChanged, err)
+		case errors.Is(err, syscall.ENOSPC), errors.Is(err, fs.ErrPermission), blob.Denied(err):
+			return err
+		case err == nil:
+			err = io.ErrUnexpectedEOF
+		}
+		if failed++; p.size > before {
+			failed = 1
+		}
+		if failed >= tries {
+			return fmt.Errorf("tried %d times: %w", failed, err)
+		}
+		if wait.For(ctx, pause) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// more reads from the source until it ends or breaks.
+func (p *partial) more(ctx context.Context, src Source, f File) (err error) {
+	within, moved, end := wait.Moving(ctx, stall)
+	defer end()
+	r, err := src.Open(within, f, p.size)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	b := make([]byte, copySize)
+	for p.size <= f.Bytes {
+		n, err := r.Read(b)
+		if n > 0 {
+			moved()
+			if _, err := p.Write(b[:n]); err != nil {
+				return err
+			}
+			_, _ = p.both.Write(b[:n]) // a hash never fails
+			p.size += int64(n)
+			p.wrote(int64(n))
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ErrChanged
+}

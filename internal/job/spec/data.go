@@ -1,0 +1,53 @@
+package spec
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// storeSchemes lists the schemes of addresses of stores and of inputs that scrimp brings to machines.
+var storeSchemes = []string{"file", "s3", "gs", "azblob"}
+
+// inputs checks the data.
+func (c *checker) inputs() {
+	names := map[string]bool{}
+	for i, d := range c.j.Data {
+		at, name := fmt.Sprintf("data[%d].path", i), fmt.Sprintf("data[%d].name", i)
+		c.wrong(d.Path == "", at, "is missing", "give a path or a URL")
+		if d.Name == "" {
+			continue
+		}
+		c.wrong(!inputForm.MatchString(d.Name), name, fmt.Sprintf("is %q", d.Name),
+			"begin it with a lower-case letter, and use these, digits and underscores only, 32 in all")
+		c.wrong(names[d.Name], name, "is that of an earlier input", "give each its own")
+		names[d.Name] = true
+		c.address(at, d.Path)
+	}
+}
+
+// address checks the address of an input that scrimp brings.
+func (c *checker) address(field, text string) {
+	scheme, rest, _ := strings.Cut(text, "://")
+	rest, query, asks := strings.Cut(rest, "?")
+	host, _, _ := strings.Cut(rest, "/")
+	switch {
+	case text == "":
+	case !urlForm.MatchString(text) || !slices.Contains(storeSchemes, scheme):
+		c.wrong(true, field, fmt.Sprintf("is %q, which scrimp does not bring", text), "begin it with file://, s3://, gs:// "+
+			"or azblob://, or leave out name: the program then reads it itself")
+	case strings.Contains(host, "@"):
+		c.wrong(true, field, "names a user", "leave the user out: the machine has the credentials")
+	case strings.HasPrefix(query, "prefix=") || strings.Contains(query, "&prefix="):
+		c.wrong(true, field, "has a prefix as a parameter", "write it as a path, "+scheme+"://"+host+"/PREFIX")
+	case scheme == "file":
+		c.wrong(host != "" || asks || !path.IsAbs(rest), field, "is no absolute path",
+			"write file:///FOLDER with three slashes")
+	default:
+		c.wrong(host == "", field, "names no bucket", "write "+scheme+"://BUCKET/PREFIX")
+	}
+}
+
+// DataVariable returns the environment variable with the path of an input that scrimp brings.
+func DataVariable(name string) string { return "SCRIMP_DATA_" + strings.ToUpper(name) }

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
+)
+
+// The second machine finds half of its input in its cache. The amounts are those of the published charges: 2 cents for
+// each gigabyte that leaves the region for another one of the continent.
+func TestDataUse_PricesWhatWasReadAndSaved(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, deaf{}, nil)
+	offer := market.Offer{ID: "aws/us-west-2a/m/on-demand", Provider: "aws", Region: "us-west-2", Zone: "us-west-2a",
+		Machine: "m", Capacity: market.OnDemand, Currency: money.USD, CPUs: 8, Memory: 1 << 40}
+	err := w.control.Propose(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
+		Body: core.MarketSeen{Offers: []market.Offer{offer}, Quotes: []market.Quote{{Offer: offer.ID, Rate: 1e12,
+			Priced: true, Available: true, At: w.control.Now()}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.must("POST", "/v1/jobs", `{"spec":{"name":"j","command":"train","data":[
+		{"name":"corpus","path":"s3://b/corpus","size":"200GB","region":"us-east-1"},
+		{"name":"words","path":"s3://b/words"}]}}`, nil)
+	w.until(func(m *core.Machine) bool { _, asked := m.Allocation("j.1"); return asked })
+	var at time.Time
+	w.control.Read(func(m *core.Machine) { at = m.Now() })
+	var events []core.Event
+	tell := func(after time.Duration, b core.Body) {
+		events = append(events, core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default", Body: b})
+	}
+	tell(0, core.LaunchDone{Launch: "j.1", Instance: "i-1", Offer: offer.ID, Rate: 1e12, From: at})
+	tell(time.Second, core.AgentClaimed{Attempt: "j.1"})
+	tell(time.Hour, core.AttemptStarted{Attempt: "j.1", Message: 1, Data: []core.DataRead{
+		{Name: "corpus", Files: 10, Bytes: 200e9, Hits: 5, HitBytes: 50e9, Fetched: 150e9, Requests: 6, Took: time.Minute},
+		{Name: "words", Files: 1, Bytes: 3e9, Fetched: 3e9, Requests: 2, Took: time.Second}}})
+	tell(2*time.Hour, core.AttemptEnded{Attempt: "j.1", Message: 2, Reason: "completed"})
+	tell(2*time.Hour, core.InstanceEnded{Instance: "i-1", Until: at.Add(2 * time.Hour), Cause: "terminated"})
+	if err := w.control.Propose(t.Context(), events...); err != nil {
+		t.Fatal(err)
+	}
+	var u client.DataUse
+	w.must("GET", "/v1/jobs/j/data", nil, &u)
+	if len(u.Reads) != 2 || u.Cost == nil || u.Saved == nil {
+		t.Fatalf("%+v", u)
+	}
+	// By hand: 150 GB × $0.02 = $3, and 50 GB × $0.02 = $1. The region of the second input is unknown, so is its price.
+	if got := fmt.Sprint(u.Cost, u.Saved, u.UnpricedFetched, u.Requests, u.Seconds, u.Reads[1].Cost); got !=
+		"3 1 3000000000 8 61 <nil>" {
+		t.Errorf("%s", got)
+	}
+	if r := u.Reads[0]; r.Path != "s3://b/corpus" || r.Region != "us-west-2" || r.Instance != "i-1" || r.HitBytes != 50e9 {
+		t.Errorf("%+v", r)
+	}
+	var r client.Receipt
+	w.must("GET", "/v1/jobs/j/receipt", nil, &r)
+	if r.Data == nil || *r.Data.Cost != *u.Cost || len(r.Data.Reads) != 2 {
+		t.Errorf("the receipt has %+v", r.Data)
+	}
+	if !r.Ledger.Agrees || r.Cost.Float() > 2.01 {
+		t.Errorf("reading is no part of the cost of machines: %v, %+v", r.Cost, r.Ledger)
+	}
+}
