@@ -3,12 +3,13 @@ package jobs
 import (
 	"fmt"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/view"
 )
 
 // filter selects jobs; zero fields select all.
@@ -16,15 +17,15 @@ type filter struct {
 	states     []core.State
 	user, team string
 	group      string
-	session    bool              // sessions only
-	name       string            // pattern for path.Match
+	session    bool // sessions only
+	name       view.Pattern
 	tags       map[string]string // "": any value
 	since      time.Time         // submitted at or after this market time
 }
 
 // filterOf parses a filter, or returns the field that is wrong and why; market converts wall time to market time.
 func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, field, wrong string) {
-	f = filter{user: q.Get("user"), team: q.Get("team"), group: q.Get("group"), name: q.Get("name"),
+	f = filter{user: q.Get("user"), team: q.Get("team"), group: q.Get("group"),
 		session: q.Get("session") != "", tags: map[string]string{}}
 	for _, list := range q["state"] {
 		for name := range strings.SplitSeq(list, ",") {
@@ -37,7 +38,8 @@ func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, fi
 			f.states = append(f.states, core.State(name))
 		}
 	}
-	if _, err := path.Match(f.name, ""); err != nil {
+	var err error
+	if f.name, err = view.PatternOf(q.Get("name")); err != nil {
 		return f, "name", "name is not a pattern such as lm-*"
 	}
 	for _, tag := range q["tag"] {
@@ -65,6 +67,37 @@ func (f *filter) one() core.State {
 	return ""
 }
 
+// plain reports whether the filter selects all jobs that a caller sees, or all of one state.
+func (f *filter) plain(c identity.Caller) bool {
+	return seenTeams(c) == nil && len(f.states) < 2 && f.user == "" && f.team == "" && f.group == "" && !f.session &&
+		f.name.Any() && len(f.tags) == 0 && f.since.IsZero()
+}
+
+// search returns the search of archived jobs that the filter selects among those that the caller sees.
+func (f *filter) search(c identity.Caller) view.Search {
+	s := view.Search{States: f.states, Teams: seenTeams(c), User: f.user, Group: f.group, Tags: f.tags, Name: f.name,
+		Session: f.session, Since: f.since}
+	if f.team != "" {
+		s.Teams = []string{f.team}
+	}
+	return s
+}
+
+// seenTeams returns the teams whose jobs the caller sees; nil: all jobs.
+func seenTeams(c identity.Caller) []string {
+	teams := []string{}
+	for _, g := range c.Grants {
+		if c.Role(g.Team) < identity.Viewer {
+			continue
+		}
+		if g.Team == identity.Everywhere {
+			return nil
+		}
+		teams = append(teams, g.Team)
+	}
+	return teams
+}
+
 // older reports whether the job was submitted before since, and so were all earlier ones.
 func (f *filter) older(j *core.Job) bool { return !f.since.IsZero() && j.Submitted().Before(f.since) }
 
@@ -80,11 +113,8 @@ func (f *filter) takes(j *core.Job) bool {
 		f.older(j):
 		return false
 	}
-	if f.name != "" {
-		byName, _ := path.Match(f.name, t.Name) // filterOf has checked the pattern
-		if byID, _ := path.Match(f.name, j.ID()); !byName && !byID {
-			return false
-		}
+	if !f.name.Takes(j.ID()) && !f.name.Takes(t.Name) {
+		return false
 	}
 	for key, want := range f.tags {
 		if have, ok := t.Owner.Tags[key]; !ok || want != "" && have != want {

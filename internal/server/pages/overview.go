@@ -117,6 +117,9 @@ func (overviewPage) twin() string { return "/v1/costs" }
 // mostAttention bounds the entries of attention on the overview.
 const mostAttention = 12
 
+// mostLive bounds the waiting and running jobs that the overview reads: the newest.
+const mostLive = 1000
+
 func overview(v *visit) (any, error) {
 	at := v.server.Market.Now.UTC()
 	p := &overviewPage{Now: v.now, Day: time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC),
@@ -152,11 +155,11 @@ func overview(v *visit) (any, error) {
 	}
 	p.Currency = p.Budgets.Currency
 	var live []client.Job
-	if err := v.get("/v1/jobs?live=1&before=&limit=1000", &live); err != nil {
+	if err := v.get(fmt.Sprint("/v1/jobs?live=1&before=&limit=", mostLive), &live); err != nil {
 		return nil, err
 	}
 	p.Ahead = aheadOf(live)
-	if len(live) == mostSorted {
+	if len(live) == mostLive {
 		p.Ahead.Unread = max(0, p.LiveAll-len(live))
 	}
 	slices.Reverse(live)
