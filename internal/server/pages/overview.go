@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
 
@@ -106,10 +107,7 @@ func startsIn(j client.Job) string {
 	for i, s := range j.Estimate.StartS {
 		wall[i] = s / j.Speed
 	}
-	if wall[2] < 1 {
-		return "starts next"
-	}
-	return "starts in " + between(lasting, &wall)
+	return "starts " + draw.Starts(wall)
 }
 
 func (overviewPage) twin() string { return "/v1/costs" }
