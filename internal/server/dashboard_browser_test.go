@@ -19,7 +19,7 @@ import (
 )
 
 // dashPages lists the pages of a server with the jobs of withJobs.
-var dashPages = []string{"/", "/jobs", "/submit", "/submit?as=file", "/groups", "/costs", "/costs?by=job", "/costs/days", "/chargeback", "/models", "/waste", "/storage", "/cache", "/proposals", "/proposals?budget=5", "/anomalies", "/machines", "/engines", "/market", "/market/prices", "/teams",
+var dashPages = []string{"/", "/jobs", "/submit", "/submit?as=file", "/groups", "/costs", "/costs?by=job", "/costs/days", "/chargeback", "/models", "/waste", "/recommend", "/storage", "/cache", "/proposals", "/proposals?budget=5", "/anomalies", "/machines", "/engines", "/market", "/market/prices", "/teams",
 	"/estimates", "/access"}
 
 // withJobs adds n jobs in several states, one of them with a long name, and an array. Two of them hold a machine.
