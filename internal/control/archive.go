@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/view"
+	"scrimp/internal/view/search"
 )
 
 // Archive finds jobs that have left the core. Each call names the log event up to which the archive must be current.
@@ -23,7 +24,7 @@ type Archive interface {
 	// ArchivedPage returns a page of archived jobs in order of submission.
 	ArchivedPage(ctx context.Context, upTo uint64, p view.ArchivedPage) ([]*state.Job, error)
 	// Search returns the first archived jobs of a search, and whether others follow the place of the last.
-	Search(ctx context.Context, upTo uint64, s view.Search) (jobs []*state.Job, last view.Place, more bool, err error)
+	Search(ctx context.Context, upTo uint64, s search.Query) (jobs []*state.Job, last search.Place, more bool, err error)
 	GroupArchive
 }
 
@@ -246,7 +247,7 @@ func (c *Control) archivedPage(ctx context.Context, p view.ArchivedPage) ([]*cor
 }
 
 // Search iterates over the archived jobs of a search. Some may not match: the caller compares them.
-func (c *Control) Search(ctx context.Context, s view.Search) iter.Seq2[*core.Job, error] {
+func (c *Control) Search(ctx context.Context, s search.Query) iter.Seq2[*core.Job, error] {
 	return func(yield func(*core.Job, error) bool) {
 		for {
 			upTo, err := c.archivedUpTo()
@@ -254,7 +255,7 @@ func (c *Control) Search(ctx context.Context, s view.Search) iter.Seq2[*core.Job
 				return
 			}
 			var jobs []*state.Job
-			var last view.Place
+			var last search.Place
 			more := false
 			if err == nil {
 				jobs, last, more, err = c.cfg.Archive.Search(ctx, upTo, s)

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/store"
 	"scrimp/internal/test/lane"
-	"scrimp/internal/view"
+	"scrimp/internal/view/search"
 )
 
 // searched is the record of a job with all that a search compares.
@@ -72,7 +72,7 @@ func (w *world) archiveSearched(n int, there map[string]json.RawMessage) {
 }
 
 // anySearch returns a search and the text of its pattern.
-func (w *world) anySearch() (s view.Search, pattern string) {
+func (w *world) anySearch() (s search.Query, pattern string) {
 	if w.rng.IntN(3) == 0 {
 		s.States = []state.Status{state.Failed, state.Queued, state.Stopped}[:1+w.rng.IntN(3)]
 	}
@@ -90,16 +90,16 @@ func (w *world) anySearch() (s view.Search, pattern string) {
 		}
 	}
 	var err error
-	s.Name, err = view.PatternOf(pattern)
+	s.Name, err = search.PatternOf(pattern)
 	must(w, err)
-	s.Order = append([]view.Order{view.ByAge}, view.Orders...)[w.rng.IntN(6)]
-	s.Oldest = s.Order == view.ByAge && w.rng.IntN(2) == 0
+	s.Order = append([]search.Order{search.ByAge}, search.Orders...)[w.rng.IntN(6)]
+	s.Oldest = s.Order == search.ByAge && w.rng.IntN(2) == 0
 	s.Limit = 1 + w.rng.IntN(30)
 	return s, pattern
 }
 
 // matches compares a job with a search in the plainest way.
-func matches(j *state.Job, s view.Search, pattern string) bool {
+func matches(j *state.Job, s search.Query, pattern string) bool {
 	t := j.Terms()
 	byID, _ := path.Match(pattern, j.ID())
 	byName, _ := path.Match(pattern, t.Name)
@@ -115,16 +115,16 @@ func matches(j *state.Job, s view.Search, pattern string) bool {
 }
 
 // before compares two archived jobs in an order in the plainest way.
-func before(a, b *state.Job, s view.Search) int {
+func before(a, b *state.Job, s search.Query) int {
 	left := func(j *state.Job) time.Duration {
 		if j.Terms().Deadline.IsZero() {
 			return 1 << 62
 		}
 		return j.Terms().Deadline.Sub(j.Finished())
 	}
-	by := map[view.Order]int{
-		view.BySpent: b.Spent(b.Finished()).Cmp(a.Spent(a.Finished())), view.ByDeadline: cmp.Compare(left(a), left(b)),
-		view.ByName: strings.Compare(a.ID(), b.ID()), view.ByState: strings.Compare(string(a.State()), string(b.State())),
+	by := map[search.Order]int{
+		search.BySpent: b.Spent(b.Finished()).Cmp(a.Spent(a.Finished())), search.ByDeadline: cmp.Compare(left(a), left(b)),
+		search.ByName: strings.Compare(a.ID(), b.ID()), search.ByState: strings.Compare(string(a.State()), string(b.State())),
 	}[s.Order]
 	newest := cmp.Compare(b.Order(), a.Order())
 	if s.Oldest {
@@ -192,14 +192,14 @@ func TestOrder_KeysCompareAsTheirValues(t *testing.T) {
 		must(t, err)
 		return j
 	}
-	for order, rising := range map[view.Order][]string{
-		view.BySpent: {`{"id":"a","run":{"settled":"12"}}`, `{"id":"a","run":{"settled":"0.5"}}`, `{"id":"a","run":{}}`,
+	for order, rising := range map[search.Order][]string{
+		search.BySpent: {`{"id":"a","run":{"settled":"12"}}`, `{"id":"a","run":{"settled":"0.5"}}`, `{"id":"a","run":{}}`,
 			`{"id":"a","run":{"settled":"-1"}}`, `{"id":"a","run":{"settled":"-2"}}`},
-		view.ByDeadline: {`{"id":"a","state":"queued","terms":{"deadline":"2025-12-31T00:00:00Z"}}`,
+		search.ByDeadline: {`{"id":"a","state":"queued","terms":{"deadline":"2025-12-31T00:00:00Z"}}`,
 			`{"id":"a","state":"queued","terms":{"deadline":"2026-01-02T00:00:00Z"}}`,
 			`{"id":"a","state":"failed","finished":"2026-01-01T00:00:00Z","terms":{"deadline":"2025-12-31T00:00:00Z"}}`,
 			`{"id":"a","state":"queued"}`},
-		view.ByName: {`{"id":"a"}`, `{"id":"a-1"}`, `{"id":"b"}`},
+		search.ByName: {`{"id":"a"}`, `{"id":"a-1"}`, `{"id":"b"}`},
 	} {
 		for i := 1; i < len(rising); i++ {
 			a, b := order.AppendKey(nil, job(rising[i-1]), now), order.AppendKey(nil, job(rising[i]), now)

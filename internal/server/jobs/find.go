@@ -10,18 +10,19 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/view"
+	"scrimp/internal/view/search"
 	"scrimp/internal/wire/api"
 )
 
 // placed is a job of a page with its place in the list.
 type placed struct {
 	api.Job
-	view.Place
+	search.Place
 }
 
 // follows reports whether a place comes after another on the page.
-func (p page) follows(a, b view.Place) bool {
-	if p.order == view.ByAge && !p.backwards {
+func (p page) follows(a, b search.Place) bool {
+	if p.order == search.ByAge && !p.backwards {
 		return a.Order > b.Order
 	}
 	return b.Before(a)
@@ -30,13 +31,13 @@ func (p page) follows(a, b view.Place) bool {
 // listed returns the jobs of a page. more reports whether others follow, and known whether the job at its border
 // exists.
 func (d *Desk) listed(ctx context.Context, c identity.Caller, p page) (list []api.Job, more, known bool, err error) {
-	var from *view.Place
+	var from *search.Place
 	now := d.Control.Now()
 	if id := p.after + p.before; id != "" {
 		// do not reveal that a job exists which the caller may not see
 		known, err := d.Control.Visible(id, func(j *core.Job) {
 			if auth.Sees(c, j) {
-				from = &view.Place{Key: p.order.AppendKey(nil, j, now), Order: j.Order()}
+				from = &search.Place{Key: p.order.AppendKey(nil, j, now), Order: j.Order()}
 			}
 		})
 		if !known || from == nil {
@@ -65,9 +66,9 @@ func (d *Desk) listed(ctx context.Context, c identity.Caller, p page) (list []ap
 const scanAtOnce = 4096
 
 // present returns the jobs of a page that are in memory, up to one more than its limit.
-func (d *Desk) present(c identity.Caller, p page, from *view.Place) (list []placed) {
+func (d *Desk) present(c identity.Caller, p page, from *search.Place) (list []placed) {
 	s := scan{page: p, caller: c, from: from, durable: d.Control.Durable()}
-	if from != nil && p.order == view.ByAge {
+	if from != nil && p.order == search.ByAge {
 		s.next = from.Order
 	}
 	for more := true; more; {
@@ -89,25 +90,25 @@ func (d *Desk) present(c identity.Caller, p page, from *view.Place) (list []plac
 type scan struct {
 	page
 	caller  identity.Caller
-	from    *view.Place
+	from    *search.Place
 	durable uint64
 	next    uint64 // order of submission of the last job compared
 	last    uint64 // newest event on which the page depends
 	best    []candidate
-	worst   *view.Place // the last of the first jobs so far
+	worst   *search.Place // the last of the first jobs so far
 	key     []byte
 }
 
 // candidate is a job that may be on the page.
 type candidate struct {
-	view.Place
+	search.Place
 	id string
 }
 
 // some compares the next jobs, and reports whether others remain.
 func (s *scan) some(m *core.Machine) (more bool) {
 	jobs := m.State().JobsFrom(s.next)
-	if s.backwards || s.order != view.ByAge {
+	if s.backwards || s.order != search.ByAge {
 		jobs = m.State().JobsTo(s.next)
 	}
 	n, now := 0, m.Now()
@@ -124,8 +125,8 @@ func (s *scan) some(m *core.Machine) (more bool) {
 			continue
 		}
 		s.key = s.order.AppendKey(s.key[:0], j, now)
-		s.add(j, view.Place{Key: s.key, Order: j.Order()})
-		if s.order == view.ByAge && s.limit > 0 && len(s.best) > s.limit {
+		s.add(j, search.Place{Key: s.key, Order: j.Order()})
+		if s.order == search.ByAge && s.limit > 0 && len(s.best) > s.limit {
 			return false
 		}
 	}
@@ -133,7 +134,7 @@ func (s *scan) some(m *core.Machine) (more bool) {
 }
 
 // add adds a job if it comes after the border of the page and may be among the first.
-func (s *scan) add(j *core.Job, at view.Place) {
+func (s *scan) add(j *core.Job, at search.Place) {
 	if s.from != nil && !s.follows(at, *s.from) || s.worst != nil && !s.follows(*s.worst, at) {
 		return
 	}
@@ -153,7 +154,7 @@ func (s *scan) cut() {
 	}
 }
 
-func (p page) compare(a, b view.Place) int {
+func (p page) compare(a, b search.Place) int {
 	switch {
 	case a.Order == b.Order:
 		return 0
@@ -165,16 +166,16 @@ func (p page) compare(a, b view.Place) int {
 
 // archived returns the archived jobs of a page, up to one more than its limit. If the jobs in memory fill the page, it
 // stops at the last of them.
-func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from *view.Place, present []placed,
+func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from *search.Place, present []placed,
 ) (list []placed, err error) {
-	var until *view.Place
+	var until *search.Place
 	if p.limit > 0 && len(present) > p.limit {
 		until = &present[len(present)-1].Place
 	}
 	jobs := d.Control.Past(ctx, p.past(from, until))
-	if p.order != view.ByAge || !p.filter.plain(c) {
-		s := p.filter.search(c)
-		s.Order, s.Oldest = p.order, p.order == view.ByAge && !p.backwards
+	if p.order != search.ByAge || !p.filter.Plain(c) {
+		s := p.filter.Query(c)
+		s.Order, s.Oldest = p.order, p.order == search.ByAge && !p.backwards
 		s.After, s.Until, s.Limit = from, until, cmp.Or(p.limit, maxPage)+1
 		jobs = d.Control.Search(ctx, s)
 	}
@@ -183,13 +184,13 @@ func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from *vi
 		if err != nil {
 			return nil, err
 		}
-		if p.backwards && p.filter.older(j) {
+		if p.backwards && p.filter.Older(j) {
 			break
 		}
-		if !auth.Sees(c, j) || !p.filter.takes(j) {
+		if !auth.Sees(c, j) || !p.filter.Takes(j) {
 			continue
 		}
-		at := view.Place{Key: p.order.AppendKey(nil, j, now), Order: j.Order()}
+		at := search.Place{Key: p.order.AppendKey(nil, j, now), Order: j.Order()}
 		d.Control.ReadUncommitted(func(m *core.Machine) { list = append(list, placed{d.Show(m, j), at}) })
 		if p.limit > 0 && len(list) > p.limit {
 			break
@@ -199,8 +200,8 @@ func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from *vi
 }
 
 // past returns the page of archived jobs in the order of submission between two places.
-func (p page) past(from, until *view.Place) view.ArchivedPage {
-	q := view.ArchivedPage{State: string(p.filter.one()), Backwards: p.backwards}
+func (p page) past(from, until *search.Place) view.ArchivedPage {
+	q := view.ArchivedPage{State: string(p.filter.One()), Backwards: p.backwards}
 	if p.backwards {
 		from, until = until, from
 	}
@@ -222,5 +223,5 @@ func (p page) merged(a, b []placed) []placed {
 
 // excludes reports whether the page does not list the job.
 func (p page) excludes(j *core.Job) bool {
-	return p.live && j.Priced() || !p.filter.takes(j)
+	return p.live && j.Priced() || !p.filter.Takes(j)
 }

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/jobs/filter"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/view"
+	"scrimp/internal/view/search"
 	"scrimp/internal/wire/api"
 )
 
@@ -25,13 +26,13 @@ type page struct {
 	after, before string
 	backwards     bool // from before, or from the newest job, backwards
 	live          bool
-	filter        filter
-	order         view.Order // other than ByAge: the first jobs in it, and then those after one
+	filter        filter.Filter
+	order         search.Order // other than ByAge: the first jobs in it, and then those after one
 }
 
 func pageOf(q url.Values, market func(wall time.Time) time.Time) (p page, field, wrong string) {
 	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != ""}
-	if p.filter, field, wrong = filterOf(q, market); wrong != "" {
+	if p.filter, field, wrong = filter.Of(q, market); wrong != "" {
 		return p, field, wrong
 	}
 	if text := q.Get("limit"); text != "" {
@@ -40,8 +41,8 @@ func pageOf(q url.Values, market func(wall time.Time) time.Time) (p page, field,
 			return p, "limit", fmt.Sprintf("limit is not a number from 1 to %d", maxPage)
 		}
 	}
-	if p.order = view.Order(q.Get("sort")); p.order != view.ByAge {
-		if !slices.Contains(view.Orders, p.order) {
+	if p.order = search.Order(q.Get("sort")); p.order != search.ByAge {
+		if !slices.Contains(search.Orders, p.order) {
 			return p, "sort", fmt.Sprintf("unknown order %.40q; it is spent, rate, deadline, name or state", p.order)
 		}
 		if p.backwards {

@@ -37,7 +37,7 @@ var orders = []struct{ name, text string }{
 	{"", "newest first"},
 	{"spent", "dearest first"},
 	{"rate", "highest price an hour first"},
-	{"deadline", "least time left first"},
+	{"deadline", "nearest deadline first"},
 	{"name", "by name"},
 	{"state", "by state"},
 }

@@ -1,4 +1,4 @@
-package view
+package search
 
 import (
 	"encoding/binary"
@@ -15,7 +15,7 @@ const (
 	ByAge      Order = ""         // newest first
 	BySpent    Order = "spent"    // dearest first
 	ByRate     Order = "rate"     // highest price an hour first
-	ByDeadline Order = "deadline" // least time to the deadline first, then jobs that are over, then those without one
+	ByDeadline Order = "deadline" // the nearest deadline first, then jobs that are over, then those without one
 	ByName     Order = "name"
 	ByState    Order = "state"
 )

@@ -1,8 +1,10 @@
-package view
+// Package search finds archived jobs by what lists filter and sort by. It keeps columns of blocks of jobs in the order
+// of submission, so a search of all jobs reads some bytes a job instead of its record. A row holds one column of one
+// block, and grows by an entry for each job that is archived; the last entry of a job counts.
+package search
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,15 +13,9 @@ import (
 	"time"
 
 	"scrimp/internal/decide/state"
-	"scrimp/internal/view/projection"
 )
 
-// ofSearch holds what lists of archived jobs filter and sort by. Its rows are columns of blocks of blockJobs jobs in
-// the order of submission, so a search of all jobs reads some bytes a job instead of its record. A row grows by an entry
-// for each archived job; the last entry of a job counts. A job that was brought back keeps its entry, and is not among
-// the rows of ofArchived.
-var ofSearch = projection.Projection{Name: "archived-search", Version: 1, Apply: applySearch}
-
+// blockJobs is the number of jobs whose columns a row holds.
 const blockJobs = 1024
 
 // Columns. An entry begins with the job's place in its block.
@@ -35,6 +31,9 @@ var columnsOf = map[Order]string{BySpent: columnSpent, ByDeadline: columnDeadlin
 
 func blockKey(column string, block uint64) string { return fmt.Sprintf("%s%015d", column, block) }
 
+// overStates are the states of archived jobs.
+var overStates = []state.Status{state.Succeeded, state.Failed, state.Stopped, state.Cancelled}
+
 // short is a hash that an entry has in place of a text. Two texts may share it, so a search compares the jobs it finds.
 func short(text string) uint32 {
 	h := fnv.New32a()
@@ -42,44 +41,26 @@ func short(text string) uint32 {
 	return h.Sum32()
 }
 
-// applySearch adds the jobs that an event archives.
-func applySearch(_ context.Context, r *projection.Record, rows *projection.Rows) error {
-	if !bytes.Contains(r.Facts, archivedMarks[0]) {
-		return nil
+// Add appends the entries of an archived job to the rows of its block.
+func Add(j *state.Job, appendRow func(key string, entry []byte)) {
+	block := j.Order() / blockJobs
+	place := binary.AppendUvarint(nil, j.Order()%blockJobs)
+	entry := func(column string, add func([]byte) []byte) {
+		appendRow(blockKey(column, block), add(slices.Clone(place)))
 	}
-	facts, err := r.Decode()
-	if err != nil {
-		return err
-	}
-	for _, f := range facts {
-		f, ok := f.(state.JobArchived)
-		if !ok {
-			continue
+	entry(columnOwner, func(b []byte) []byte { return appendOwner(b, j) })
+	entry(columnName, func(b []byte) []byte {
+		name := j.Terms().Name
+		if name == j.ID() {
+			name = ""
 		}
-		j, err := state.ReadJob(f.Record)
-		if err != nil {
-			return fmt.Errorf("event %d: %w", r.Seq, err)
-		}
-		block := j.Order() / blockJobs
-		place := binary.AppendUvarint(nil, j.Order()%blockJobs)
-		entry := func(column string, add func([]byte) []byte) {
-			rows.Append(blockKey(column, block), add(slices.Clone(place)))
-		}
-		entry(columnOwner, func(b []byte) []byte { return appendOwner(b, j) })
-		entry(columnName, func(b []byte) []byte {
-			name := j.Terms().Name
-			if name == j.ID() {
-				name = ""
-			}
-			return appendText(appendText(b, j.ID()), name)
+		return appendText(appendText(b, j.ID()), name)
+	})
+	for _, o := range []Order{BySpent, ByDeadline} {
+		entry(columnsOf[o], func(b []byte) []byte {
+			return appendText(b, string(o.AppendKey(nil, j, j.Finished())))
 		})
-		for _, o := range []Order{BySpent, ByDeadline} {
-			entry(columnsOf[o], func(b []byte) []byte {
-				return appendText(b, string(o.AppendKey(nil, j, j.Finished())))
-			})
-		}
 	}
-	return nil
 }
 
 func appendText(b []byte, text string) []byte {
@@ -211,7 +192,7 @@ type tests struct {
 	rare        [][]byte // what a row has if it has a job that matches
 }
 
-func (s *Search) tests() (t tests) {
+func (s *Query) tests() (t tests) {
 	for i, over := range overStates {
 		t.kinds[i] = len(s.States) == 0 || slices.Contains(s.States, over)
 	}
@@ -278,8 +259,8 @@ func (t *tests) take(e *entryOwner, row []byte) bool {
 	return true
 }
 
-// Search selects archived jobs.
-type Search struct {
+// Query selects archived jobs.
+type Query struct {
 	States      []state.Status // none: any
 	Teams       []string       // nil: any
 	User, Group string

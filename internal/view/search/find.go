@@ -1,9 +1,8 @@
-package view
+package search
 
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,63 +17,17 @@ const (
 	moreBlocks  = 64 // and then at once
 )
 
-// Search returns the first jobs of a search, in its order, as of a moment when the log had event upTo. more reports
-// whether others follow, from the place of last on. Some of them may not match the search: the caller compares them.
-func (v *View) Search(ctx context.Context, upTo uint64, s Search) (jobs []*state.Job, last Place, more bool, err error) {
-	found, err := v.search(ctx, upTo, s)
-	if err != nil || len(found) == 0 {
-		return nil, last, false, err
-	}
-	last, more = found[len(found)-1].Place, len(found) == s.Limit
-	keys := make([]string, len(found))
-	for i, f := range found {
-		keys[i] = byState(string(f.state)) + orderKey(f.Order)
-	}
-	rows, err := v.follower.Rows(ctx, ofArchived, upTo, keys...)
-	if err != nil {
-		return nil, last, false, err
-	}
-	list := make([]archivedRow, 0, len(rows))
-	for i, f := range found {
-		text, ok := rows[keys[i]]
-		if !ok { // a user has brought it back
-			continue
-		}
-		row, err := decodeArchived(text)
-		if err != nil {
-			return nil, last, false, err
-		}
-		row.name, row.state = row.state, string(f.state)
-		list = append(list, row)
-	}
-	if len(list) == 0 {
-		return nil, last, more, nil
-	}
-	records, err := v.records(ctx, list)
-	if err != nil {
-		return nil, last, false, err
-	}
-	for _, row := range list {
-		j, err := state.ReadJob(records[row.name])
-		if err != nil {
-			return nil, last, false, err
-		}
-		jobs = append(jobs, j)
-	}
-	return jobs, last, more, nil
-}
-
-// foundJob is an archived job that matches a search.
-type foundJob struct {
+// Found is an archived job that may match a query.
+type Found struct {
 	Place
-	state state.Status
+	State state.Status
 }
 
 // searching is a search that reads one range of blocks after another.
 type searching struct {
-	*Search
+	*Query
 	tests
-	best  []foundJob
+	best  []Found
 	worst *Place // the last of the first jobs so far
 	over  bool   // all jobs of further blocks are too old
 	own   [blockJobs]entryOwner
@@ -85,19 +38,20 @@ type searching struct {
 // rowsOf are the rows of a block.
 type rowsOf struct{ own, key, name []byte }
 
-// search returns the places of the first jobs of a search.
-func (v *View) search(ctx context.Context, upTo uint64, s Search) ([]foundJob, error) {
-	in := &searching{Search: &s, tests: s.tests(), worst: s.Until}
-	r := s.blocks()
+// Find returns the first jobs of a query. read reads rows in the order of their keys. Two texts may share a hash, and a
+// job may have been brought back since, so the caller compares the jobs.
+func Find(q Query, read func(store.Range) ([]store.Row, error)) ([]Found, error) {
+	in := &searching{Query: &q, tests: q.tests(), worst: q.Until}
+	r := q.blocks()
 	for {
-		rows, err := v.follower.Range(ctx, ofSearch, upTo, r)
+		rows, err := read(r)
 		if err != nil {
 			return nil, err
 		}
 		if r.Backwards {
 			slices.Reverse(rows)
 		}
-		beside, err := v.columns(ctx, upTo, &s, rows)
+		beside, err := q.columns(rows, read)
 		if err != nil {
 			return nil, err
 		}
@@ -122,10 +76,10 @@ func (v *View) search(ctx context.Context, upTo uint64, s Search) ([]foundJob, e
 
 // backwards reports whether a search begins at the newest block. Names often rise with time, so a search for the first
 // names begins at the oldest.
-func (s *Search) backwards() bool { return !s.Oldest && s.Order != ByName }
+func (s *Query) backwards() bool { return !s.Oldest && s.Order != ByName }
 
 // blocks returns the range of blocks that may have jobs of a search.
-func (s *Search) blocks() store.Range {
+func (s *Query) blocks() store.Range {
 	r := store.Range{After: columnOwner, Before: columnOwner + "~", Limit: firstBlocks, Backwards: s.backwards()}
 	if s.Order != ByAge {
 		return r
@@ -144,7 +98,7 @@ func (s *Search) blocks() store.Range {
 }
 
 // columns returns the rows of the other columns that a search of those blocks needs, by key.
-func (v *View) columns(ctx context.Context, upTo uint64, s *Search, rows []store.Row) (map[string][]byte, error) {
+func (s *Query) columns(rows []store.Row, read func(store.Range) ([]store.Row, error)) (map[string][]byte, error) {
 	needed := map[string]bool{}
 	if column := columnsOf[s.Order]; column != "" {
 		needed[column] = true
@@ -161,7 +115,7 @@ func (v *View) columns(ctx context.Context, upTo uint64, s *Search, rows []store
 		lowest, highest = highest, lowest
 	}
 	for column := range needed {
-		list, err := v.follower.Range(ctx, ofSearch, upTo, store.Range{
+		list, err := read(store.Range{
 			After:  column + previous(strings.TrimPrefix(lowest, columnOwner)),
 			Before: column + strings.TrimPrefix(highest, columnOwner) + "~", Limit: len(rows)})
 		if err != nil {
@@ -207,7 +161,8 @@ func (in *searching) block(row store.Row, beside map[string][]byte) error {
 		e := &in.own[place]
 		in.over = in.over || e.there && in.backwards() && e.submitted < in.since
 		if in.take(e, rows.own) && (in.Name.Any() || in.named(place, rows.name)) {
-			in.add(foundJob{Place{in.key(e, place, &rows), block*blockJobs + uint64(place)}, overStates[e.kind&^sessionMark]})
+			at := Place{in.key(e, place, &rows), block*blockJobs + uint64(place)}
+			in.add(Found{at, overStates[e.kind&^sessionMark]})
 		}
 	}
 	return nil
@@ -249,7 +204,7 @@ func (in *searching) key(e *entryOwner, place int, rows *rowsOf) []byte {
 var noRate = bytes.Repeat([]byte{0xff}, 8)
 
 // add adds a job if it comes after the place of the search, and may be among the first.
-func (in *searching) add(f foundJob) {
+func (in *searching) add(f Found) {
 	if in.After != nil && !in.follows(*in.After, f.Place) || in.worst != nil && !in.follows(f.Place, *in.worst) {
 		return
 	}
@@ -269,7 +224,7 @@ func (in *searching) follows(p, q Place) bool {
 
 // cut keeps the first jobs.
 func (in *searching) cut() {
-	slices.SortFunc(in.best, func(a, b foundJob) int {
+	slices.SortFunc(in.best, func(a, b Found) int {
 		if in.Oldest {
 			return cmp.Compare(a.Order, b.Order)
 		}
@@ -284,7 +239,7 @@ func (in *searching) enough() bool {
 	return in.over || (in.Order == ByAge || in.Order == ByRate) && len(in.best) >= in.Limit
 }
 
-func (in *searching) list() []foundJob {
+func (in *searching) list() []Found {
 	in.cut()
 	return in.best
 }

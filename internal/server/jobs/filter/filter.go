@@ -1,4 +1,5 @@
-package jobs
+// Package filter selects the jobs of a list.
+package filter
 
 import (
 	"fmt"
@@ -9,23 +10,23 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
-	"scrimp/internal/view"
+	"scrimp/internal/view/search"
 )
 
-// filter selects jobs; zero fields select all.
-type filter struct {
+// Filter selects jobs; zero fields select all.
+type Filter struct {
 	states     []core.State
 	user, team string
 	group      string
 	session    bool // sessions only
-	name       view.Pattern
+	name       search.Pattern
 	tags       map[string]string // "": any value
 	since      time.Time         // submitted at or after this market time
 }
 
-// filterOf parses a filter, or returns the field that is wrong and why; market converts wall time to market time.
-func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, field, wrong string) {
-	f = filter{user: q.Get("user"), team: q.Get("team"), group: q.Get("group"),
+// Of parses a filter, or returns the field that is wrong and why; market converts wall time to market time.
+func Of(q url.Values, market func(wall time.Time) time.Time) (f Filter, field, wrong string) {
+	f = Filter{user: q.Get("user"), team: q.Get("team"), group: q.Get("group"),
 		session: q.Get("session") != "", tags: map[string]string{}}
 	for _, list := range q["state"] {
 		for name := range strings.SplitSeq(list, ",") {
@@ -39,7 +40,7 @@ func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, fi
 		}
 	}
 	var err error
-	if f.name, err = view.PatternOf(q.Get("name")); err != nil {
+	if f.name, err = search.PatternOf(q.Get("name")); err != nil {
 		return f, "name", "name is not a pattern such as lm-*"
 	}
 	for _, tag := range q["tag"] {
@@ -59,23 +60,23 @@ func filterOf(q url.Values, market func(wall time.Time) time.Time) (f filter, fi
 	return f, "", ""
 }
 
-// one returns the only state that the filter selects; "": several or all.
-func (f *filter) one() core.State {
+// One returns the only state that the filter selects; "": several or all.
+func (f *Filter) One() core.State {
 	if len(f.states) == 1 {
 		return f.states[0]
 	}
 	return ""
 }
 
-// plain reports whether the filter selects all jobs that a caller sees, or all of one state.
-func (f *filter) plain(c identity.Caller) bool {
+// Plain reports whether the filter selects all jobs that a caller sees, or all of one state.
+func (f *Filter) Plain(c identity.Caller) bool {
 	return seenTeams(c) == nil && len(f.states) < 2 && f.user == "" && f.team == "" && f.group == "" && !f.session &&
 		f.name.Any() && len(f.tags) == 0 && f.since.IsZero()
 }
 
-// search returns the search of archived jobs that the filter selects among those that the caller sees.
-func (f *filter) search(c identity.Caller) view.Search {
-	s := view.Search{States: f.states, Teams: seenTeams(c), User: f.user, Group: f.group, Tags: f.tags, Name: f.name,
+// Query returns the search of archived jobs that the filter selects among those that the caller sees.
+func (f *Filter) Query(c identity.Caller) search.Query {
+	s := search.Query{States: f.states, Teams: seenTeams(c), User: f.user, Group: f.group, Tags: f.tags, Name: f.name,
 		Session: f.session, Since: f.since}
 	if f.team != "" {
 		s.Teams = []string{f.team}
@@ -98,11 +99,11 @@ func seenTeams(c identity.Caller) []string {
 	return teams
 }
 
-// older reports whether the job was submitted before since, and so were all earlier ones.
-func (f *filter) older(j *core.Job) bool { return !f.since.IsZero() && j.Submitted().Before(f.since) }
+// Older reports whether the job was submitted before since, and so were all earlier ones.
+func (f *Filter) Older(j *core.Job) bool { return !f.since.IsZero() && j.Submitted().Before(f.since) }
 
-// takes reports whether the filter selects the job.
-func (f *filter) takes(j *core.Job) bool {
+// Takes reports whether the filter selects the job.
+func (f *Filter) Takes(j *core.Job) bool {
 	t := j.Terms()
 	switch {
 	case len(f.states) > 0 && !slices.Contains(f.states, j.State()),
@@ -110,7 +111,7 @@ func (f *filter) takes(j *core.Job) bool {
 		f.team != "" && f.team != t.Owner.Team,
 		f.group != "" && f.group != t.Group,
 		f.session && t.Session == "",
-		f.older(j):
+		f.Older(j):
 		return false
 	}
 	if !f.name.Takes(j.ID()) && !f.name.Takes(t.Name) {
