@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"scrimp/client"
@@ -275,8 +276,45 @@ func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b 
 	for _, j := range failed {
 		list = append(list, ofFailed(v, j))
 	}
-	slices.SortStableFunc(list, func(x, y attention) int { return cmp.Compare(x.Level, y.Level) })
+	list = together(list)
+	slices.SortStableFunc(list, func(x, y attention) int {
+		return cmp.Or(cmp.Compare(x.Level, y.Level), cmp.Compare(rank(x), rank(y)))
+	})
 	return list
+}
+
+// rank sorts jobs that only wait behind entries that a user answers.
+func rank(a attention) int {
+	if a.What == waits {
+		return 1
+	}
+	return 0
+}
+
+// waits is the kind of the entries of jobs that wait for a machine.
+const waits = "Waits"
+
+// together makes one entry of the jobs that wait for the same reason.
+func together(list []attention) (all []attention) {
+	at, jobs := map[string]int{}, map[string]int{}
+	for _, a := range list {
+		if a.What != waits {
+			all = append(all, a)
+			continue
+		}
+		if jobs[a.Text]++; jobs[a.Text] == 1 {
+			at[a.Text] = len(all)
+			all = append(all, a)
+			continue
+		}
+		one := &all[at[a.Text]]
+		one.Subject, one.Path, one.Command = fmt.Sprint(jobs[a.Text], " jobs"), "/jobs?state=queued", "scrimp queue"
+		one.Text = strings.Replace(a.Text, "waits", "wait", 1)
+		if a.Since.Before(one.Since) {
+			one.Since = a.Since
+		}
+	}
+	return all
 }
 
 // ofFailed is the attention for a job that failed.
@@ -310,7 +348,7 @@ func attentionOf(v *visit, j client.Job) *attention {
 	case j.TimeLeft != nil && *j.TimeLeft < 0 && j.Finished == nil:
 		a.Level, a.What, a.Text, a.Command = "bad", "Deadline", "It is late.", "scrimp explain "+j.ID
 	case j.State == "queued" && j.Detail != "":
-		a.What, a.Text, a.Command = "Waits", j.Detail, "scrimp explain "+j.ID
+		a.What, a.Text, a.Command = waits, j.Detail, "scrimp explain "+j.ID
 	default:
 		return nil
 	}
