@@ -63,7 +63,14 @@ var functions = template.FuncMap{
 	"spans":    func(v any) template.HTML { return ranged(lasting, v) },
 	"notice":   notice,
 	"worth":    worth,
+	"linked":   func(l client.CostLine, postings string) linkedLine { return linkedLine{l, postings} },
 	"because":  func(reason string) string { return cmp.Or(plan.Reason(reason).Text(), readable(reason)) },
+}
+
+// linkedLine is a line of costs with the address of its postings; "": none.
+type linkedLine struct {
+	client.CostLine
+	Postings string
 }
 
 // worth formats an expected amount; nil is unknown.
