@@ -1,9 +1,6 @@
 package charge
 
-import (
-	"net/url"
-	"slices"
-)
+import "slices"
 
 // OnlyBy lists the columns of Table that Only selects charges by.
 var OnlyBy = []string{"team", "project", "user", "job", "provider", "region"}
@@ -19,10 +16,10 @@ type want struct {
 	value string
 }
 
-// OnlyOf returns the selection of a query. A parameter that is not set or empty selects all.
-func OnlyOf(q url.Values) (o Only) {
+// OnlyOf returns the selection of parameters, which get returns by name. An empty one selects all.
+func OnlyOf(get func(name string) string) (o Only) {
 	for _, c := range cells {
-		value := q.Get(c.header)
+		value := get(c.header)
 		if value == "" || !slices.Contains(OnlyBy, c.header) {
 			continue
 		}

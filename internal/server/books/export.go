@@ -47,7 +47,7 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is no span of time", bad.Fix, bad.Err)
 		return
 	}
-	only := charge.OnlyOf(r.URL.Query())
+	only := charge.OnlyOf(r.URL.Query().Get)
 	out := csv.NewWriter(w)
 	began := false
 	var room []string
