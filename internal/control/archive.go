@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/view"
+	"scrimp/internal/view/search"
 )
 
 // Archive finds jobs that have left the core. Each call names the log event up to which the archive must be current.
@@ -22,6 +23,8 @@ type Archive interface {
 	AreArchived(ctx context.Context, upTo uint64, jobs ...string) (map[string]bool, error)
 	// ArchivedPage returns a page of archived jobs in order of submission.
 	ArchivedPage(ctx context.Context, upTo uint64, p view.ArchivedPage) ([]*state.Job, error)
+	// Search returns the first archived jobs of a search, and whether others follow the place of the last.
+	Search(ctx context.Context, upTo uint64, s search.Query) (jobs []*state.Job, last search.Place, more bool, err error)
 	GroupArchive
 }
 
@@ -241,4 +244,35 @@ func (c *Control) archivedPage(ctx context.Context, p view.ArchivedPage) ([]*cor
 		return nil, err
 	}
 	return c.cfg.Archive.ArchivedPage(ctx, last, p)
+}
+
+// Search iterates over the archived jobs of a search. Some may not match: the caller compares them.
+func (c *Control) Search(ctx context.Context, s search.Query) iter.Seq2[*core.Job, error] {
+	return func(yield func(*core.Job, error) bool) {
+		for {
+			upTo, err := c.archivedUpTo()
+			if upTo == 0 && err == nil {
+				return
+			}
+			var jobs []*state.Job
+			var last search.Place
+			more := false
+			if err == nil {
+				jobs, last, more, err = c.cfg.Archive.Search(ctx, upTo, s)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, j := range jobs {
+				if !yield(j, nil) {
+					return
+				}
+			}
+			if !more {
+				return
+			}
+			s.After = &last
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
@@ -19,7 +20,7 @@ import (
 )
 
 // dashPages lists the pages of a server with the jobs of withJobs.
-var dashPages = []string{"/", "/jobs", "/submit", "/submit?as=file", "/groups", "/costs", "/costs?by=job", "/costs/days", "/chargeback", "/models", "/waste", "/diagnoses", "/storage", "/cache", "/proposals", "/proposals?budget=5", "/anomalies", "/machines", "/engines", "/market", "/market/prices", "/teams",
+var dashPages = []string{"/", "/jobs", "/submit", "/submit?as=file", "/groups", "/costs", "/costs?by=job", "/costs/days", "/chargeback", "/models", "/waste", "/diagnoses", "/recommend", "/storage", "/cache", "/proposals", "/proposals?budget=5", "/anomalies", "/machines", "/engines", "/market", "/market/prices", "/teams",
 	"/estimates", "/access"}
 
 // withJobs adds n jobs in several states, one of them with a long name, and an array. Two of them hold a machine.
@@ -157,6 +158,28 @@ func TestPages_ShowForecastsAndCurvesInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Until(`document.body.innerText.includes("70") && document.querySelector("details.curves").open`)
+}
+
+// The pages about money with costs on them: a machine that idles, a recommendation that was taken, several teams.
+func TestPages_ShowCostsAndSavingsInABrowser(t *testing.T) {
+	lane.Component(t, "browser")
+	axe, err := os.ReadFile(os.Getenv("SCRIMP_AXE"))
+	if err != nil {
+		t.Fatalf("SCRIMP_AXE names no file of axe-core: test/tools.sh installs it: %v", err)
+	}
+	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
+	w.idles(8 * time.Hour)
+	w.must("POST", "/v1/recommend/take", client.TakeRecommendation{Name: "idle stop", Team: "team-0"}, nil)
+	w.event(core.Tick{}, 100*time.Hour)
+	b, at := w.inBrowser(t)
+	for _, path := range []string{"/", "/recommend", "/recommend?team=team-0", "/waste", "/costs", "/costs?by=job", "/costs/days?by=project",
+		"/chargeback", "/anomalies?since=30d", "/machines", "/teams"} {
+		looks(t, b, "costs "+path, axe, func() { b.Go(at + path) })
+	}
+	looks(t, b, "costs take", axe, func() {
+		b.Go(at + "/recommend")
+		b.Eval(`document.querySelector("details.act").open = true`, nil)
+	})
 }
 
 // looks checks a page at three widths in both themes.

@@ -156,7 +156,8 @@ func TestDashboard_PagesTenThousandJobs(t *testing.T) {
 	}
 	b.shows("/jobs?before=job-09950", 200, "job-09949", "job-09900", "Newest")
 	b.shows("/jobs?name=0777", 200, "job-07770", "job-00777")
-	b.shows("/jobs?sort=name", 200, "Sorted among the newest 1,000")
+	b.shows("/jobs?sort=name", 200, "job-00000", "job-00049", "Next jobs", "after=job-00049")
+	b.shows("/jobs?sort=name&after=job-00049", 200, "job-00050", "job-00099", "First page")
 	b.shows("/", 200, "All 10000 that wait or run")
 }
 

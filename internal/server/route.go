@@ -172,10 +172,10 @@ func jobRoutes() []route {
 				"state: of these states, with commas between: held, queued, running, paused, succeeded, failed, stopped or " +
 					"cancelled", "user: who submitted them", "team: whose they are",
 				"name: pattern of their name or id, such as lm-*", "group: array whose members they are",
-				"session: 1 for sessions",
-				"tag: KEY or KEY=VALUE that they have; may be repeated",
+				"session: 1 for sessions", "tag: KEY or KEY=VALUE that they have; may be repeated",
 				"since: submitted at that time of the wall or later, such as 2026-12-01T18:00:00Z",
-				"before: id of the job that a page ends before; empty for a page of the newest"}, ofJobs((*jobs.Desk).List)},
+				"before: id of the job that a page ends before; empty for a page of the newest",
+				"sort: pages by spent, rate, deadline, name or state; equal ones newest first"}, ofJobs((*jobs.Desk).List)},
 		{"GET", "/v1/jobs/{id}", identity.Viewer, ofJob, true, "Show a job", nil, api.Job{}, "", nil,
 			ofJobs((*jobs.Desk).Get)},
 		{"GET", "/v1/jobs/{id}/watch", identity.Viewer, ofJob, true,

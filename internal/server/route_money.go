@@ -1,7 +1,10 @@
 package server
 
 import (
+	"slices"
+
 	"scrimp/client"
+	"scrimp/internal/decide/charge"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/anomalies"
 	"scrimp/internal/server/bills"
@@ -18,6 +21,10 @@ func moneyRoutes() []route {
 	span := []string{"since: month, day or whole hour in UTC from which costs are listed, such as 2026-10, " +
 		"2026-10-15 or 2026-10-15T08:00:00Z; from the beginning where it is not given",
 		"until: the same, up to which; the costs of running machines up to now where it is not given"}
+	by := []string{}
+	for _, name := range charge.OnlyBy {
+		by = append(by, name+": its costs alone; (none) for those without one")
+	}
 	return []route{
 		{"GET", "/v1/costs", identity.Viewer, anyTeam, true, "Show what was spent, by whom and for what", nil, api.Costs{},
 			"", []string{"by: team, project, user, kind, provider, region, sku, category, " +
@@ -53,7 +60,7 @@ func moneyRoutes() []route {
 			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),
 			inBooks((*books.Books).ExportFocus)},
 		{"GET", "/v1/export/costs", identity.Viewer, anyTeam, true, "Fetch costs as a CSV file for spreadsheets", nil, nil,
-			"text/csv", span, inBooks((*books.Books).ExportCharges)},
+			"text/csv", slices.Concat(span, by), inBooks((*books.Books).ExportCharges)},
 	}
 }
 

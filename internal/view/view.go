@@ -27,7 +27,7 @@ type View struct {
 
 // Projections returns those that a view reads.
 func Projections() []projection.Projection {
-	return []projection.Projection{ofJobs, ofArchived, ofArchivedGroups, ofPrices, ofTouched, ofActs}
+	return []projection.Projection{ofJobs, ofArchived, ofSearch, ofArchivedGroups, ofPrices, ofTouched, ofActs}
 }
 
 // New returns a view on a follower that has Projections.

@@ -148,7 +148,8 @@ func (a *app) explainCmd() *cobra.Command {
 	return &cobra.Command{Use: "explain JOB", Short: "Say why each decision was taken, and each option rejected",
 		Args: command.Takes("JOB"), GroupID: command.GroupMoney, ValidArgsFunction: a.CompleteJob(command.Every),
 		Long: "Lists each decision of a job: what was taken at which price an hour, why, and why each other offer was " +
-			"not; and why each attempt after the first began. Times are in UTC." + command.PlainExit,
+			"not; and why each attempt after the first began. Of a waiting job, why it waits and when it is expected " +
+			"to start. Times are in UTC." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			a.Waiting(ctx, c)
 			var list []api.Decision
@@ -161,9 +162,7 @@ func (a *app) explainCmd() *cobra.Command {
 					return err
 				}
 				a.Printf("%s%s", planning.Clock(j.Speed), planning.Explain(list, j.Currency, a.Place()))
-				if len(list) == 0 && j.Detail != "" {
-					a.Printf("It %s.\n", j.Detail)
-				}
+				a.Printf("%s", show.Waits(j, len(list) == 0, a.Place()))
 				a.Printf("%s%s", show.Preemptions(j, a.Place()), show.Notices(j, a.Place()))
 				if j.Attempts < 2 {
 					return nil

@@ -126,6 +126,38 @@ func StartsIn(j api.Job) (wall [3]float64, ok bool) {
 	return wall, true
 }
 
+// Starts returns when a waiting job is expected to start, and what it costs from there on. ok is false if neither is
+// known.
+func Starts(j api.Job) (text string, ok bool) {
+	e := j.Estimate
+	if e == nil || j.Finished != nil {
+		return "", false
+	}
+	money := func(f float64) string { return money.ShortFloat(f, j.Currency) }
+	text = "costs " + between(money(e.Cost[0]), money(e.Cost[2])) + " from there on"
+	if s, ok := StartsIn(j); ok {
+		text = draw.Starts(s) + ", " + text
+	}
+	return text, true
+}
+
+// Waits says why a job that has no machine waits, and when it is expected to start, as the page of the job does. With
+// always it says the detail of another job, too.
+func Waits(j api.Job, always bool, p Place) string {
+	var b strings.Builder
+	waits := j.Finished == nil && (j.State == "queued" || j.State == "held" || j.State == "paused") && !held(j)
+	if j.Detail != "" && (waits || always) {
+		b.WriteString(draw.Wrap("", "It "+strings.TrimPrefix(j.Detail, "it ")+".", p.Columns()))
+	}
+	if text, ok := Starts(j); ok && waits {
+		if _, known := StartsIn(j); known {
+			text = "starts " + text
+		}
+		b.WriteString(draw.Wrap("", "It "+text+", by the forecast.", p.Columns()))
+	}
+	return b.String()
+}
+
 // between formats a range whose ends may read alike.
 func between(low, high string) string {
 	if low == high {
@@ -153,12 +185,7 @@ func jobTimes(b *strings.Builder, j api.Job, p Place) {
 		p.Fact(b, "clock", "%s; times here are real time", draw.SimulatedClock(j.Speed))
 	}
 	p.Fact(b, "submitted", "%s", p.When(j.Submitted))
-	if e := j.Estimate; e != nil && j.Finished == nil {
-		money := func(f float64) string { return money.ShortFloat(f, j.Currency) }
-		text := "costs " + between(money(e.Cost[0]), money(e.Cost[2])) + " from there on"
-		if s, ok := StartsIn(j); ok {
-			text = "in about " + Seconds(s[1]) + " (" + between(Seconds(s[0]), Seconds(s[2])) + "), " + text
-		}
+	if text, ok := Starts(j); ok {
 		p.Fact(b, "starts", "%s", text)
 	}
 	if j.Started != nil {

@@ -287,3 +287,17 @@ func Bar(share float64, width int) string {
 	full := int(math.Round(max(0, min(1, share)) * float64(width)))
 	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
 }
+
+// Starts writes when a waiting job is expected to start, from 10 %, median and 90 % of the time until then, in seconds:
+// "in about 1h 30m (1h 00m to 2h 00m)".
+func Starts(in [3]float64) string {
+	text := func(s float64) string { return Span(time.Duration(s * float64(time.Second))) }
+	switch low, high := text(in[0]), text(in[2]); {
+	case in[2] < 1:
+		return "next"
+	case low == high:
+		return "in about " + low
+	default:
+		return fmt.Sprintf("in about %s (%s to %s)", text(in[1]), low, high)
+	}
+}

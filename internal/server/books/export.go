@@ -47,10 +47,14 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is no span of time", bad.Fix, bad.Err)
 		return
 	}
+	only := charge.OnlyOf(r.URL.Query().Get)
 	out := csv.NewWriter(w)
 	began := false
 	var room []string
 	err = b.EachCharge(r.Context(), auth.CallerOf(r), span, func(c charge.Charge) error {
+		if !only.Has(&c) {
+			return nil
+		}
 		if !began {
 			began = true
 			w.Header().Set("Content-Type", "text/csv; charset=utf-8")
@@ -74,6 +78,9 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	case err != nil:
 		Unread(w, "the ledger was not read", err)
+	case !began && !only.All():
+		reply.Problem(w, http.StatusNotFound, "there are no such costs in that span",
+			"scrimp costs --by team (project, user, job, provider, region) names what was spent on", nil)
 	case !began && span == (charge.Span{}):
 		reply.Problem(w, http.StatusNotFound, "there are no costs that you may see",
 			"run a job first, or ask for a role in its team: scrimp costs shows what was spent by whom", nil)

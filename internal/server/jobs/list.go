@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,11 +10,10 @@ import (
 	"strconv"
 	"time"
 
-	"scrimp/internal/decide/core"
-	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/jobs/filter"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/view"
+	"scrimp/internal/view/search"
 	"scrimp/internal/wire/api"
 )
 
@@ -28,12 +26,13 @@ type page struct {
 	after, before string
 	backwards     bool // from before, or from the newest job, backwards
 	live          bool
-	filter        filter
+	filter        filter.Filter
+	order         search.Order // other than ByAge: the first jobs in it, and then those after one
 }
 
 func pageOf(q url.Values, market func(wall time.Time) time.Time) (p page, field, wrong string) {
 	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != ""}
-	if p.filter, field, wrong = filterOf(q, market); wrong != "" {
+	if p.filter, field, wrong = filter.Of(q, market); wrong != "" {
 		return p, field, wrong
 	}
 	if text := q.Get("limit"); text != "" {
@@ -41,6 +40,15 @@ func pageOf(q url.Values, market func(wall time.Time) time.Time) (p page, field,
 		if p.limit, err = strconv.Atoi(text); err != nil || p.limit < 1 || p.limit > maxPage {
 			return p, "limit", fmt.Sprintf("limit is not a number from 1 to %d", maxPage)
 		}
+	}
+	if p.order = search.Order(q.Get("sort")); p.order != search.ByAge {
+		if !slices.Contains(search.Orders, p.order) {
+			return p, "sort", fmt.Sprintf("unknown order %.40q; it is spent, rate, deadline, name or state", p.order)
+		}
+		if p.backwards {
+			return p, "before", "a sorted page begins after a job"
+		}
+		p.limit = cmp.Or(p.limit, maxPage)
 	}
 	if p.backwards && p.limit == 0 { // backwards without a limit would list from the first job on, which no client wants
 		p.limit = maxPage
@@ -125,116 +133,4 @@ func (d *Desk) allPages(w http.ResponseWriter, r *http.Request, p page, list []a
 		d.allFresh(list)
 	}
 	_, _ = w.Write([]byte("]\n")) // its absence shows a truncated response
-}
-
-// placed is a job of a page with its position in the order of submission.
-type placed struct {
-	api.Job
-	order uint64
-}
-
-// listed returns the jobs of a page. more reports whether others follow, and known whether the job at its border
-// exists.
-func (d *Desk) listed(ctx context.Context, c identity.Caller, p page) (list []api.Job, more, known bool, err error) {
-	from := uint64(0)
-	if id := p.after + p.before; id != "" {
-		// do not reveal that a job exists which the caller may not see
-		known, err := d.Control.Visible(id, func(j *core.Job) {
-			if auth.Sees(c, j) {
-				from = j.Order()
-			}
-		})
-		if !known || from == 0 {
-			return nil, false, err != nil, err
-		}
-	}
-	all, full := d.present(c, p, from)
-	if !p.live {
-		archived, err := d.archived(ctx, c, p, from, all, full)
-		if err != nil {
-			return nil, false, true, err
-		}
-		all = p.merged(all, archived)
-	}
-	if p.limit > 0 && len(all) > p.limit {
-		all, more = all[:p.limit], true
-	}
-	list = make([]api.Job, len(all))
-	for i := range all {
-		list[i] = all[i].Job
-	}
-	return list, more, true, nil
-}
-
-// present returns the jobs of a page that are in memory, up to one more than its limit. full reports whether there
-// is that one.
-func (d *Desk) present(c identity.Caller, p page, from uint64) (list []placed, full bool) {
-	d.Control.ReadUpTo(func(m *core.Machine) (last uint64) {
-		jobs := m.State().JobsFrom(from)
-		if p.backwards {
-			jobs = m.State().JobsTo(from)
-		}
-		durable := d.Control.Durable()
-		for j := range jobs {
-			switch {
-			case j.Event() > durable, !auth.Sees(c, j): // the next page has jobs that are not durable yet
-			case p.excludes(j):
-				last = max(last, m.ChangedAt(j)) // leaving it out reveals its state, so wait for that event, too
-			case p.limit > 0 && len(list) > p.limit:
-				full = true
-				return last
-			default:
-				list, last = append(list, placed{d.Show(m, j), j.Order()}), max(last, m.ChangedAt(j))
-			}
-		}
-		return last
-	})
-	return list, full
-}
-
-// archived returns the archived jobs of a page. If the jobs in memory fill the page, it stops at the last of them.
-func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from uint64, present []placed, full bool,
-) (list []placed, err error) {
-	q := view.ArchivedPage{State: string(p.filter.one()), Backwards: p.backwards}
-	if q.After = from; p.backwards {
-		q.After, q.Before = 0, from
-	}
-	if last := len(present) - 1; full && p.backwards {
-		q.After = present[last].order
-	} else if full {
-		q.Before = present[last].order
-	}
-	for j, err := range d.Control.Past(ctx, q) {
-		if err != nil {
-			return nil, err
-		}
-		if p.backwards && p.filter.older(j) {
-			break
-		}
-		if !auth.Sees(c, j) || !p.filter.takes(j) {
-			continue
-		}
-		d.Control.ReadUncommitted(func(m *core.Machine) { list = append(list, placed{d.Show(m, j), j.Order()}) })
-		if p.limit > 0 && len(list) > p.limit {
-			break
-		}
-	}
-	return list, nil
-}
-
-// merged returns both lists in the order of the page, without the duplicates of jobs that were archived in between.
-func (p page) merged(a, b []placed) []placed {
-	all := slices.Concat(a, b)
-	slices.SortStableFunc(all, func(x, y placed) int {
-		if p.backwards {
-			x, y = y, x
-		}
-		return cmp.Compare(x.order, y.order)
-	})
-	return slices.CompactFunc(all, func(x, y placed) bool { return x.order == y.order })
-}
-
-// excludes reports whether the page does not list the job.
-func (p page) excludes(j *core.Job) bool {
-	return p.live && j.Priced() || !p.filter.takes(j)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"scrimp/client"
+	"scrimp/internal/lib/money"
 )
 
 // action is a button of a page on a job, a group or a token; it sends a request to the API.
@@ -85,6 +86,12 @@ var actions = []action{
 	{Name: "confirm-anomaly", Text: "Confirm", Says: "says that it was a problem, and lowers the threshold of its kind " +
 		"in the team", Command: "scrimp anomalies confirm {id}", method: "POST", path: "/v1/anomalies/{id}/confirm",
 		least: client.Operator, body: func(f url.Values) any { return client.AnswerAnomaly{Why: f.Get("why")} }},
+	{Name: "take", Text: "Take", Says: "records that it is followed from now on, with its expected saving",
+		Command: "scrimp recommend --take '{id}'", method: "POST", path: "/v1/recommend/take", least: client.Operator,
+		body: func(f url.Values) any {
+			return client.TakeRecommendation{Name: f.Get("job"), Team: f.Get("team"),
+				Currency: money.Currency(f.Get("currency"))}
+		}},
 	{Name: "revoke", Text: "Revoke", Says: "ends the token", Command: "scrimp tokens revoke {id}", method: "DELETE",
 		path: "/v1/tokens/{id}", bulk: true, body: func(url.Values) any { return nil }},
 }

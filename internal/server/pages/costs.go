@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/charge"
 	"scrimp/internal/lib/money"
 )
 
@@ -65,6 +66,30 @@ func costs(v *visit) (any, error) {
 		p.Lines = p.Lines[:mostLines]
 	}
 	return p, nil
+}
+
+// exported is the address of all charges, as a file.
+const exported = "/data/export/costs"
+
+// Whole returns the address of the charges that the total of the page sums, as a file; "": the page has none. A span of
+// a file is of the time that was paid for, and that of the page of the time of booking, so only sums from the beginning
+// have one.
+func (p *costsPage) Whole() string {
+	if p.flags.Get("since") != "" {
+		return ""
+	}
+	return exported
+}
+
+// Postings is Whole of a line.
+func (p *costsPage) Postings(line string) string {
+	if line == "" {
+		line = charge.None
+	}
+	if p.Whole() == "" || !slices.Contains(charge.OnlyBy, p.By) || p.By == "job" && strings.HasPrefix(line, "(") {
+		return ""
+	}
+	return exported + "?" + url.Values{p.By: {line}}.Encode()
 }
 
 // read fetches the data for the page's address.

@@ -27,7 +27,7 @@ func TestOverview_AddsUpForecasts(t *testing.T) {
 	page := asks(s, "GET", "/", "").Body.String()
 	for _, want := range []string{"<h2>Will cost</h2>", "$3.50 to $15.25",
 		"sum of the forecasts of 2 running jobs and 1 waiting job, each 10 % to 90 %", `value="7`,
-		"left of the budgets of 1 job", "1 job without an estimate or a budget", "starts in 1h 00m to 2h 00m"} {
+		"left of the budgets of 1 job", "1 job without an estimate or a budget", "starts in about 1h 15m (1h 00m to 2h 00m)"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %q", want)
 		}
@@ -75,8 +75,8 @@ func TestJob_ShowsEstimateWhileItWaits(t *testing.T) {
 	f.answers["/v1/jobs/a"], f.answers["/v1/jobs/a/explain"] = j, []client.Decision{}
 	f.answers["/v1/jobs"] = []client.Job{j}
 	for path, list := range map[string][]string{
-		"/jobs/a": {"$1.00 to $3.00 more by the forecast", "It starts in 1h 00m to 2h 00m, by the forecast."},
-		"/jobs":   {"$1.00 to $3.00", "starts in 1h 00m to 2h 00m"},
+		"/jobs/a": {"$1.00 to $3.00 more by the forecast", "It starts in about 1h 15m (1h 00m to 2h 00m), by the forecast."},
+		"/jobs":   {"$1.00 to $3.00", "starts in about 1h 15m (1h 00m to 2h 00m)"},
 	} {
 		page := asks(s, "GET", path, "").Body.String()
 		for _, want := range list {

@@ -112,6 +112,7 @@ func job(v *visit) (any, error) {
 // reasonOf returns why a job is in its state; "": the state explains itself.
 func reasonOf(j client.Job) string {
 	switch {
+	case j.Why == "cancelled_by_user" || j.Why == "stopped_by_user": // the detail is of what it did before
 	case j.Detail != "":
 		return j.Detail
 	case j.State == "failed" && j.Exit != 0:
@@ -245,7 +246,7 @@ func timeline(r client.Receipt) string {
 
 // spendChart draws the spending over time and the budget.
 func spendChart(r client.Receipt) string {
-	if len(r.Spend) < 2 {
+	if n := len(r.Spend); n < 2 || r.Spend[n-1].At.Sub(r.Spend[0].At) < time.Second { // an axis needs a span
 		return ""
 	}
 	line := draw.Series{Name: "spent", Class: "one"}

@@ -13,14 +13,13 @@ import (
 type jobsPage struct {
 	Jobs    []client.Job
 	Total   int    // jobs that the reader may see
-	Next    string // address of the page of older jobs; "": none
+	Next    string // address of the next page; "": none
 	First   string // address of the first page; "": this one
 	Query   jobsQuery
 	States  []option
 	Sorts   []option
 	Teams   []string
 	Several bool // the jobs belong to more than one user or team
-	Beyond  bool // there are more jobs than were sorted
 	Actions []action
 	asked   string
 }
@@ -33,40 +32,14 @@ type jobsQuery struct {
 	Live                                      bool
 }
 
-const (
-	jobsAPage  = 50
-	mostSorted = 1000
-)
-
-// orders lists the ways to sort jobs. The API returns them in the order of submission; the other orders cover the
-// newest mostSorted jobs.
-var orders = []struct {
-	name, text string
-	less       func(a, b client.Job) int
-}{
-	{"", "newest first", nil},
-	{"spent", "dearest first", func(a, b client.Job) int { return b.Spent.Cmp(a.Spent) }},
-	{"rate", "highest price an hour first", func(a, b client.Job) int { return cmp.Compare(rateNow(b), rateNow(a)) }},
-	{"deadline", "earliest deadline first", func(a, b client.Job) int {
-		return cmp.Compare(orLast(a.TimeLeft), orLast(b.TimeLeft))
-	}},
-	{"name", "by name", func(a, b client.Job) int { return strings.Compare(a.ID, b.ID) }},
-	{"state", "by state", func(a, b client.Job) int { return strings.Compare(a.State, b.State) }},
-}
-
-func rateNow(j client.Job) float64 {
-	if j.Rate == nil || j.Finished != nil {
-		return 0
-	}
-	return j.Rate.Float()
-}
-
-// orLast sorts unknown values last.
-func orLast(v *float64) float64 {
-	if v == nil {
-		return 1e300
-	}
-	return *v
+// orders lists the ways to sort jobs, as the API names them.
+var orders = []struct{ name, text string }{
+	{"", "newest first"},
+	{"spent", "dearest first"},
+	{"rate", "highest price an hour first"},
+	{"deadline", "nearest deadline first"},
+	{"name", "by name"},
+	{"state", "by state"},
 }
 
 // states lists the states in the filter.
@@ -80,37 +53,35 @@ func jobs(v *visit) (any, error) {
 	for _, s := range states {
 		p.States = append(p.States, option{s, cmp.Or(s, "any state"), s == p.Query.State})
 	}
-	order := orders[0]
 	for _, o := range orders {
 		p.Sorts = append(p.Sorts, option{o.name, o.text, o.name == p.Query.Sort})
-		if o.name == p.Query.Sort {
-			order = o
-		}
 	}
-	ask := p.Query.api()
-	ask.Set("before", q.Get("before"))
+	ask, border := p.Query.api(), "before"
+	if p.Query.Sort != "" {
+		border = "after"
+		ask.Set("sort", p.Query.Sort)
+	}
+	if at := q.Get(border); at != "" || border == "before" {
+		ask.Set(border, at)
+	}
 	ask.Set("limit", "50")
-	if order.less != nil {
-		ask.Set("limit", "1000")
-	}
 	p.asked = "/v1/jobs?" + ask.Encode()
 	header, err := v.ask("GET", p.asked, nil, &p.Jobs)
 	if err != nil {
 		return nil, err
 	}
-	slices.Reverse(p.Jobs)
-	more := header.Get("Scrimp-Next") != ""
-	if order.less != nil {
-		slices.SortStableFunc(p.Jobs, order.less)
-		p.Beyond = more
-		p.Jobs = p.Jobs[:min(len(p.Jobs), 4*jobsAPage)]
-	} else if more {
-		q.Set("before", header.Get("Scrimp-Next"))
-		p.Next = "/jobs?" + q.Encode()
+	if border == "before" {
+		slices.Reverse(p.Jobs)
 	}
-	if q.Get("before") != "" {
-		q.Del("before")
+	at := q.Get(border)
+	q.Del("before")
+	q.Del("after")
+	if at != "" {
 		p.First = "/jobs?" + q.Encode()
+	}
+	if next := header.Get("Scrimp-Next"); next != "" {
+		q.Set(border, next)
+		p.Next = "/jobs?" + q.Encode()
 	}
 	p.Several = slices.ContainsFunc(p.Jobs, func(j client.Job) bool {
 		return j.User != p.Jobs[0].User || j.Team != p.Jobs[0].Team

@@ -8,9 +8,11 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
 
@@ -106,16 +108,16 @@ func startsIn(j client.Job) string {
 	for i, s := range j.Estimate.StartS {
 		wall[i] = s / j.Speed
 	}
-	if wall[2] < 1 {
-		return "starts next"
-	}
-	return "starts in " + between(lasting, &wall)
+	return "starts " + draw.Starts(wall)
 }
 
 func (overviewPage) twin() string { return "/v1/costs" }
 
 // mostAttention bounds the entries of attention on the overview.
 const mostAttention = 12
+
+// mostLive bounds the waiting and running jobs that the overview reads: the newest.
+const mostLive = 1000
 
 func overview(v *visit) (any, error) {
 	at := v.server.Market.Now.UTC()
@@ -152,11 +154,11 @@ func overview(v *visit) (any, error) {
 	}
 	p.Currency = p.Budgets.Currency
 	var live []client.Job
-	if err := v.get("/v1/jobs?live=1&before=&limit=1000", &live); err != nil {
+	if err := v.get(fmt.Sprint("/v1/jobs?live=1&before=&limit=", mostLive), &live); err != nil {
 		return nil, err
 	}
 	p.Ahead = aheadOf(live)
-	if len(live) == mostSorted {
+	if len(live) == mostLive {
 		p.Ahead.Unread = max(0, p.LiveAll-len(live))
 	}
 	slices.Reverse(live)
@@ -275,8 +277,45 @@ func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b 
 	for _, j := range failed {
 		list = append(list, ofFailed(v, j))
 	}
-	slices.SortStableFunc(list, func(x, y attention) int { return cmp.Compare(x.Level, y.Level) })
+	list = together(list)
+	slices.SortStableFunc(list, func(x, y attention) int {
+		return cmp.Or(cmp.Compare(x.Level, y.Level), cmp.Compare(rank(x), rank(y)))
+	})
 	return list
+}
+
+// rank sorts jobs that only wait behind entries that a user answers.
+func rank(a attention) int {
+	if a.What == waits {
+		return 1
+	}
+	return 0
+}
+
+// waits is the kind of the entries of jobs that wait for a machine.
+const waits = "Waits"
+
+// together makes one entry of the jobs that wait for the same reason.
+func together(list []attention) (all []attention) {
+	at, jobs := map[string]int{}, map[string]int{}
+	for _, a := range list {
+		if a.What != waits {
+			all = append(all, a)
+			continue
+		}
+		if jobs[a.Text]++; jobs[a.Text] == 1 {
+			at[a.Text] = len(all)
+			all = append(all, a)
+			continue
+		}
+		one := &all[at[a.Text]]
+		one.Subject, one.Path, one.Command = fmt.Sprint(jobs[a.Text], " jobs"), "/jobs?state=queued", "scrimp queue"
+		one.Text = strings.Replace(a.Text, "waits", "wait", 1)
+		if a.Since.Before(one.Since) {
+			one.Since = a.Since
+		}
+	}
+	return all
 }
 
 // ofFailed is the attention for a job that failed.
@@ -310,7 +349,7 @@ func attentionOf(v *visit, j client.Job) *attention {
 	case j.TimeLeft != nil && *j.TimeLeft < 0 && j.Finished == nil:
 		a.Level, a.What, a.Text, a.Command = "bad", "Deadline", "It is late.", "scrimp explain "+j.ID
 	case j.State == "queued" && j.Detail != "":
-		a.What, a.Text, a.Command = "Waits", j.Detail, "scrimp explain "+j.ID
+		a.What, a.Text, a.Command = waits, j.Detail, "scrimp explain "+j.ID
 	default:
 		return nil
 	}

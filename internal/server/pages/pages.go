@@ -71,6 +71,8 @@ func list() []page {
 			still: true, fill: billsOf},
 		{path: "/waste", file: "waste", title: "Waste", nav: "Waste", twin: "/v1/waste", command: "scrimp waste",
 			fill: wasteOf},
+		{path: "/recommend", file: "recommend", title: "Recommendations", nav: "Savings", key: "vd", twin: "/v1/recommend",
+			command: "scrimp recommend", still: true, fill: recommendOf},
 		{path: "/proposals", file: "proposals", title: "Proposals", nav: "Proposals", key: "z", twin: "/v1/proposals",
 			command: "scrimp proposals", still: true, fill: proposalsOf},
 		{path: "/storage", file: "storage", title: "Storage", nav: "Storage", key: "r", twin: "/v1/storage",

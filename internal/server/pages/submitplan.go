@@ -37,6 +37,14 @@ func viewOf(p client.Plan) *planView {
 	return v
 }
 
+// orLast sorts unknown values last.
+func orLast(v *float64) float64 {
+	if v == nil {
+		return 1e300
+	}
+	return *v
+}
+
 // tick is a value to compare a range with; nil: unknown.
 type tick struct {
 	name, class string

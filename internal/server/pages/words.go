@@ -65,7 +65,14 @@ var functions = template.FuncMap{
 	"hourly":   hourly,
 	"measured": sinceMeasured,
 	"worth":    worth,
+	"linked":   func(l client.CostLine, postings string) linkedLine { return linkedLine{l, postings} },
 	"because":  func(reason string) string { return cmp.Or(plan.Reason(reason).Text(), readable(reason)) },
+}
+
+// linkedLine is a line of costs with the address of its postings; "": none.
+type linkedLine struct {
+	client.CostLine
+	Postings string
 }
 
 // worth formats an expected amount; nil is unknown.
@@ -111,14 +118,30 @@ func amount(c money.Currency, v any) template.HTML {
 	case f < 0.0001:
 		text = "<" + money.Format(money.Picos(100_000_000), c, 4)
 		if a.Sign() < 0 {
-			text = money.Format(money.Picos(-100_000_000), c, 4) + " or more"
+			text = ">" + money.Format(money.Picos(-100_000_000), c, 4)
 		}
 	case f < 0.01:
 		text = money.Format(a, c, 4)
 	case f < 1e6: // so that cents align in a column
 		text = money.Format(a, c, 2)
 	}
-	return element("data", text, "class", class, "value", a.String(), "title", fmt.Sprintf("%s %s exactly", a, c))
+	return element("data", grouped(text), "class", class, "value", a.String(), "title", fmt.Sprintf("%s %s exactly", a, c))
+}
+
+// grouped puts commas between the thousands of an amount: "$12,345.60".
+func grouped(text string) string {
+	from := strings.IndexAny(text, "0123456789")
+	if from < 0 {
+		return text
+	}
+	end := from
+	for end < len(text) && text[end] >= '0' && text[end] <= '9' {
+		end++
+	}
+	for at := end - 3; at > from; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
 }
 
 // unknown replaces a value that is not known; it is never shown as zero.

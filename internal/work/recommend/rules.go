@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"time"
 
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
 
@@ -55,8 +56,8 @@ func idleStop(in *Input) *Recommendation {
 		}
 	}
 	return &Recommendation{Name: "idle stop", Confidence: High, Effort: Little, Risk: Little,
-		Evidence: fmt.Sprintf("%d machines waited %.1f h for a job and cost %s; a start for each of them is taken off",
-			len(machines), long.Hours(), money.Short(cost, in.Currency)),
+		Evidence: fmt.Sprintf("%s waited %.1f h for a job and cost %s; a start for each of them is taken off",
+			draw.Count(len(machines), "machine"), long.Hours(), money.Short(cost, in.Currency)),
 		Command: "set timing: {idle: 0s} of the engine, or scrimp waste apply for a machine that waits",
 		share:   shareOf(waits, share)}
 }

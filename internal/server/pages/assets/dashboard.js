@@ -195,5 +195,6 @@
   });
   by('keys-open')?.addEventListener('click', () => by('keys').showModal());
 
+  for (const e of document.querySelectorAll('[data-newest]')) e.scrollLeft = e.scrollWidth;
   showPause(); local(document); marked(); follow(); output();
 })();

@@ -1,0 +1,45 @@
+package charge
+
+import "slices"
+
+// OnlyBy lists the columns of Table that Only selects charges by.
+var OnlyBy = []string{"team", "project", "user", "job", "provider", "region"}
+
+// None selects charges without a team, project, user, job, provider or region.
+const None = "(none)"
+
+// Only selects charges by their owner or place; the zero Only selects all.
+type Only struct{ wants []want }
+
+type want struct {
+	of    func(*Charge) string
+	value string
+}
+
+// OnlyOf returns the selection of parameters, which get returns by name. An empty one selects all.
+func OnlyOf(get func(name string) string) (o Only) {
+	for _, c := range cells {
+		value := get(c.header)
+		if value == "" || !slices.Contains(OnlyBy, c.header) {
+			continue
+		}
+		if value == None {
+			value = ""
+		}
+		o.wants = append(o.wants, want{c.of, value})
+	}
+	return o
+}
+
+// All reports whether all charges are selected.
+func (o Only) All() bool { return len(o.wants) == 0 }
+
+// Has reports whether the charge is selected.
+func (o Only) Has(c *Charge) bool {
+	for _, w := range o.wants {
+		if w.of(c) != w.value {
+			return false
+		}
+	}
+	return true
+}
