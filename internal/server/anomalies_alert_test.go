@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -71,6 +72,24 @@ func (w *world) look() {
 	}
 }
 
+// settled reports whether no report of the alerts is due.
+func (w *world) settled() bool {
+	w.t.Helper()
+	var all []client.AnomalyAlert
+	w.must("GET", "/v1/anomalies/alerts", nil, &all)
+	for _, a := range all {
+		var h struct{ Due []outbox.AnomalyReport }
+		text, _, err := w.store.Meta(w.t.Context(), "anomaly_alert/"+a.Name)
+		if err = errors.Join(err, json.Unmarshal([]byte(text), &h)); err != nil {
+			w.t.Fatal(err)
+		}
+		if len(h.Due) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func (w *world) reportsOf(name string) (list []client.Notice) {
 	w.t.Helper()
 	var all []client.AnomalyAlert
@@ -109,14 +128,17 @@ func TestAlert_ReportsAnAnomalyOnceAndItsEnd(t *testing.T) {
 	for range 3 {
 		w.look()
 	}
-	await.True(t, "each receiver has the report", func() bool { return len(r.all()) == 3 && len(p.messages()) == 1 })
+	await.True(t, "each receiver has the report", func() bool { return len(r.all()) == 3 && len(p.messages()) == 1 && w.settled() })
 	w.nextDesk()
 	w.look()
 	w.event(core.InstanceEnded{Instance: instance, Until: w.control.Now().Add(29 * time.Hour), Cause: "idle"}, 29*time.Hour)
 	var cfg core.Config
 	w.control.Read(func(m *core.Machine) { cfg = *m.State().Config() })
 	w.event(core.Configured{Config: cfg}, 30*time.Hour) // time goes on
-	await.True(t, "each receiver has the end", func() bool { w.look(); return len(r.all()) == 6 && len(p.messages()) == 2 })
+	await.True(t, "each receiver has the end", func() bool {
+		w.look()
+		return len(r.all()) == 6 && len(p.messages()) == 2 && w.settled()
+	})
 	w.nextDesk()
 	for range 2 {
 		w.look()
