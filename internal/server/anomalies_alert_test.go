@@ -72,8 +72,8 @@ func (w *world) look() {
 	}
 }
 
-// settled reports whether no report of the alerts is due.
-func (w *world) settled() bool {
+// noneDue reports whether no report of the alerts is due.
+func (w *world) noneDue() bool {
 	w.t.Helper()
 	var all []client.AnomalyAlert
 	w.must("GET", "/v1/anomalies/alerts", nil, &all)
@@ -128,7 +128,7 @@ func TestAlert_ReportsAnAnomalyOnceAndItsEnd(t *testing.T) {
 	for range 3 {
 		w.look()
 	}
-	await.True(t, "each receiver has the report", func() bool { return len(r.all()) == 3 && len(p.messages()) == 1 && w.settled() })
+	await.True(t, "each receiver has the report", func() bool { return len(r.all()) == 3 && len(p.messages()) == 1 && w.noneDue() })
 	w.nextDesk()
 	w.look()
 	w.event(core.InstanceEnded{Instance: instance, Until: w.control.Now().Add(29 * time.Hour), Cause: "idle"}, 29*time.Hour)
@@ -137,7 +137,7 @@ func TestAlert_ReportsAnAnomalyOnceAndItsEnd(t *testing.T) {
 	w.event(core.Configured{Config: cfg}, 30*time.Hour) // time goes on
 	await.True(t, "each receiver has the end", func() bool {
 		w.look()
-		return len(r.all()) == 6 && len(p.messages()) == 2 && w.settled()
+		return len(r.all()) == 6 && len(p.messages()) == 2 && w.noneDue()
 	})
 	w.nextDesk()
 	for range 2 {
