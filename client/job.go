@@ -214,6 +214,8 @@ type Notice struct {
 	// Alert and Anomaly are set in a report about an anomaly: the alert that asks for it, and the anomaly's name.
 	Alert   string `json:"alert,omitempty"`
 	Anomaly string `json:"anomaly,omitempty"`
+	// Week is the Monday of the week that a weekly report is about, such as 2026-10-12; "": the report is not weekly.
+	Week string `json:"week,omitempty"`
 }
 
 // Undelivered is a report that a receiver refused, or that could not be sent.

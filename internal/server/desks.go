@@ -51,11 +51,12 @@ func (s *Server) buildHandlers() {
 		HasTeam: s.bills.HasTeam}
 	s.bills.Ledger = s.books
 	s.receipts = &receipts.Desk{Control: s.control, Log: s.store, View: s.view, Telemetry: s.telemetry.Receipt}
-	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
-		Telemetry: s.telemetry.Receipt, HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
 	s.anomalies = &anomalies.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
 		HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams, Meta: s.store, Vault: s.vault(), Outbox: s.outbox,
 		Log: s.opts.Log}
+	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
+		Telemetry: s.telemetry.Receipt, HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams,
+		Answers: s.anomalies.Answers}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,

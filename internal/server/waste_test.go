@@ -11,6 +11,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/incident"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -312,5 +313,41 @@ func TestWaste_CountsUnusedHoursInTheTimeTheyWerePaidFor(t *testing.T) {
 		if cost := f.Cost.Float(); cost < 1.9999 || cost > 2.0001 || !strings.HasPrefix(f.Evidence, "99 %") && !strings.HasPrefix(f.Evidence, "100 %") {
 			t.Errorf("after %v: %v, %s", at, f.Cost, f.Evidence)
 		}
+	}
+}
+
+// A finding by a rule of anomalies obeys the threshold that people's answers have moved in its team.
+func TestWaste_ObeysThresholdsThatAnswersHaveMoved(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what  string
+		idle  time.Duration
+		team  string
+		moved bool // an answer has moved the threshold
+		yes   bool // the answer is that it was a problem
+		found int
+	}{{"45 minutes", 50 * time.Minute, "team-0", false, false, 1}, {"56.25 minutes after a dismissal", 50 * time.Minute, "team-0", true, false, 0},
+		{"56.25 minutes are over", 60 * time.Minute, "team-0", true, false, 1}, {"the dismissal is of another team", 50 * time.Minute, "team-1", true, false, 1},
+		{"36 minutes after a confirmation", 40 * time.Minute, "team-0", true, true, 1}, {"45 minutes are not over", 40 * time.Minute, "team-0", false, false, 0}} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorldOf(t, &firm{}, nil)
+			w.savings.Answers = func(context.Context) (list []incident.Answer, err error) {
+				if c.moved {
+					list = append(list, incident.Answer{Name: "a-earlier", Kind: incident.IdleMachine, Team: c.team, At: w.started, Confirmed: c.yes})
+				}
+				return list, nil
+			}
+			w.idles(c.idle)
+			n := 0
+			for _, f := range w.waste("", auth.OwnerName).Findings {
+				if f.Kind == "unused machine" {
+					n++
+				}
+			}
+			if n != c.found {
+				t.Errorf("%d unused machines, want %d", n, c.found)
+			}
+		})
 	}
 }

@@ -52,6 +52,7 @@ type word struct {
 	Forecast *expected `json:"forecast,omitempty"`
 
 	alert, anomaly string // of a report about an anomaly, which has no job
+	week           string // the Monday of a weekly report
 }
 
 // of returns what logs name: the job, or the alert.

@@ -100,7 +100,8 @@ func (o *Outbox) progress(w *word, e notices.Entry) tries.Progress {
 // once makes a report to a receiver unless one was made, and records what became of it. It returns true if the report
 // waits for a server that sends e-mail.
 func (o *Outbox) once(ctx context.Context, w *word, by, to string, do func(notices.Entry) (int, error)) (waits bool) {
-	n := client.Notice{Job: w.Job, Event: w.Event, By: by, To: to, Alert: w.alert, Anomaly: w.anomaly}
+	n := client.Notice{Job: w.Job, Event: w.Event, By: by, To: to, Alert: w.alert, Anomaly: w.anomaly,
+		Week: w.week}
 	e, done, ok, err := o.Past.Begin(w.ID, n)
 	if err != nil { // better twice than never
 		o.Log.Warn("cannot read to whom an event was reported", "of", w.of(), "error", err)
