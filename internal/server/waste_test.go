@@ -316,25 +316,28 @@ func TestWaste_CountsUnusedHoursInTheTimeTheyWerePaidFor(t *testing.T) {
 	}
 }
 
-// A finding by a rule of anomalies obeys the threshold that people's answers have moved in its team.
+// A finding by a rule of anomalies obeys the threshold that people's answers have moved in its team. The rule counts
+// whole slots of five minutes, so a machine is found up to ten minutes after its threshold.
 func TestWaste_ObeysThresholdsThatAnswersHaveMoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what  string
 		idle  time.Duration
 		team  string
-		moved bool // an answer has moved the threshold
-		yes   bool // the answer is that it was a problem
+		moved bool // two dismissals have moved the threshold
 		found int
-	}{{"45 minutes", 50 * time.Minute, "team-0", false, false, 1}, {"56.25 minutes after a dismissal", 50 * time.Minute, "team-0", true, false, 0},
-		{"56.25 minutes are over", 60 * time.Minute, "team-0", true, false, 1}, {"the dismissal is of another team", 50 * time.Minute, "team-1", true, false, 1},
-		{"36 minutes after a confirmation", 40 * time.Minute, "team-0", true, true, 1}, {"45 minutes are not over", 40 * time.Minute, "team-0", false, false, 0}} {
+	}{{"45 minutes are over", 60 * time.Minute, "team-0", false, 1}, {"70 minutes after two dismissals", 60 * time.Minute, "team-0", true, 0},
+		{"70 minutes are over", 85 * time.Minute, "team-0", true, 1}, {"the dismissals are of another team", 60 * time.Minute, "team-1", true, 1},
+		{"45 minutes are not over", 42 * time.Minute, "team-0", false, 0}} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
 			w := newWorldOf(t, &firm{}, nil)
 			w.savings.Answers = func(context.Context) (list []incident.Answer, err error) {
-				if c.moved {
-					list = append(list, incident.Answer{Name: "a-earlier", Kind: incident.IdleMachine, Team: c.team, At: w.started, Confirmed: c.yes})
+				for _, name := range []string{"a-1", "a-2"} {
+					list = append(list, incident.Answer{Name: name, Kind: incident.IdleMachine, Team: c.team, At: w.started})
+				}
+				if !c.moved {
+					list = nil
 				}
 				return list, nil
 			}
