@@ -153,3 +153,59 @@ func (c *Client) PlanAnomalies(ctx context.Context, p PlanAnomalies) (PlannedAno
 func (c *Client) RemovePlannedAnomalies(ctx context.Context, name string) error {
 	return c.Do(ctx, http.MethodDelete, "/v1/anomalies/planned/"+url.PathEscape(name), nil, nil)
 }
+
+// AnomalyAlert reports new anomalies to a receiver.
+type AnomalyAlert struct {
+	Name string `json:"name"` // such as al-0123456789
+	Team string `json:"team"` // "": all teams
+	By   string `json:"by"`   // webhook, slack, pagerduty or email
+	To   string `json:"to"`   // an e-mail address, or the host of the receiver; the rest is a secret
+	// Kinds limits the alert to anomalies of these kinds; empty: all.
+	Kinds []string `json:"kinds"`
+	// Above limits the alert to anomalies with more at stake, in the anomaly's currency; null: all.
+	Above *money.Amount `json:"above"`
+	User  string        `json:"user"` // who added it
+	At    time.Time     `json:"at"`   // when
+	// Error says why the alert reports nothing; "": it reports.
+	Error string `json:"error,omitempty"`
+	// Notices holds the newest reports, oldest first.
+	Notices []Notice `json:"notices"`
+}
+
+// AddAnomalyAlert adds an alert.
+type AddAnomalyAlert struct {
+	Team string `json:"team,omitempty"` // "": all teams
+	// To is the receiver: https://…, slack:https://…, mailto:ann@example.org, pagerduty:KEY or pagerduty:KEY@URL.
+	To    string        `json:"to"`
+	Kinds []string      `json:"kinds,omitempty"` // such as "idle machine" or "idle-machine"; empty: all
+	Above *money.Amount `json:"above,omitempty"` // in the anomaly's currency; null: any
+}
+
+// AnomalyAlerts lists the alerts that concern the caller, with the newest reports of each.
+func (c *Client) AnomalyAlerts(ctx context.Context) ([]AnomalyAlert, error) {
+	return ask[[]AnomalyAlert](ctx, c, http.MethodGet, "/v1/anomalies/alerts", nil)
+}
+
+// AddAnomalyAlert adds an alert. Adding the same alert again changes nothing.
+func (c *Client) AddAnomalyAlert(ctx context.Context, a AddAnomalyAlert) (AnomalyAlert, error) {
+	return ask[AnomalyAlert](ctx, c, http.MethodPost, "/v1/anomalies/alerts", a)
+}
+
+// RemoveAnomalyAlert removes an alert, with the record of its reports.
+func (c *Client) RemoveAnomalyAlert(ctx context.Context, name string) error {
+	return c.Do(ctx, http.MethodDelete, "/v1/anomalies/alerts/"+url.PathEscape(name), nil, nil)
+}
+
+// TestAnomalyAlert sends a marked report to the receiver of an alert once, and returns what became of it.
+func (c *Client) TestAnomalyAlert(ctx context.Context, name string) (Notice, error) {
+	return ask[Notice](ctx, c, http.MethodPost, "/v1/anomalies/alerts/"+url.PathEscape(name)+"/test", nil)
+}
+
+// OpenAnomalies counts the anomalies of a team and a kind that go on, without those that lists leave out.
+type OpenAnomalies struct {
+	Team     string         `json:"team"`
+	Kind     string         `json:"kind"`
+	Currency money.Currency `json:"currency"`
+	Count    int            `json:"count"`
+	AtStake  money.Amount   `json:"at_stake"`
+}

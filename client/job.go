@@ -202,15 +202,20 @@ const (
 
 // Notice is a report of notify to one receiver.
 type Notice struct {
-	Job   string     `json:"job"`
-	Event string     `json:"event"` // done, failed, late or over_budget; week of a schedule
-	By    string     `json:"by"`    // email or webhook
+	Job   string     `json:"job"`   // "": the report is about an anomaly
+	Event string     `json:"event"` // done, failed, late or over_budget; week of a schedule; anomaly, anomaly_end or test
+	By    string     `json:"by"`    // email or webhook; slack or pagerduty for an anomaly
 	To    string     `json:"to"`    // an e-mail address, or the host of a webhook
 	State string     `json:"state"` // delivered, retrying, waiting or refused
 	Tries int        `json:"tries"` // made so far
 	Error string     `json:"error,omitempty"`
 	At    time.Time  `json:"at"`   // of the last try
 	Next  *time.Time `json:"next"` // of the next try; null: none is planned
+	// Alert and Anomaly are set in a report about an anomaly: the alert that asks for it, and the anomaly's name.
+	Alert   string `json:"alert,omitempty"`
+	Anomaly string `json:"anomaly,omitempty"`
+	// Week is the Monday of the week that a weekly report is about, such as 2026-10-12; "": the report is not weekly.
+	Week string `json:"week,omitempty"`
 }
 
 // Undelivered is a report that a receiver refused, or that could not be sent.

@@ -31,7 +31,7 @@ var substitution = regexp.MustCompile(`\$\{([A-Za-z0-9:]+)\}`)
 func (s *stack) ref(name string) string {
 	s.used[name] = true
 	known := map[string]string{"AWS::Partition": "aws", "AWS::AccountId": scope.Account, "AWS::Region": scope.Region,
-		"Installation": scope.Installation, "Bucket": scope.Bucket}
+		"Installation": scope.Installation, "Bucket": scope.Bucket, "BillsBucket": billsBucket, "BillsPrefix": billsPrefix, "AWS::NoValue": ""}
 	if v, ok := known[name]; ok {
 		return v
 	}
@@ -80,6 +80,9 @@ func (s *stack) value(n *yaml.Node) any {
 		}
 		if inner, ok := m["Fn::Base64"]; ok && len(m) == 1 {
 			return inner
+		}
+		if branches, ok := m["Fn::If"].([]any); ok && len(m) == 1 && len(branches) == 3 { // the condition holds
+			return branches[1]
 		}
 		return m
 	case yaml.SequenceNode:
@@ -294,6 +297,7 @@ func TestTheTemplatesPoliciesAreThoseOfTheProgramAndOfTheModule(t *testing.T) {
 	want["bucket_policy"] = localOf(t, "bucket_policy")
 	for name, got := range map[string]any{
 		"server_policy": follow(t, s.resources["ServerRole"], "Properties", "Policies", 0, "PolicyDocument"),
+		"bills_policy":  follow(t, s.resources["ServerRole"], "Properties", "Policies", 1, "PolicyDocument"),
 		"job_policy":    follow(t, s.resources["JobRole"], "Properties", "Policies", 0, "PolicyDocument"),
 		"trust":         follow(t, s.resources["ServerRole"], "Properties", "AssumeRolePolicyDocument"),
 		"job_trust":     follow(t, s.resources["JobRole"], "Properties", "AssumeRolePolicyDocument"),

@@ -238,6 +238,12 @@ func TestVariablesAndOutputsAreDescribed(t *testing.T) {
 var scope = policy.Scope{Account: "123456789012", Region: "eu-west-1", Installation: "team-a", Bucket: "ckpt",
 	JobRole: "team-a-scrimp-job"}
 
+// The export of bills that both texts are worked out for.
+const (
+	billsBucket = "exports"
+	billsPrefix = "cur/daily"
+)
+
 const serverARN = "arn:aws:iam::123456789012:role/team-a-scrimp-server"
 
 // localOf works out a value of the module's locals.
@@ -252,7 +258,7 @@ func localOf(t *testing.T, name string) any {
 	}
 	here := func(v cty.Value) cty.Value { return cty.ObjectVal(map[string]cty.Value{"here": v}) }
 	scopeOf := &hcl.EvalContext{Variables: map[string]cty.Value{
-		"var": object("installation", scope.Installation, "bucket", scope.Bucket),
+		"var": object("installation", scope.Installation, "bucket", scope.Bucket, "bills_bucket", billsBucket, "bills_prefix", billsPrefix),
 		"data": cty.ObjectVal(map[string]cty.Value{
 			"aws_caller_identity": here(object("account_id", scope.Account)),
 			"aws_partition":       here(object("partition", "aws")), "aws_region": here(object("name", scope.Region)),
@@ -288,7 +294,8 @@ func decoded(t *testing.T, text string) any {
 
 // wanted are the policies as the program has them.
 func wanted(t *testing.T) map[string]any {
-	return map[string]any{"server_policy": decoded(t, policy.Server(scope).String()),
+	bills := policy.Document{Version: "2012-10-17", Statement: policy.Export(policy.Scope{Bucket: billsBucket}, billsPrefix)}
+	return map[string]any{"bills_policy": decoded(t, bills.String()), "server_policy": decoded(t, policy.Server(scope).String()),
 		"job_policy": decoded(t, policy.Job(scope).String()), "trust": decoded(t, policy.Trust().String()),
 		"job_trust": decoded(t, policy.JobTrust(serverARN).String())}
 }

@@ -269,6 +269,30 @@ locals {
     ]
   }
 
+  # What bills: of engines.yaml names.
+  bills_policy = {
+    Version = "2012-10-17"
+    Statement = [
+      {
+        Sid      = "ListBills"
+        Effect   = "Allow"
+        Action   = ["s3:ListBucket"]
+        Resource = ["arn:${data.aws_partition.here.partition}:s3:::${var.bills_bucket}"]
+        Condition = {
+          StringLike = {
+            "s3:prefix" = ["${var.bills_prefix}/*"]
+          }
+        }
+      },
+      {
+        Sid      = "ReadBills"
+        Effect   = "Allow"
+        Action   = ["s3:GetObject"]
+        Resource = ["arn:${data.aws_partition.here.partition}:s3:::${var.bills_bucket}/${var.bills_prefix}/*"]
+      },
+    ]
+  }
+
   # Nothing reads or writes checkpoints without TLS.
   bucket_policy = {
     Version = "2012-10-17"
@@ -298,6 +322,20 @@ resource "aws_iam_role_policy" "server" {
   name   = "scrimp"
   role   = aws_iam_role.server.id
   policy = jsonencode(local.server_policy)
+}
+
+resource "aws_iam_role_policy" "bills" {
+  count  = var.bills_bucket == "" ? 0 : 1
+  name   = "bills"
+  role   = aws_iam_role.server.id
+  policy = jsonencode(local.bills_policy)
+
+  lifecycle {
+    precondition {
+      condition     = var.bills_prefix != ""
+      error_message = "bills_bucket asks for bills_prefix, the prefix of the export."
+    }
+  }
 }
 
 # Session Manager reaches the server, since nothing else does.

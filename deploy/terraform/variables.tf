@@ -13,6 +13,18 @@ variable "bucket" {
   type        = string
 }
 
+variable "bills_bucket" {
+  description = "Name of the bucket to which AWS exports bills, which the server may then read; empty: none."
+  type        = string
+  default     = ""
+}
+
+variable "bills_prefix" {
+  description = "Prefix of the export in that bucket, without slashes at its ends."
+  type        = string
+  default     = ""
+}
+
 variable "cidr" {
   description = "Addresses of the network; each zone gets a 16th of them."
   type        = string

@@ -3,9 +3,13 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"scrimp/client"
 )
 
 func TestAnomaliesScore_GivesALineForEveryRow(t *testing.T) {
@@ -98,5 +102,59 @@ func TestAnomalies_PlansAndAnswersAreOfCommands(t *testing.T) {
 		if (err == nil) != (c.says == "") || !strings.Contains(text, c.says) {
 			t.Errorf("%s: %v %s", c.args, err, text)
 		}
+	}
+}
+
+// An alert is listed without its secret until it is removed, also one that is read from standard input, and its test
+// says what the receiver answered.
+func TestAnomalies_AlertsAreAddedTestedAndRemoved(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	if text := h.out("anomalies", "alert"); !strings.HasPrefix(text, "No alerts.") {
+		t.Errorf("%s", text)
+	}
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/gone/S3CRET" {
+			w.WriteHeader(http.StatusGone)
+		}
+	}))
+	defer hook.Close()
+	var names []string
+	for path, code := range map[string]bool{"/S3CRET": true, "/gone/S3CRET": false} {
+		var v client.AnomalyAlert
+		if err := json.Unmarshal([]byte(h.out("anomalies", "alert", "add", "--to", hook.URL+path, "--kind", "spend,idle-machine", "--above", "$5",
+			"--json")), &v); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, v.Name)
+		text, err := h.try("anomalies", "alert", "test", v.Name)
+		if (err == nil) != code || !strings.Contains(text, map[bool]string{true: "took the test", false: "status 410"}[code]) ||
+			strings.Contains(text, "S3CRET") {
+			t.Errorf("%s: %v %s", path, err, text)
+		}
+	}
+	list := h.out("anomalies", "alert", "list")
+	for _, want := range append(names, "webhook at 127.0.0.1:", "all teams, idle machine, spend, above 5", "test: delivered", "test: webhook refuses: status 410") {
+		if !strings.Contains(strings.Join(strings.Fields(list), " "), want) {
+			t.Errorf("the list lacks %q:\n%s", want, list)
+		}
+	}
+	if strings.Contains(list, "S3CRET") {
+		t.Errorf("the list has the secret: %s", list)
+	}
+	for _, c := range [][2]string{{"--to x:y", "to: to names no receiver"}, {"--to https://x.org --kind all", `there is no kind "all"`},
+		{"--to https://x.org --above much", "--above is no amount"}, {"", `required flag`}, {"--to mailto:ann@example.org", "this server sends no e-mail"}} {
+		if text, err := h.try(append([]string{"anomalies", "alert", "add"}, strings.Fields(c[0])...)...); err == nil || !strings.Contains(text, c[1]) {
+			t.Errorf("%s: %v %s", c[0], err, text)
+		}
+	}
+	for _, name := range names {
+		h.out("anomalies", "alert", "remove", name)
+	}
+	if text, err := h.try("anomalies", "alert", "remove", names[0]); err == nil || !strings.Contains(text, "there is no alert") {
+		t.Errorf("%v %s", err, text)
+	}
+	if text := h.out("anomalies", "alert"); !strings.HasPrefix(text, "No alerts.") {
+		t.Errorf("%s", text)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"go.yaml.in/yaml/v3"
 
 	"scrimp/client"
 	"scrimp/internal/decide/budget"
@@ -232,6 +233,61 @@ func TestMetrics_FollowPrometheusNaming(t *testing.T) {
 	for _, name := range regexp.MustCompile(`scrimp_[a-z_]+`).FindAllString(string(dashboard), -1) {
 		if !strings.Contains(known, name) {
 			t.Errorf("the dashboard draws %s, which is no metric", name)
+		}
+	}
+}
+
+// The alert rules are what Prometheus reads, and ask for metrics that exist.
+func TestMetrics_AlertRulesAskForMetricsThatExist(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../docs/grafana/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For    string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	read := yaml.NewDecoder(bytes.NewReader(b))
+	read.KnownFields(true)
+	if err := read.Decode(&file); err != nil || len(file.Groups) != 1 {
+		t.Fatalf("%v, %d groups", err, len(file.Groups))
+	}
+	known := map[string][]string{}
+	for _, m := range metrics.List() {
+		known[m.Name] = m.Labels
+	}
+	by, label := regexp.MustCompile(`^sum by \(([a-z, ]+)\) \((scrimp_\w+)\) > \d+$`), regexp.MustCompile(`\$labels\.(\w+)`)
+	for _, r := range file.Groups[0].Rules {
+		if _, err := time.ParseDuration(r.For); err != nil || r.Alert == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" {
+			t.Errorf("%+v, %v", r, err)
+		}
+		m := by.FindStringSubmatch(r.Expr)
+		if m == nil {
+			if r.Expr != "absent(scrimp_leader == 1)" {
+				t.Errorf("%s is no expression that this test can read", r.Expr)
+			}
+			continue
+		}
+		of, is := known[m[2]]
+		if !is {
+			t.Errorf("%s asks for %s, which is no metric", r.Alert, m[2])
+		}
+		kept := strings.Split(m[1], ", ")
+		for _, l := range kept {
+			if !slices.Contains(of, l) {
+				t.Errorf("%s has no label %s", m[2], l)
+			}
+		}
+		for _, l := range label.FindAllStringSubmatch(r.Annotations["summary"], -1) {
+			if !slices.Contains(kept, l[1]) {
+				t.Errorf("the summary of %s has the label %s, which its expression drops", r.Alert, l[1])
+			}
 		}
 	}
 }

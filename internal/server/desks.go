@@ -53,10 +53,12 @@ func (s *Server) buildHandlers() {
 		HasTeam: s.bills.HasTeam}
 	s.bills.Ledger = s.books
 	s.receipts = &receipts.Desk{Control: s.control, Log: s.store, View: s.view, Machines: s.dataUse().Receipt}
-	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
-		Telemetry: s.telemetry.Receipt, HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
 	s.anomalies = &anomalies.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
-		HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams}
+		HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams, Meta: s.store, Vault: s.vault(), Outbox: s.outbox,
+		Log: s.opts.Log}
+	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
+		Telemetry: s.telemetry.Receipt, HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams,
+		Answers: s.anomalies.Answers}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,
@@ -103,5 +105,5 @@ func (s *Server) buildHandlers() {
 	s.proposals = &proposals.Desk{Gate: s.gate, Control: s.control, View: s.view, Jobs: s.jobs,
 		HasTeam: s.bills.HasTeam}
 	s.metrics.Add(metrics.State{Control: s.control, Leads: s.store.Leads, Drawn: s.jobs.Drawn,
-		Running: s.telemetry.Running, Version: s.opts.Version})
+		Running: s.telemetry.Running, Anomalies: s.anomalies.Open, Version: s.opts.Version})
 }

@@ -31,6 +31,8 @@ var wanted = map[string]string{
 	"POST /v1/recommend/take": "viewer anywhere", "GET /v1/recommend/taken": "viewer anywhere",
 	"GET /v1/export/focus": "viewer anywhere", "GET /v1/export/costs": "viewer anywhere", "GET /v1/why": "viewer anywhere",
 	"GET /v1/anomalies": "viewer anywhere", "GET /v1/anomalies/planned": "viewer anywhere", "POST /v1/anomalies/planned": "viewer anywhere",
+	"GET /v1/anomalies/alerts": "viewer anywhere", "POST /v1/anomalies/alerts": "viewer anywhere",
+	"DELETE /v1/anomalies/alerts/{id}": "viewer anywhere", "POST /v1/anomalies/alerts/{id}/test": "viewer anywhere",
 	"DELETE /v1/anomalies/planned/{id}": "viewer anywhere", "POST /v1/anomalies/{id}/snooze": "viewer anywhere",
 	"POST /v1/anomalies/{id}/dismiss": "viewer anywhere", "POST /v1/anomalies/{id}/confirm": "viewer anywhere",
 	"GET /v1/proposals": "viewer anywhere", "GET /v1/proposals/{id}": "viewer of the job",

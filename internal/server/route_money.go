@@ -123,6 +123,18 @@ func anomalyRoutes() []route {
 		{"DELETE", "/v1/anomalies/planned/{id}", identity.Viewer, anyTeam, false,
 			"Remove a planned span, as if nobody had planned it" + needs, nil, nil, "", nil,
 			ofAnomalies((*anomalies.Desk).Unplan)},
+		{"GET", "/v1/anomalies/alerts", identity.Viewer, anyTeam, true,
+			"List the alerts about anomalies, with the newest reports of each; receivers' secrets are left out", nil,
+			[]client.AnomalyAlert{}, "", nil, ofAnomalies((*anomalies.Desk).Alerts)},
+		{"POST", "/v1/anomalies/alerts", identity.Viewer, anyTeam, false,
+			"Report new anomalies of a team, or of all teams, to a webhook, Slack, PagerDuty or an e-mail address" + needs,
+			client.AddAnomalyAlert{}, client.AnomalyAlert{}, "", nil, ofAnomalies((*anomalies.Desk).AddAlert)},
+		{"DELETE", "/v1/anomalies/alerts/{id}", identity.Viewer, anyTeam, false,
+			"Remove an alert about anomalies, with what it has not reported yet" + needs, nil, nil, "", nil,
+			ofAnomalies((*anomalies.Desk).RemoveAlert)},
+		{"POST", "/v1/anomalies/alerts/{id}/test", identity.Viewer, anyTeam, false,
+			"Send a marked report to the receiver of an alert once, and say what became of it" + needs, nil, client.Notice{},
+			"", nil, ofAnomalies((*anomalies.Desk).TestAlert)},
 	}
 }
 

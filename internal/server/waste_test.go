@@ -11,6 +11,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/incident"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -312,5 +313,44 @@ func TestWaste_CountsUnusedHoursInTheTimeTheyWerePaidFor(t *testing.T) {
 		if cost := f.Cost.Float(); cost < 1.9999 || cost > 2.0001 || !strings.HasPrefix(f.Evidence, "99 %") && !strings.HasPrefix(f.Evidence, "100 %") {
 			t.Errorf("after %v: %v, %s", at, f.Cost, f.Evidence)
 		}
+	}
+}
+
+// A finding by a rule of anomalies obeys the threshold that people's answers have moved in its team. The rule counts
+// whole slots of five minutes, so a machine is found up to ten minutes after its threshold.
+func TestWaste_ObeysThresholdsThatAnswersHaveMoved(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what  string
+		idle  time.Duration
+		team  string
+		moved bool // two dismissals have moved the threshold
+		found int
+	}{{"45 minutes are over", 60 * time.Minute, "team-0", false, 1}, {"70 minutes after two dismissals", 60 * time.Minute, "team-0", true, 0},
+		{"70 minutes are over", 85 * time.Minute, "team-0", true, 1}, {"the dismissals are of another team", 60 * time.Minute, "team-1", true, 1},
+		{"45 minutes are not over", 42 * time.Minute, "team-0", false, 0}} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorldOf(t, &firm{}, nil)
+			w.savings.Answers = func(context.Context) (list []incident.Answer, err error) {
+				for _, name := range []string{"a-1", "a-2"} {
+					list = append(list, incident.Answer{Name: name, Kind: incident.IdleMachine, Team: c.team, At: w.started})
+				}
+				if !c.moved {
+					list = nil
+				}
+				return list, nil
+			}
+			w.idles(c.idle)
+			n := 0
+			for _, f := range w.waste("", auth.OwnerName).Findings {
+				if f.Kind == "unused machine" {
+					n++
+				}
+			}
+			if n != c.found {
+				t.Errorf("%d unused machines, want %d", n, c.found)
+			}
+		})
 	}
 }

@@ -109,7 +109,7 @@ func TestWeekly_ReportsEachWeekOnce(t *testing.T) {
 				t.Errorf("the call went to %q, without the secret", h.path)
 			}
 			state := map[int]string{http.StatusOK: client.Delivered, http.StatusBadRequest: client.Refused}[status]
-			if n := g.Schedule.Reports; len(n) != 1 || n[0].State != state || n[0].Event != "week" {
+			if n := g.Schedule.Reports; len(n) != 1 || n[0].State != state || n[0].Event != "week" || n[0].Week != first.Begin.UTC().Format(time.DateOnly) {
 				t.Errorf("status says %+v", n)
 			}
 		})

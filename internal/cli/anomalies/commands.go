@@ -16,6 +16,6 @@ func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	cmd := a.listCmd()
 	cmd.AddCommand(a.scoreCmd(), a.snoozeCmd(), a.dismissCmd(), a.confirmCmd(), a.plannedCmd(),
-		a.unplanCmd())
+		a.unplanCmd(), a.alertCmd())
 	return []*cobra.Command{cmd}
 }

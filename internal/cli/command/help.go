@@ -40,7 +40,10 @@ func Help(root *cobra.Command) {
 	root.SetHelpCommandGroupID(GroupRest)
 	root.CompletionOptions.DisableDefaultCmd = true // our own command is shorter
 	wrapped := fmt.Sprintf("Flags.FlagUsagesWrapped %d ", HelpWidth)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", wrapped))
+	// A long name of a command would make the last sentence longer than a line.
+	template := strings.Replace(root.UsageTemplate(), " about a command.", "{{if lt (len .CommandPath) 22}} about a "+
+		"command{{end}}.", 1)
+	root.SetUsageTemplate(strings.ReplaceAll(template, "Flags.FlagUsages ", wrapped))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %s --help lists the flags", plainFlag(err), cmd.CommandPath())
 	})

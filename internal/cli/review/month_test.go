@@ -187,6 +187,25 @@ func TestMonth_EstimatesAreOfTheMonthAlone(t *testing.T) {
 	}
 }
 
+// The line of estimates counts every job of the month: those with an estimate, and those without with the reason.
+func TestText_CountsTheJobsWithoutAnEstimate(t *testing.T) {
+	for _, c := range []struct {
+		jobs, foreseen int
+		want, not      string
+	}{{6, 1, "  without      5 jobs: no success, or no known work with a deadline", ""}, {2, 2, "of 2 jobs", "without"},
+		{3, 0, "  without      3 jobs", "estimated"}} {
+		s := &Sum{Currency: "USD", Jobs: c.jobs, Foreseen: c.foreseen}
+		if c.foreseen > 0 {
+			s.Estimated, s.Actual = new(money.Picos(2e12)), new(money.Picos(1e12))
+		}
+		var b strings.Builder
+		s.estimates(&b, show.Place{Width: 80, Now: begin})
+		if !strings.Contains(b.String(), c.want) || c.not != "" && strings.Contains(b.String(), c.not) {
+			t.Errorf("%d of %d: %s", c.foreseen, c.jobs, b.String())
+		}
+	}
+}
+
 func TestText_FitsTheTerminalAndNamesTheUnknown(t *testing.T) {
 	r := reviewed(t, drawn(3), "all")
 	r.Actions = []Action{{"stop \x1b[31mi-1: idle machine", "scrimp release i-1", money.Picos(5e12), "USD"}}

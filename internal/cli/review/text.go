@@ -89,6 +89,19 @@ func (l *Budget) forecast() string {
 		money.Short(*l.Forecast, l.Currency), *l.Chance*100)
 }
 
+// estimates compares the estimated with the actual cost, and says which jobs have no estimate.
+func (s *Sum) estimates(b *strings.Builder, p show.Place) {
+	if s.Estimated == nil {
+		p.Fact(b, "estimates", "-")
+	} else {
+		p.Fact(b, "estimates", "%s estimated, %s actual, of %s", money.Short(*s.Estimated, s.Currency),
+			money.Short(*s.Actual, s.Currency), draw.Count(s.Foreseen, "job"))
+	}
+	if n := s.Jobs - s.Foreseen; n > 0 {
+		p.Fact(b, "  without", "%s: no success, or no known work with a deadline", draw.Count(n, "job"))
+	}
+}
+
 func (s *Sum) text(b *strings.Builder, p show.Place) {
 	short := func(a money.Amount) string { return money.Short(a, s.Currency) }
 	p.Fact(b, "spent", "%s by %s", short(s.Spent), draw.Count(s.Jobs, "job"))
@@ -114,12 +127,7 @@ func (s *Sum) text(b *strings.Builder, p show.Place) {
 		interrupted = short(*s.LostToInterruptions) + " of lost work"
 	}
 	p.Fact(b, "interruptions", "%s", interrupted)
-	if s.Estimated != nil {
-		p.Fact(b, "estimates", "%s estimated, %s actual, of %s", short(*s.Estimated), short(*s.Actual),
-			draw.Count(s.Foreseen, "job"))
-	} else {
-		p.Fact(b, "estimates", "-")
-	}
+	s.estimates(b, p)
 	var covered []string
 	for _, c := range s.Coverage {
 		text := "-"

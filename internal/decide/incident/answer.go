@@ -31,6 +31,9 @@ type Answer struct {
 type Settings struct {
 	Answers []Answer
 	Plans   []Plan
+	// Until is the present: an incident that costs nothing any more ends, though no later row shows that. Zero: the end
+	// of the last row.
+	Until time.Time
 }
 
 // Count counts the newest answers, as of a time, about the incidents of a kind in a team.

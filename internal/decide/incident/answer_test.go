@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/money"
 )
 
 var kinds = []Kind{IdleMachine, Interruptions, RunawayTrials, PriceJump, FallBack, TransferStorm, OrphanVolume, OtherMachine,
@@ -173,5 +176,41 @@ func TestFindWith_APlanCoversInterruptionsOfItsJobs(t *testing.T) {
 		if len(list) != 1 || list[0].Kind != Interruptions || list[0].Planned != (p.Job == "j" || p.Job == "g" || p.Project == "p" || p.Team == "a") {
 			t.Errorf("%+v: %+v", p, list)
 		}
+	}
+}
+
+// An incident ends when it costs nothing any more, though no later row shows that; without a present it goes on.
+func TestFind_EndsAnIncidentThatCostsNothingAnyMore(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	row := Row{Begin: begin, End: begin.Add(2 * time.Hour), Amount: money.Picos(4e12), Currency: "USD", Category: ledger.Compute,
+		Price: rate(2), Use: ledger.Idle, Machine: true, Team: "vision", Instance: "i-1", Provider: "p", Region: "r", SKU: "m", Capacity: "spot"}
+	for after, ended := range map[time.Duration]bool{0: false, 3 * time.Hour: true, 48 * time.Hour: true} {
+		s := &Settings{}
+		if after > 0 {
+			s.Until = begin.Add(after)
+		}
+		list := FindWith([]Row{row}, s)
+		if len(list) != 1 || list[0].Kind != IdleMachine || list[0].Until.IsZero() == ended {
+			t.Fatalf("%v later: %+v", after, list)
+		}
+		if ended && !list[0].Until.Equal(row.End) {
+			t.Errorf("it ended %v, and its last cost %v", list[0].Until, row.End)
+		}
+	}
+}
+
+// A kind is found by its name, with hyphens or spaces.
+func TestKindOf_TakesHyphens(t *testing.T) {
+	t.Parallel()
+	for _, k := range Kinds {
+		for _, text := range []string{string(k), strings.ReplaceAll(string(k), " ", "-"), strings.ToUpper(string(k))} {
+			if got, ok := KindOf(text); !ok || got != k {
+				t.Errorf("%s is %s", text, got)
+			}
+		}
+	}
+	if k, ok := KindOf("nothing"); ok {
+		t.Errorf("nothing is %s", k)
 	}
 }

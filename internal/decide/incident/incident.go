@@ -8,6 +8,7 @@ package incident
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"scrimp/internal/decide/ledger"
@@ -36,6 +37,21 @@ const (
 	LongRun       Kind = "long run"               // a recurring job runs far longer than before
 	Spend         Kind = "spend"                  // a team spends far more than ever, and no other rule explains it
 )
+
+// Kinds lists the kinds.
+var Kinds = []Kind{IdleMachine, Interruptions, RunawayTrials, PriceJump, FallBack, TransferStorm, OrphanVolume,
+	OtherMachine, LongRun, CostCreep, Stall, Unpriced, Spend}
+
+// KindOf returns the kind that a text names. The text may have hyphens instead of spaces.
+func KindOf(text string) (Kind, bool) {
+	plain := func(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "-", " ") }
+	for _, k := range Kinds {
+		if strings.EqualFold(plain(string(k)), plain(text)) {
+			return k, true
+		}
+	}
+	return "", false
+}
 
 // Row is the cost of one thing over a span of time.
 type Row struct {
@@ -92,7 +108,7 @@ func FindWith(rows []Row, s *Settings) (alerts []Alert) {
 	}
 	for currency, list := range byCurrency {
 		w := newWatch(currency)
-		w.turns, w.plans = s.turns(), s.Plans
+		w.turns, w.plans, w.until = s.turns(), s.Plans, s.Until
 		w.replay(list)
 		alerts = append(alerts, w.alerts()...)
 	}
@@ -112,7 +128,7 @@ type piece struct {
 	Planned bool
 }
 
-// replay runs the rules over every slot from the first row to the last.
+// replay runs the rules over every slot from the first row to the last, and on while an alert is open, up to until.
 func (w *watch) replay(rows []*Row) {
 	slices.SortStableFunc(rows, func(a, b *Row) int { return a.Begin.Compare(b.Begin) })
 	if len(rows) == 0 {
@@ -120,8 +136,9 @@ func (w *watch) replay(rows []*Row) {
 	}
 	w.began = rows[0].Begin
 	var open []*Row
-	for at, next := rows[0].Begin.Truncate(Slot), 0; next < len(rows) || len(open) > 0; at = at.Add(Slot) {
-		if len(open) == 0 && rows[next].Begin.Sub(at) > forget {
+	more := func(at time.Time) bool { return len(w.open) > 0 && !at.Add(Slot).After(w.until) }
+	for at, next := rows[0].Begin.Truncate(Slot), 0; next < len(rows) || len(open) > 0 || more(at); at = at.Add(Slot) {
+		if len(open) == 0 && next < len(rows) && rows[next].Begin.Sub(at) > forget {
 			// the gap is so long that the rules have no past left to compare with
 			at = rows[next].Begin.Truncate(Slot)
 		}

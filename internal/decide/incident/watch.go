@@ -28,6 +28,7 @@ type watch struct {
 	recent     map[string]time.Time // the newest alert by team
 	turns      map[[2]string][]turn // the factors of thresholds, by kind and team
 	plans      []Plan
+	until      time.Time // the present; zero: the end of the last row
 	// owners and holders have the newest row of each job, and of the job of each machine, where there are plans.
 	owners, holders map[string]*Row
 }

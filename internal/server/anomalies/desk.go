@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"scrimp/client"
@@ -20,7 +22,9 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
+	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/secret"
 	"scrimp/internal/view"
 )
 
@@ -40,6 +44,14 @@ type Desk struct {
 	HasTeam func(name string) bool
 	// HasTeams reports whether the installation has any team.
 	HasTeams func() bool
+	Meta     Meta         // keeps the alerts
+	Vault    secret.Vault // seals their receivers
+	Outbox   *outbox.Outbox
+	Log      *slog.Logger
+
+	alerting sync.Mutex // serializes changes of alerts, and of what they have reported
+	reports  making
+	counts   counts
 }
 
 // search is the result of a search for incidents.
@@ -116,6 +128,7 @@ func (d *Desk) find(ctx context.Context, c identity.Caller, team string, back ti
 	if err != nil {
 		return nil, err
 	}
+	s.said.settings.Until = now
 	for _, a := range incident.FindWith(rows, &s.said.settings) {
 		if a.Until.IsZero() || a.Until.After(s.since) {
 			s.alerts = append(s.alerts, a)

@@ -93,6 +93,15 @@ func (d *Desk) read(ctx context.Context) (*said, error) {
 	return s, nil
 }
 
+// Answers returns what people have answered about incidents.
+func (d *Desk) Answers(ctx context.Context) ([]incident.Answer, error) {
+	s, err := d.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.settings.Answers, nil
+}
+
 // acts appends the acts on a route that were done, oldest first.
 func (d *Desk) acts(ctx context.Context, list []act, route string) ([]act, error) {
 	for after := uint64(0); ; {

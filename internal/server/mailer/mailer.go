@@ -70,6 +70,14 @@ func (s *Sender) Deliver(ctx context.Context, job, to string, m Message, p tries
 		}}.Do(ctx)
 }
 
+// Try sends a message to one recipient once.
+func (s *Sender) Try(ctx context.Context, to string, m Message) error {
+	if s == nil {
+		return ErrNone
+	}
+	return s.inTurn(ctx, to, m)
+}
+
 // inTurn is post with one of the slots.
 func (s *Sender) inTurn(ctx context.Context, to string, m Message) error {
 	select {

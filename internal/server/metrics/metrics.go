@@ -102,6 +102,12 @@ var (
 	descEvents   = collect("counter", "scrimp_events_total", "Events of the log.")
 	descDrawn    = collect("counter", "scrimp_watch_encodings_total",
 		"Jobs that were encoded for those who watch them, once for all of them.")
+	descAnomalies = collect("gauge", "scrimp_anomalies",
+		"Anomalies that go on, without snoozed, dismissed and planned ones. Absent until the server has looked for them.",
+		"team", "kind")
+	descAtStake = collect("gauge", "scrimp_anomalies_at_stake",
+		"What the anomalies that go on have cost beyond the usual so far, an estimate, in their currency.", "team", "kind",
+		"currency")
 	descLeader = collect("gauge", "scrimp_leader", "1 while this server leads.")
 	descBuild  = collect("gauge", "scrimp_build_info", "The release that answers.", "version")
 )
@@ -133,7 +139,9 @@ type State struct {
 	Drawn   func() uint64 // encodings of jobs for those who watch them
 	// Running returns the telemetry of the running jobs, in the order of their attempts' start.
 	Running func() []client.JobTelemetry
-	Version string
+	// Anomalies returns the anomalies that go on; false: nobody has looked for them yet.
+	Anomalies func() ([]client.OpenAnomalies, bool)
+	Version   string
 }
 
 // Add adds the metrics of a state, which each scrape reads.
@@ -142,7 +150,7 @@ func (m *Metrics) Add(s State) { m.reg.MustRegister(s) }
 // Describe implements prometheus.Collector.
 func (s State) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descJobs, descQuota, descSpent, descBurn, descMachines, descTaken, descEvents,
-		descDrawn, descLeader, descBuild, descLeftOut} {
+		descDrawn, descAnomalies, descAtStake, descLeader, descBuild, descLeftOut} {
 		ch <- d
 	}
 	for m, d := range descMeasured {
@@ -210,7 +218,24 @@ func (s State) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(descLeader, leads)
 	gauge(descBuild, 1, s.Version)
+	s.collectAnomalies(gauge)
 	s.collectMeasured(gauge)
+}
+
+// collectAnomalies sends the anomalies that go on.
+func (s State) collectAnomalies(gauge func(d *prometheus.Desc, v float64, labels ...string)) {
+	list, known := s.Anomalies()
+	if !known {
+		return
+	}
+	counts := map[[2]string]int{}
+	for _, o := range list {
+		counts[[2]string{o.Team, o.Kind}] += o.Count
+		gauge(descAtStake, o.AtStake.Float(), o.Team, o.Kind, string(o.Currency))
+	}
+	for k, n := range counts {
+		gauge(descAnomalies, float64(n), k[0], k[1])
+	}
 }
 
 // collectMeasured sends the telemetry of the running jobs that started first.

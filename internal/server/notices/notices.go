@@ -1,6 +1,6 @@
-// Package notices remembers what became of each report of a job, for each receiver. A job has an append-only file: a
-// line for each try. The newest line of a receiver and an event holds, so that a server that starts repeats no report
-// that was delivered, and goes on with the tries of the others.
+// Package notices remembers what became of each report of a job, or of an alert about anomalies, for each receiver.
+// Each has an append-only file: a line for each try. The newest line of a receiver and an event holds, so that a server
+// that starts repeats no report that was delivered, and goes on with the tries of the others.
 package notices
 
 import (
@@ -21,7 +21,7 @@ import (
 	"scrimp/internal/lib/durable"
 )
 
-// folder holds the files, one for each job.
+// folder holds the files, one for each job and each alert.
 const folder = "notices"
 
 // Bounds on a file. Beyond mostBytes the newest lines of mostNotices notices replace it.
@@ -55,7 +55,18 @@ type Entry struct {
 
 // name identifies the report of an event to a receiver.
 func name(key string, n *client.Notice) string {
-	return strings.Join([]string{n.Job, key, n.By, n.To}, "\n")
+	return strings.Join([]string{fileOf(n), key, n.By, n.To}, "\n")
+}
+
+// alertPrefix begins the name of the file of an alert about anomalies. Names of jobs contain no spaces.
+const alertPrefix = "alert "
+
+// fileOf returns the name of the file of a notice.
+func fileOf(n *client.Notice) string {
+	if n.Alert != "" {
+		return alertPrefix + n.Alert
+	}
+	return n.Job
 }
 
 // Begin returns what became so far of the report of an event to a receiver, and claims it until done is called. It
@@ -67,7 +78,7 @@ func (p *Past) Begin(key string, n client.Notice) (e Entry, done func(), ok bool
 	if p.busy[id] {
 		return e, nil, false, nil
 	}
-	lines, err := p.read(n.Job)
+	lines, err := p.read(fileOf(&n))
 	if err != nil {
 		return e, nil, false, err
 	}
@@ -110,7 +121,7 @@ func (p *Past) Add(e Entry) error {
 	if err != nil {
 		return err
 	}
-	return p.append(e.Notice.Job, b)
+	return p.append(fileOf(&e.Notice), b)
 }
 
 // append writes a line to a job's file, and returns once it is on the disk.
@@ -213,6 +224,28 @@ func (p *Past) Of(job string) (list []client.Notice, err error) {
 	return list, err
 }
 
+// OfAlert returns the newest notices of an alert about anomalies, in the order of their first tries.
+func (p *Past) OfAlert(name string, most int) ([]client.Notice, error) {
+	list, err := p.Of(alertPrefix + name)
+	return list[max(0, len(list)-most):], err
+}
+
+// ForgetAlert deletes the notices of an alert.
+func (p *Past) ForgetAlert(name string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, n := range p.open {
+		if n.Alert == name {
+			delete(p.open, id)
+		}
+	}
+	err := os.Remove(filepath.Join(p.Dir, folder, alertPrefix+name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // Open returns the notices of all jobs that have not ended, by the time of their next try.
 func (p *Past) Open() []client.Notice {
 	p.mu.Lock()
@@ -222,8 +255,8 @@ func (p *Past) Open() []client.Notice {
 		list = append(list, n)
 	}
 	slices.SortFunc(list, func(a, b client.Notice) int {
-		return cmp.Or(next(&a).Compare(next(&b)), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Event, b.Event),
-			cmp.Compare(a.To, b.To))
+		return cmp.Or(next(&a).Compare(next(&b)), cmp.Compare(fileOf(&a), fileOf(&b)),
+			cmp.Compare(a.Event, b.Event), cmp.Compare(a.To, b.To))
 	})
 	return list
 }

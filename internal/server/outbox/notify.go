@@ -50,6 +50,17 @@ type word struct {
 	Approval *asked `json:"asks,omitempty"` // for users who may approve the job
 	// Forecast is set if the job has not ended.
 	Forecast *expected `json:"forecast,omitempty"`
+
+	alert, anomaly string // of a report about an anomaly, which has no job
+	week           string // the Monday of a weekly report
+}
+
+// of returns what logs name: the job, or the alert.
+func (w *word) of() string {
+	if w.alert != "" {
+		return "alert " + w.alert
+	}
+	return w.Job
 }
 
 // chat is the message of chat services: Slack, and those that take Slack's form.

@@ -100,10 +100,11 @@ func (o *Outbox) progress(w *word, e notices.Entry) tries.Progress {
 // once makes a report to a receiver unless one was made, and records what became of it. It returns true if the report
 // waits for a server that sends e-mail.
 func (o *Outbox) once(ctx context.Context, w *word, by, to string, do func(notices.Entry) (int, error)) (waits bool) {
-	n := client.Notice{Job: w.Job, Event: w.Event, By: by, To: to}
+	n := client.Notice{Job: w.Job, Event: w.Event, By: by, To: to, Alert: w.alert, Anomaly: w.anomaly,
+		Week: w.week}
 	e, done, ok, err := o.Past.Begin(w.ID, n)
 	if err != nil { // better twice than never
-		o.Log.Warn("cannot read to whom an event was reported", "job", w.Job, "error", err)
+		o.Log.Warn("cannot read to whom an event was reported", "of", w.of(), "error", err)
 		e, done, ok = notices.Entry{Key: w.ID, Notice: n}, func() {}, true
 	}
 	if !ok { // another call makes this report
@@ -131,7 +132,7 @@ func (o *Outbox) once(ctx context.Context, w *word, by, to string, do func(notic
 		e.Notice.State, e.Notice.Error = client.Refused, err.Error()
 	}
 	if err != nil {
-		o.Log.Warn("cannot report an event", "job", w.Job, "event", w.Event, "to", to, "refused",
+		o.Log.Warn("cannot report an event", "of", w.of(), "event", w.Event, "to", to, "refused",
 			errors.Is(err, webhook.ErrRefused) || errors.Is(err, mailer.ErrRefused), "error", err)
 	}
 	o.record(w, e)
@@ -145,6 +146,6 @@ var errTooOld = errors.New("no server could send it within three days")
 func (o *Outbox) record(w *word, e notices.Entry) {
 	e.Notice.At = time.Now().UTC()
 	if err := o.Past.Add(e); err != nil {
-		o.Log.Warn("cannot record a report; the next start may repeat it", "job", w.Job, "error", err)
+		o.Log.Warn("cannot record a report; the next start may repeat it", "of", w.of(), "error", err)
 	}
 }

@@ -16,6 +16,7 @@ type anomaliesPage struct {
 	Open    int  // incidents that go on
 	Sinces  []option
 	Planned []client.PlannedAnomalies
+	Alerts  []client.AnomalyAlert // where anomalies are reported
 	Team    string
 	All     bool // also those that the list leaves out otherwise
 	asked   string
@@ -75,6 +76,9 @@ func anomaliesOf(v *visit) (any, error) {
 		return nil, err
 	}
 	if err := v.get("/v1/anomalies/planned", &p.Planned); err != nil {
+		return nil, err
+	}
+	if err := v.get("/v1/anomalies/alerts", &p.Alerts); err != nil {
 		return nil, err
 	}
 	for _, a := range p.Anomalies.Anomalies {

@@ -93,6 +93,8 @@ func full(t testing.TB, name string) (*fake, *Site) {
 		Totals: []client.WasteTotal{{Currency: "USD", Findings: 1, Cost: one, Monthly: &one, Unknown: 1}}}
 	f.answers["/v1/storage"] = client.Storage{Kinds: []client.StorageUse{{Kind: name, Bytes: 3 << 20}, {Kind: "work", Bytes: 1 << 20}},
 		Teams: []client.TeamStorage{{Team: name, StorageUse: client.StorageUse{Kind: name, Bytes: 5}}}, Needed: []string{name}}
+	f.answers["/v1/anomalies/alerts"] = []client.AnomalyAlert{{Name: name, By: name, To: name, Team: name, Kinds: []string{name}, User: name,
+		Error: name, Notices: []client.Notice{{Event: name, Error: name, Anomaly: name}}}}
 	f.answers["/v1/anomalies/planned"] = []client.PlannedAnomalies{{Name: name, Team: name, Job: name, Why: name, By: name, Since: now, Until: now}}
 	f.answers["/v1/anomalies"] = client.Anomalies{Since: now.Add(-48 * time.Hour), Until: now, Thresholds: []client.AnomalyThreshold{{Team: name, Kind: name,
 		Threshold: name, Standard: name, Last: client.AnomalyAnswer{Why: name, By: name}}}, Anomalies: []client.Anomaly{
@@ -150,6 +152,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f.answers["/v1/proposals"] = client.Proposals{}
 	f.answers["/v1/storage"], f.answers["/v1/waste"], f.answers["/v1/bills"], f.answers["/v1/bills/reconcile"] = client.Storage{}, client.Waste{}, client.Bills{}, trueup.Comparison{}
 	f.answers["/v1/jobs/a"], f.answers["/v1/jobs/a/diagnosis"], f.answers["/v1/diagnoses"] = client.Job{ID: "a"}, client.Diagnosis{}, []client.Diagnosis{}
+	f.answers["/v1/anomalies/alerts"] = []client.AnomalyAlert{}
 	f.answers["/v1/anomalies"], f.answers["/v1/anomalies/planned"] = client.Anomalies{}, []client.PlannedAnomalies{}
 	for _, path := range everyPage {
 		if !strings.HasPrefix(path, "/groups/") {

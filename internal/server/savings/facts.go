@@ -69,7 +69,11 @@ func (d *Desk) read(ctx context.Context, c identity.Caller, back time.Duration) 
 	}
 	f.in.Before = within(f.in.Rows, time.Time{}, f.in.Since)
 	f.in.Rows = within(f.in.Rows, f.in.Since, until)
-	for _, a := range incident.Find(past) {
+	answers, err := d.Answers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range incident.FindWith(past, &incident.Settings{Answers: answers, Until: until}) {
 		l := waste.Leftover{Instance: a.About, Since: a.Since, Until: a.Until}
 		switch {
 		case !a.Until.IsZero() && a.Until.Before(f.in.Since):

@@ -13,6 +13,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/incident"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
@@ -39,6 +40,8 @@ type Desk struct {
 	HasTeam   func(name string) bool
 	// HasTeams reports whether the installation has any team.
 	HasTeams func() bool
+	// Answers returns what people have answered about incidents: it moves the thresholds of their kinds.
+	Answers func(ctx context.Context) ([]incident.Answer, error)
 }
 
 // spanOf parses a span, or returns what is wrong with it.

@@ -111,17 +111,42 @@ func (v Vault) Keep(job string, values Values) error {
 	if err != nil {
 		return err
 	}
-	c, err := v.cipher()
+	sealed, err := v.Seal(job, text)
 	if err != nil {
 		return err
 	}
-	nonce := make([]byte, c.NonceSize())
-	_, _ = rand.Read(nonce) // rand.Read never fails
 	path := v.File(job)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(path, c.Seal(nonce, nonce, text, []byte(job)), 0o600)
+	return os.WriteFile(path, sealed, 0o600)
+}
+
+// Seal seals a text for a name: under another name it does not open.
+func (v Vault) Seal(name string, text []byte) ([]byte, error) {
+	c, err := v.cipher()
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, c.NonceSize())
+	_, _ = rand.Read(nonce) // rand.Read never fails
+	return c.Seal(nonce, nonce, text, []byte(name)), nil
+}
+
+// Unseal returns the text that Seal has sealed for the name.
+func (v Vault) Unseal(name string, sealed []byte) ([]byte, error) {
+	c, err := v.cipher()
+	if err != nil {
+		return nil, err
+	}
+	if len(sealed) < c.NonceSize() {
+		return nil, fmt.Errorf("the secrets of %s: the file is truncated", name)
+	}
+	text, err := c.Open(nil, sealed[:c.NonceSize()], sealed[c.NonceSize():], []byte(name))
+	if err != nil {
+		return nil, fmt.Errorf("the secrets of %s do not open with %s", name, vaultKey)
+	}
+	return text, nil
 }
 
 // Open returns the values of the job; empty if there are none.
@@ -133,16 +158,9 @@ func (v Vault) Open(job string) (values Values, err error) {
 	if err != nil {
 		return values, err
 	}
-	c, err := v.cipher()
+	text, err := v.Unseal(job, sealed)
 	if err != nil {
 		return values, err
-	}
-	if len(sealed) < c.NonceSize() {
-		return values, fmt.Errorf("the secrets of %s: the file is truncated", job)
-	}
-	text, err := c.Open(nil, sealed[:c.NonceSize()], sealed[c.NonceSize():], []byte(job))
-	if err != nil {
-		return values, fmt.Errorf("the secrets of %s do not open with %s", job, vaultKey)
 	}
 	var flat map[string]string
 	if err := json.Unmarshal(text, &flat); err != nil {

@@ -81,6 +81,16 @@ func (s Sender) Deliver(
 		}}.Do(ctx)
 }
 
+// Try posts a message of a user as JSON once.
+func (s Sender) Try(ctx context.Context, target, user, key string, what any) error {
+	body, err := json.Marshal(what)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	_, err = s.inTurn(ctx, user, target, key, body)
+	return err
+}
+
 // inTurn is Post with one of the user's slots.
 func (s Sender) inTurn(ctx context.Context, user, target, key string, body []byte) (asked time.Duration, err error) {
 	done, err := s.slots.take(ctx, user)

@@ -76,7 +76,7 @@ var neighbours = map[string][]string{
 
 	"server/agents": {"server/auth", "server/disk", "server/kept", "server/reply", "server/secret", "server/terms",
 		"server/workblob", "server/workdir"},
-	"server/anomalies": {"server/auth", "server/books", "server/reply"},
+	"server/anomalies": {"server/auth", "server/books", "server/outbox", "server/reply", "server/secret"},
 	"server/auth":      {"server/reply"},
 	"server/books":     {"server/auth", "server/reply"},
 	"server/bills":     {"server/auth", "server/books", "server/disk", "server/reply"},

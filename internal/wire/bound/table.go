@@ -60,6 +60,9 @@ var table = map[string]Bound{
 	"PlanAnomalies.project": {Bytes: 63},
 	"PlanAnomalies.job":     {Bytes: name},
 	"PlanAnomalies.why":     {Bytes: sentence},
+	"AddAnomalyAlert.team":  {Bytes: 63},
+	"AddAnomalyAlert.to":    {Bytes: 2048},
+	"AddAnomalyAlert.kinds": {Bytes: 64, Items: 20},
 
 	"Study.metric":       {Bytes: 1024},
 	"Study.params":       {Items: 200},
