@@ -21,8 +21,9 @@ const IgnoreName = ".scrimpignore"
 // tools keep passwords and keys.
 const (
 	defaultPatterns = ".git/\n__pycache__/\n.venv/\nnode_modules/\n.dvc/cache/\n.dvc/tmp/\n"
-	secrets         = ".env\n.env.*\n!.env.example\n!.env.sample\n!.env.template\n*.pem\n*.p12\n*.pfx\n*.key\n*.token\n" +
-		"credentials.json\nid_rsa\nid_dsa\nid_ecdsa\nid_ed25519\n.netrc\n.pypirc\n.git-credentials\n.aws/\n.ssh/\n.kube/\n.config/scrimp/\n"
+	secrets         = ".env\n.env.*\n!.env.example\n!.env.sample\n!.env.template\n*.pem\n*.p12\n*.pfx\n*.key\n" +
+		"*.token\ncredentials.json\nid_rsa\nid_dsa\nid_ecdsa\nid_ed25519\n.netrc\n.pypirc\n.git-credentials\n" +
+		".aws/\n.ssh/\n.kube/\n.config/scrimp/\n"
 )
 
 // FetchedName marks a folder that scrimp get has created under a name of its own. Work folders exclude such folders,
