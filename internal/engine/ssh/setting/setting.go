@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -165,11 +167,25 @@ func Dir(data, name string) string { return filepath.Join(data, "engines", name)
 // hostPort matches an address with a port that ssh would take for a part of the host's name.
 var hostPort = regexp.MustCompile(`^([^:@]+@)?[^:@]+:[0-9]+$`)
 
+// wrongPort reports whether a URL has a port that is not one.
+func wrongPort(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return strings.Contains(err.Error(), "invalid port")
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return u.Port() != "" && (err != nil || port == 0)
+}
+
 // wrongAddress says what is wrong with an address that ssh would read in another way, or nothing.
 func wrongAddress(address string) string {
 	plain, isURL := strings.CutPrefix(address, "ssh://")
 	_, host, found := strings.Cut(plain, "@")
 	switch {
+	case isURL && strings.Contains(strings.TrimSuffix(plain, "/"), "/"):
+		return "a URL of ssh has no path: write ssh://user@host:port"
+	case isURL && wrongPort(address):
+		return "a port is a number from 1 to 65535"
 	case plain == "" || found && host == "":
 		return "the host is missing: write user@host, or a name of your ssh configuration"
 	case strings.HasPrefix(plain, "@"):
