@@ -70,41 +70,9 @@ func ConvertTo(file, to string, text []byte) (Result, error) {
 	// The time matters only for deadlines, and no draft has one.
 	j, _, err := spec.Parse(spec.Run, "job.yaml", out, stem, time.Time{})
 	if err != nil {
-		return Result{}, fmt.Errorf("convert %s: what it says is not allowed in a job file: correct it there: %w", base,
-			inSource(err, base, string(out), string(text)))
+		return Result{}, fmt.Errorf("convert %s: %w", base, node.InSource(err, base, out, text))
 	}
 	return Result{System: system, YAML: out, Job: j, Lost: d.lost}, nil
-}
-
-// inSource gives problems of the converted file the lines of the source: of each the first line that has all that the
-// converted line says, or else none.
-func inSource(err error, base, out, source string) error {
-	var list spec.Problems
-	if !errors.As(err, &list) {
-		return err
-	}
-	lines := strings.Split(out, "\n")
-	for i := range list {
-		p := &list[i]
-		value := ""
-		if p.Line > 0 && p.Line <= len(lines) {
-			_, value, _ = strings.Cut(lines[p.Line-1], ": ")
-		}
-		words := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(`:,[]{}"' `, r) })
-		p.File, p.Line, p.Column = base, lineWith(source, words), 0
-	}
-	return list
-}
-
-// lineWith returns the number of the first line that has all the words; 0: none has, or there are none.
-func lineWith(text string, words []string) int {
-	for i, line := range strings.Split(text, "\n") {
-		missing := func(word string) bool { return !strings.Contains(line, word) }
-		if len(words) > 0 && !slices.ContainsFunc(words, missing) {
-			return i + 1
-		}
-	}
-	return 0
 }
 
 // read detects the system of the file and reads it into the draft.

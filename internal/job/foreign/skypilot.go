@@ -237,9 +237,10 @@ func (d *draft) skyAccelerators(r *yaml.Node, kinds *[]string, v *yaml.Node) {
 }
 
 func (d *draft) skyRecovery(key, v *yaml.Node) {
+	field := "resources." + key.Value
 	if v.Kind == yaml.ScalarNode {
 		if !strings.EqualFold(v.Value, "none") && v.Tag != "!!null" {
-			d.lose(key, "resources."+key.Value, "where to go on after an interruption is decided by price and deadline")
+			d.lose(key, field, "where to go on after an interruption is decided by price and deadline")
 		}
 		return
 	}
@@ -250,17 +251,17 @@ func (d *draft) skyRecovery(key, v *yaml.Node) {
 			if value.Value != "0" {
 				node.Set(d.retry, "max", node.Text(value.Value))
 			}
-			d.lose(k, "resources."+key.Value+"."+k.Value,
+			d.lose(k, field+"."+k.Value,
 				"scrimp tries only listed exit statuses again: give retry.codes, such as [1]")
 		case "recover_on_exit_codes":
 			node.Set(d.retry, "codes", node.Flow(node.List(node.Items(value)...)))
 		default:
-			d.lose(k, "resources."+key.Value+"."+k.Value, "where to go on after an interruption is decided by price and deadline")
+			d.lose(k, field+"."+k.Value, "where to go on after an interruption is decided by price and deadline")
 		}
 	})
 	if node.Find(d.retry, "codes") != nil {
 		for i, l := range d.lost { // the listed statuses are the retried ones
-			if l.Field == "resources."+key.Value+".max_restarts_on_errors" {
+			if l.Field == field+".max_restarts_on_errors" {
 				d.lost = append(d.lost[:i], d.lost[i+1:]...)
 				break
 			}

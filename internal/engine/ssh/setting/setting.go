@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -167,14 +166,13 @@ func Dir(data, name string) string { return filepath.Join(data, "engines", name)
 // hostPort matches an address with a port that ssh would take for a part of the host's name.
 var hostPort = regexp.MustCompile(`^([^:@]+@)?[^:@]+:[0-9]+$`)
 
-// wrongPort reports whether a URL has a port that is not one.
-func wrongPort(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return strings.Contains(err.Error(), "invalid port")
-	}
-	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	return u.Port() != "" && (err != nil || port == 0)
+// wrongPort reports whether the port of a URL is none. A literal IPv6 address has brackets.
+func wrongPort(plain string) bool {
+	at := strings.TrimSuffix(plain[strings.LastIndex(plain, "@")+1:], "/")
+	at = at[strings.LastIndex(at, "]")+1:]
+	_, text, found := strings.Cut(at, ":")
+	port, err := strconv.ParseUint(text, 10, 16)
+	return found && (err != nil || port == 0)
 }
 
 // wrongAddress says what is wrong with an address that ssh would read in another way, or nothing.
@@ -184,7 +182,7 @@ func wrongAddress(address string) string {
 	switch {
 	case isURL && strings.Contains(strings.TrimSuffix(plain, "/"), "/"):
 		return "a URL of ssh has no path: write ssh://user@host:port"
-	case isURL && wrongPort(address):
+	case isURL && wrongPort(plain):
 		return "a port is a number from 1 to 65535"
 	case plain == "" || found && host == "":
 		return "the host is missing: write user@host, or a name of your ssh configuration"
