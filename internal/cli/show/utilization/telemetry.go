@@ -267,8 +267,14 @@ func InUse(t api.Telemetry, p show.Place) string {
 	line("GPU", "", telemetry.GPU, now(telemetry.GPUMemory, "memory ", ""), now(telemetry.GPUPower, "", ""),
 		now(telemetry.GPUTemperature, "", ""))
 	// Other programs may run on the machine: what the job's own program uses comes first.
-	line("CPU", now(telemetry.TaskCPU, "", " cores by the program, ")+"machine ", telemetry.CPU,
-		now(telemetry.IOWait, "I/O wait ", ""), now(telemetry.TaskMemory, "", " of memory by the program"))
+	own := now(telemetry.TaskCPU, "", " cores")
+	if memory := now(telemetry.TaskMemory, "", ""); memory != "" && own != "" {
+		own += " and " + memory
+	}
+	if own != "" {
+		own += " by the program, "
+	}
+	line("CPU", own+"machine ", telemetry.CPU, now(telemetry.IOWait, "I/O wait ", ""))
 	if t.Hint != "" {
 		p.Fact(&b, "hint", "%s", t.Hint)
 	}
