@@ -138,21 +138,17 @@ func (d *draft) skyResources(v *yaml.Node) {
 		}
 	})
 	d.ordered = d.ordered || ordered != nil
+	plain := false // there is an alternative that adds nothing: the resources beside the alternatives
 	for _, item := range append(node.Items(alternatives), node.Items(ordered)...) {
 		c := choice{resources: node.Object()}
 		node.Each(item, func(key, value *yaml.Node) { d.skyResource(c.resources, &c.kinds, key, value, "resources.any_of.") })
-		if len(c.resources.Content)+len(c.kinds) > 0 {
-			d.choices = append(d.choices, c)
+		if own := len(c.resources.Content)+len(c.kinds) > 0; own || !plain {
+			d.choices, plain = append(d.choices, c), plain || !own
 		}
 	}
-}
-
-// skyPlace is the region or zone of an infra, such as aws/us-east-1; false: it names none, or is a Kubernetes cluster.
-func skyPlace(infra string) (string, bool) {
-	parts := strings.Split(infra, "/")
-	place := parts[len(parts)-1]
-	cluster := strings.HasPrefix(infra, "k8s") || strings.HasPrefix(infra, "kubernetes")
-	return place, len(parts) > 1 && place != "*" && !cluster
+	if plain && len(d.choices) == 1 {
+		d.choices = nil
+	}
 }
 
 // skyResource converts one field of resources into r, or into kinds if it names several accelerators.
@@ -185,7 +181,7 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 	case "cloud":
 		d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
 	case "infra":
-		place, ok := skyPlace(v.Value)
+		place, ok := node.Place(v.Value)
 		if !ok {
 			d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
 			return

@@ -107,6 +107,9 @@ func Parse(v *yaml.Node) (a Requirements) {
 		})
 		return a
 	}
+	if v.Kind == yaml.SequenceNode {
+		return either(v)
+	}
 	for part := range strings.SplitSeq(v.Value, ":") {
 		switch {
 		case gpuCount.MatchString(part):
@@ -122,6 +125,23 @@ func Parse(v *yaml.Node) (a Requirements) {
 				}
 				a.Names = append(a.Names, name)
 			}
+		}
+	}
+	return a
+}
+
+// either returns what a list asks for: one of its kinds, in the count and with the memory that all of them give.
+func either(v *yaml.Node) (a Requirements) {
+	for i, item := range v.Content {
+		one := Parse(item)
+		a.Names, a.Lost = append(a.Names, one.Names...), append(a.Lost, one.Lost...)
+		switch {
+		case i == 0:
+			a.Count, a.Memory, a.Vendor = one.Count, one.Memory, one.Vendor
+		case one.Count != a.Count:
+			a.Lost = append(a.Lost, "a count of their own ("+one.Count+")")
+		case one.Memory != a.Memory && one.Memory != "":
+			a.Lost = append(a.Lost, "a memory of their own ("+one.Memory+")")
 		}
 	}
 	return a
