@@ -54,6 +54,23 @@ func Named(text string) string {
 	return ""
 }
 
+// NamedByEach returns the kinds that the items of a list name, such as partitions a100,h100; none if an item names none.
+func NamedByEach(list string) (kinds []string) {
+	for item := range strings.SplitSeq(list, ",") {
+		kind := Named(item)
+		if kind == "" {
+			return nil
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}
+
+// WithinAny reports whether a kind is one of a list, or a form of one, or one of the list a form of it.
+func WithinAny(kind string, list []string) bool {
+	return slices.ContainsFunc(list, func(k string) bool { return Within(kind, k) || Within(k, kind) })
+}
+
 // known reports whether the catalogue has an accelerator of the kind.
 func known(kind string) bool {
 	for _, a := range accelerator.Accelerators() {
