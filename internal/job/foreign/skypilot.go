@@ -172,7 +172,7 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 		d.lose(key, prefix+k, reason.Disk)
 	case "use_spot":
 		capacity := string(market.OnDemand)
-		if strings.EqualFold(v.Value, "true") { // Python writes True
+		if node.True(v) {
 			capacity = string(market.Spot)
 		}
 		node.Set(r, "capacity", node.Flow(node.List(node.Text(capacity))))

@@ -54,7 +54,7 @@ func Named(text string) string {
 	return ""
 }
 
-// NamedByEach returns the kinds that the items of a list name, such as partitions a100,h100; none if an item names none.
+// NamedByEach returns the kinds that the items of a list name, such as partitions a100,h100; none if one names none.
 func NamedByEach(list string) (kinds []string) {
 	for item := range strings.SplitSeq(list, ",") {
 		kind := Named(item)

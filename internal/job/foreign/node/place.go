@@ -2,7 +2,8 @@ package node
 
 import "strings"
 
-// Place returns the region or zone of an infra, such as aws/us-east-1; false: it names none, or is a Kubernetes cluster.
+// Place returns the region or zone of an infra, such as aws/us-east-1; false: it names none, or is a cluster of
+// Kubernetes.
 func Place(infra string) (string, bool) {
 	parts := strings.Split(infra, "/")
 	place := parts[len(parts)-1]
