@@ -50,7 +50,7 @@ func (g *Attempt) keep(life context.Context, e save.Ending, s *stop.Request, exi
 	kept, err := g.saver.Final(ctx, e, save.Meta{Step: step, Captured: e.Ended, Metrics: metrics})
 	err = errors.Join(err, g.saver.Flush(ctx))
 	o.ended.Saved = kept && err == nil && g.saver.Holds() &&
-		(o.ended.Reason == api.EndCompleted || g.saver.HasWork(step))
+		(o.ended.Reason == api.EndCompleted || g.saver.HasWork(step, e))
 	if err != nil {
 		g.Log.Error("keep the last checkpoint", "error", err)
 		o.ended.Error = fmt.Sprintf("the last checkpoint could not be kept: %v", err)

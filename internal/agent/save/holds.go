@@ -4,7 +4,7 @@ package save
 type source struct {
 	announced bool // the program announced it
 	final     bool // found after the program had ended
-	late      bool // the program failed some time after it was written
+	late      bool // the program failed, or a signal killed it, some time after it was written
 }
 
 // Holds reports whether the newest published checkpoint is the newest capture.
@@ -14,15 +14,23 @@ func (s *Saver) Holds() bool {
 	return s.newest.any && s.watch.captured == s.newest.files
 }
 
-// HasWork reports whether the newest published checkpoint contains all work up to a step; 0: the
-// program counts no steps. A checkpoint found after the program failed contains it all if it was
-// written just before the failure.
-func (s *Saver) HasWork(step int64) bool {
+// HasWork reports whether the newest published checkpoint contains all work up to a step. Where the program counts no
+// steps (0), it does if it was written when the program was asked to end, or just before it ended by itself: of
+// earlier ones nobody knows what the program has done since. A checkpoint found after the program's end contains all
+// work unless it was written some time before.
+func (s *Saver) HasWork(step int64, e Ending) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := &s.newest
-	if n.final && !n.announced {
+	switch {
+	case n.final && !n.announced:
 		return n.any && !n.late
+	case step == 0 && !s.whole:
+		end := e.Ended
+		if !e.Asked.IsZero() {
+			end = e.Asked
+		}
+		return n.any && end.Sub(n.meta.Captured) <= s.watch.quiet
 	}
 	return n.any && n.meta.Step >= step
 }

@@ -379,15 +379,15 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 		return false, nil
 	}
 	s.mu.Lock()
-	if began := s.watch.began; e.failed() && !s.whole && !began.IsZero() { // later work may be missing in this save
-		m.Captured = began
+	if began := s.watch.began; (e.failed() || e.before()) && !s.whole && !began.IsZero() {
+		m.Captured = began // later work may be missing in this save
 	}
 	s.mu.Unlock()
 	if e.Said != nil {
 		m = e.Said.Meta
 	}
 	return true, s.take(ctx, m,
-		source{announced: e.Said != nil, final: true, late: e.failed() && !s.whole && e.Ended.Sub(e.last) > e.quiet})
+		source{announced: e.Said != nil, final: true, late: !s.whole && e.late()})
 }
 
 // Expected returns the expected duration of an upload, from the last one; before the first, one second.

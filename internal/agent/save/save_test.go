@@ -245,12 +245,73 @@ func TestSaver_WholeFolderIsCheckpointFromStart(t *testing.T) {
 							t.Error(err)
 						}
 					}
-					_, err := s.Final(ctx, Ending{Asked: time.Now(), Ended: time.Now()}, Meta{Captured: time.Now()})
+					e := Ending{Asked: time.Now(), Ended: time.Now()}
+					_, err := s.Final(ctx, e, Meta{Captured: time.Now()})
 					if err := errors.Join(err, s.Flush(ctx)); err != nil {
 						t.Error(err)
 					}
-					if kept := s.Holds() && s.HasWork(0); kept != c.kept || copies != c.copies {
+					if kept := s.Holds() && s.HasWork(0, e); kept != c.kept || copies != c.copies {
 						t.Errorf("kept %v after %d copies, want %v after %d", kept, copies, c.kept, c.copies)
+					}
+					cancel()
+					<-done
+				})
+			})
+		}
+	}
+}
+
+// Of a program that counts no steps, a save that it wrote some time before its end does not hold all of its work.
+func TestSaver_OlderSaveHoldsNotAllWorkWithoutSteps(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		asked bool
+		after time.Duration // from the save to the signal or the end
+		step  int64         // last step seen
+		whole bool
+	}{
+		{"asked an hour later", true, time.Hour, 0, false},
+		{"asked at once", true, 0, 0, true},
+		{"failed an hour later", false, time.Hour, 0, false},
+		{"failed at once", false, 0, 0, true},
+		{"asked an hour later, at the step of the save", true, time.Hour, 8, true},
+		{"asked an hour later, at a later step", true, time.Hour, 9, false},
+	} {
+		for _, polls := range []bool{true, false} { // captured while the program ran, or after its end
+			t.Run(fmt.Sprintf("%s, polls %v", c.name, polls), func(t *testing.T) {
+				if !polls && (c.step > 0 || c.after == 0) {
+					t.Skip("of a save that is found at the end the step is not known, and a fresh one may be torn")
+				}
+				dir := t.TempDir()
+				synctest.Test(t, func(t *testing.T) {
+					s := New(slowVault{0}, Config{Dir: confined.Folder{Path: dir}, Quiet: time.Second, Now: time.Now,
+						Log: slog.New(slog.DiscardHandler), Saved: func(api.Saved) {}})
+					ctx, cancel := context.WithCancel(t.Context())
+					done := make(chan struct{})
+					go func() { defer close(done); s.Upload(ctx) }()
+					if err := s.Begin(false, 0); err != nil {
+						t.Error(err)
+					}
+					path, saved := filepath.Join(dir, "state"), time.Now()
+					if err := errors.Join(os.WriteFile(path, []byte("8"), 0o600), os.Chtimes(path, saved, saved)); err != nil {
+						t.Error(err)
+					}
+					if polls {
+						if err := s.Take(ctx, Meta{Step: 8, Captured: saved}, false); err != nil {
+							t.Error(err)
+						}
+					}
+					time.Sleep(c.after)
+					e := Ending{Ended: time.Now(), Status: 1}
+					if c.asked {
+						e = Ending{Asked: time.Now(), Ended: time.Now(), Status: 143, Signaled: true}
+					}
+					_, err := s.Final(ctx, e, Meta{Step: c.step, Captured: e.Ended})
+					if err := errors.Join(err, s.Flush(ctx)); err != nil {
+						t.Error(err)
+					}
+					if got := s.Holds() && s.HasWork(c.step, e); got != c.whole {
+						t.Errorf("it holds all work: %v, want %v", got, c.whole)
 					}
 					cancel()
 					<-done

@@ -179,6 +179,14 @@ func (e Ending) announced() bool {
 // failed reports whether the program ended by itself with an error.
 func (e Ending) failed() bool { return e.Asked.IsZero() && !e.Heard && e.Status != 0 }
 
+// before reports whether the signal that asked the program to end killed it, and its folder did not change after that.
+func (e Ending) before() bool { return !e.Asked.IsZero() && e.Signaled && e.last.Before(e.Asked) }
+
+// late reports whether the program failed, or was killed by that signal, some time after the last change of its folder.
+func (e Ending) late() bool {
+	return e.failed() && e.Ended.Sub(e.last) > e.quiet || e.before() && e.Asked.Sub(e.last) > e.quiet
+}
+
 // endsOnTerm is the exit status of a program that handled SIGTERM.
 const endsOnTerm = 128 + 15
 

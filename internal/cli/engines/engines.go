@@ -39,11 +39,11 @@ type addFlags struct {
 func (a *app) engineAddCmd() *cobra.Command {
 	var f addFlags
 	cmd := &cobra.Command{Use: "add NAME", Short: "Add an engine", Args: command.Takes("NAME"),
-		Long: "Adds an engine and tests it. Machines of your own are named by --ssh, as ssh is told them: your ssh " +
-			"configuration, keys and jump hosts are used. Those named by --join connect to the server by themselves: " +
-			"the command to run there is printed with its token. --rate is what an hour of one of them costs in all when it " +
-			"is used, --marginal the part of it that you save when it is idle. Engines of another kind are described by " +
-			"--with." +
+		Long: "Adds an engine and tests it. --ssh names a machine of your own as you name it to ssh, which reads your " +
+			"ssh configuration, keys and jump hosts. --join names a machine that connects to the server by itself: scrimp " +
+			"prints the command to run there, with its token. --rate is what an hour of one of them costs in all while it " +
+			"is used, --marginal the part of that which you save while it is idle. --with describes engines of another " +
+			"kind." +
 			command.PlainExit,
 		Example: "  scrimp engine add lab --ssh ann@gpu1 --ssh ann@gpu2 --rate 0.80 --marginal 0.12\n" +
 			"  scrimp engine add rack --join gpu3 --rate 0.80\n" +

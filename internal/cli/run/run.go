@@ -43,20 +43,19 @@ func (a *app) runCmd() *cobra.Command {
 stderr; the receipt goes to stdout. At a terminal it says what the run would cost and asks
 first; -y or --json does not ask. Ctrl-C detaches; the job goes on.
 
-A command after -- is named after its script. What it prints is the output here, before the receipt, and
-the files that it makes or changes in its work folder are kept for scrimp get: the newest, up to 1 GiB.
-It is resumed from what it saves in the folder that SCRIMP_CHECKPOINT_DIR names, or in the one that its
-script names; how it shows its progress and how many steps it takes are guessed from the script as
-well, as scrimp init does, and each guess is said. What an interruption costs is said before it begins.
+A job from a command after -- has the name of its script. What the command prints appears here, before the
+receipt, and scrimp get copies the files that it makes or changes in its work folder: the newest, up to 1 GiB.
+An interrupted command goes on from what it saved in the folder that SCRIMP_CHECKPOINT_DIR or its script names.
+scrimp guesses from the script, as scrimp init does, how it shows its progress and how many steps it takes, and
+prints each guess. It also prints what an interruption would cost.
 
 The flags for name, deadline, budget, accelerator, capacity, priority and retries replace what the job file
 says, and are written as there.
 
-A job whose plan is not feasible is not run with -y, with --json or without a terminal, unless --force:
-scrimp says what would have to change. A job that may run on spot for more than two hours is refused where
-no earlier run of its name was seen to go on from a checkpoint, unless --force; on a simulated market, whose
-speed is not 1, only seconds are lost, and it is not. A job that nothing on the market fits is refused as
-well: with --force it waits.
+With -y, with --json or without a terminal, scrimp runs no job whose plan is not feasible, and says what would
+have to change. It also refuses a job that may run on spot for more than two hours if it has never seen a job of
+that name go on from a checkpoint, except on a simulated market with a faster clock, where an interruption costs
+seconds. It refuses a job that nothing on the market fits. --force runs all of these; the last then waits.
 
 Exit status: 0 succeeded or detached, 1 error, 2 not run: not feasible, 3 the job failed or was stopped.`,
 		Example: "  scrimp run job.yaml\n  scrimp run job.yaml --deadline \"in 6h\" --budget '$25' --gpu A100:2\n" +

@@ -18,16 +18,17 @@ func (a *app) costsCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "costs", Short: "Show costs by team, project, user, job, tag or what was bought",
 		Args:    command.Takes(),
 		GroupID: command.GroupMoney,
-		Long: "Shows costs up to this second, running machines included: useful work, lost work, start-up, " +
-			"idle, and time that is still open. The sums are those of the ledger. Of jobs that succeeded it shows the first " +
-			"estimate beside the actual cost, and the saving against on-demand, where these are known. " +
-			"With --since it shows what was booked since, a checkpoint or an end of a machine at the latest: what was " +
-			"booked before and became useful since stands as useful, and below zero under open.\n\n" +
-			"Below the table it says how much is billed by the providers, how much is accrued (booked and not billed yet), " +
-			"and what running machines are estimated to have cost since their last booking.\n\n" +
-			"A sentence names fixed costs (scrimp costs " +
-			"add) of this month, which the table leaves out, if you see all teams.\n\nWith --json one line of " +
-			"the table is one object." + command.PlainExit,
+		Long: "Shows what was spent up to this second, running machines included, by use: useful work, lost work, " +
+			"start-up, idle, and open, which is time whose use is not known yet. The amounts are those of the ledger. " +
+			"For jobs that succeeded it also shows the first estimate beside the actual cost, and the saving against " +
+			"on-demand, where these are known.\n\n" +
+			"--since sums what the ledger booked in that time. It books at each checkpoint and at the end of a machine. Time " +
+			"that was booked as open earlier and has proved useful since moves from open to useful, so that open can be " +
+			"below zero.\n\n" +
+			"The text below the table divides the total: billed by the providers, booked and not billed yet (accrued), and " +
+			"estimated since the last booking of each running machine. If you see all teams, it also names the fixed costs " +
+			"of this month (scrimp costs add), which the table leaves out.\n\n" +
+			"--json prints an object for each line of the table." + command.PlainExit,
 		Example: "  scrimp costs\n  scrimp costs --by project --since 30d\n  scrimp costs --by tag:ticket --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			var v api.Costs

@@ -40,8 +40,8 @@ func Request(ctx context.Context, a *command.App, c *command.Client, s api.Submi
 		}
 	}
 	if list := pack.Secrets(folder); folder != "" && len(list) > 0 {
-		a.Notef("note: %s stays here, by a name that secrets have: name values under secrets, or write !%s into "+
-			".scrimpignore to send it\n", strings.Join(list, ", "), list[0])
+		a.Notef("note: not sent, because they are secrets by name or content: %s. Name values under secrets, or write !%s "+
+			"into .scrimpignore to send it\n", strings.Join(list, ", "), list[0])
 	}
 	if s.Spec, err = j.Encode(); err != nil {
 		return s, err

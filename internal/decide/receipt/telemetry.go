@@ -60,7 +60,7 @@ func (t *Telemetry) Facts() (list [][2]string) {
 		add("GPU", t.share(telemetry.GPU, "used"), t.gpuMemory(), t.gpuPower())
 	}
 	machine := t.share(telemetry.CPU, "used")
-	if _, known := t.Figure(telemetry.TaskCPU); known && machine != "" { // other programs may run on the machine
+	if machine != "" { // other programs may run on the machine
 		machine = "machine " + machine
 	}
 	add("CPU", t.taskCores(), machine, t.plainShare(telemetry.IOWait, "I/O wait"))

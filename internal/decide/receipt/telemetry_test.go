@@ -21,7 +21,7 @@ func TestTelemetry_OmitsUnknownMetrics(t *testing.T) {
 	r.Telemetry = &Telemetry{Machines: 1, Seconds: 60, GPUs: 1, Figures: map[string]Figure{
 		"cpu_utilization_ratio": {Average: 0.5, Peak: 0.5}}}
 	text := r.Text(100)
-	if !strings.Contains(text, "\nCPU 50 % used (peak 50 %)\n") || strings.Contains(text, "GPU") || strings.Contains(text, "disk") ||
+	if !strings.Contains(text, "\nCPU machine 50 % used (peak 50 %)\n") || strings.Contains(text, "GPU") || strings.Contains(text, "disk") ||
 		strings.Contains(text, "hint") {
 		t.Errorf("%s", text)
 	}

@@ -77,7 +77,10 @@ func convergence(c *Case) (Verdict, string, string) {
 }
 
 func spotProven(c *Case) (Verdict, string, string) {
-	const fix = "run a short one, interrupt it and see it go on; or give --force"
+	fix := "run a short one, interrupt it and see it go on"
+	if c.Job.Checkpoint.Dir == "" {
+		fix = "name the folder that it saves to under checkpoint.dir, or let it run on on-demand machines only"
+	}
 	if !c.onSpot() {
 		return Pass, "it never runs on spot", ""
 	}
@@ -96,9 +99,9 @@ func spotProven(c *Case) (Verdict, string, string) {
 	}
 	text := long + ", it may run on spot, and no earlier run was seen to go on from a checkpoint"
 	if c.Force {
-		return Warn, text + " (forced)", "run a short one, interrupt it and see it go on"
+		return Warn, text + " (forced)", fix
 	}
-	return Fail, text, fix
+	return Fail, text, fix + "; or give --force"
 }
 
 func times(n int) string {

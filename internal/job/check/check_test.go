@@ -225,3 +225,16 @@ func FuzzCheck_ReadsAnyProgram(f *testing.F) {
 		}
 	})
 }
+
+// The fix for a long job on spot that saves nothing is to save: no run of it can be seen to go on from a checkpoint.
+func TestCheck_FixOfUnprovenSpotIsToSaveWhereNothingIs(t *testing.T) {
+	for dir, want := range map[string]string{"": "under checkpoint.dir", "ck": "see it go on"} {
+		var j spec.Job
+		j.Command, j.Checkpoint.Dir, j.Work.Time = "python train.py", dir, spec.Duration(10*time.Hour)
+		for _, f := range check.Check(check.Case{Job: j}).Findings {
+			if f.ID == "spot-proven" && (f.Verdict != check.Fail || !strings.Contains(f.Fix, want)) {
+				t.Errorf("dir %q: %v, %q, want %q", dir, f.Verdict, f.Fix, want)
+			}
+		}
+	}
+}

@@ -70,7 +70,7 @@ func ConvertTo(file, to string, text []byte) (Result, error) {
 	// The time matters only for deadlines, and no draft has one.
 	j, _, err := spec.Parse(spec.Run, "job.yaml", out, stem, time.Time{})
 	if err != nil {
-		return Result{}, fmt.Errorf("convert %s: what it says is not allowed in a job file: correct it there: %w", base, err)
+		return Result{}, fmt.Errorf("convert %s: %w", base, node.InSource(err, base, out, text))
 	}
 	return Result{System: system, YAML: out, Job: j, Lost: d.lost}, nil
 }

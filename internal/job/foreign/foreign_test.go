@@ -165,3 +165,13 @@ func ExampleConvert() {
 	// Slurm exec ./train
 	// line 2: `--partition`: offers are chosen by what they have, by price and by deadline; zones and capacity narrow them
 }
+
+// What a file says and no job file may say is an error that names the line of the file, and not of the converted one.
+func TestConvert_NamesTheLineOfWhatNoJobFileMaySay(t *testing.T) {
+	t.Parallel()
+	_, err := foreign.Convert("bad.yaml", []byte("name: bad\n\nresources:\n  accelerators: {A100: x}\nrun: a\n"))
+	if err == nil || !strings.Contains(err.Error(), "bad.yaml:4: `resources.accelerator` is \"A100:x\"") ||
+		strings.Contains(err.Error(), "job.yaml") {
+		t.Errorf("%v", err)
+	}
+}

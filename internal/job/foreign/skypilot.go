@@ -138,21 +138,17 @@ func (d *draft) skyResources(v *yaml.Node) {
 		}
 	})
 	d.ordered = d.ordered || ordered != nil
+	plain := false // there is an alternative that adds nothing: the resources beside the alternatives
 	for _, item := range append(node.Items(alternatives), node.Items(ordered)...) {
 		c := choice{resources: node.Object()}
 		node.Each(item, func(key, value *yaml.Node) { d.skyResource(c.resources, &c.kinds, key, value, "resources.any_of.") })
-		if len(c.resources.Content)+len(c.kinds) > 0 {
-			d.choices = append(d.choices, c)
+		if own := len(c.resources.Content)+len(c.kinds) > 0; own || !plain {
+			d.choices, plain = append(d.choices, c), plain || !own
 		}
 	}
-}
-
-// skyPlace is the region or zone of an infra, such as aws/us-east-1; false: it names none, or is a Kubernetes cluster.
-func skyPlace(infra string) (string, bool) {
-	parts := strings.Split(infra, "/")
-	place := parts[len(parts)-1]
-	cluster := strings.HasPrefix(infra, "k8s") || strings.HasPrefix(infra, "kubernetes")
-	return place, len(parts) > 1 && place != "*" && !cluster
+	if plain && len(d.choices) == 1 {
+		d.choices = nil
+	}
 }
 
 // skyResource converts one field of resources into r, or into kinds if it names several accelerators.
@@ -176,7 +172,7 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 		d.lose(key, prefix+k, reason.Disk)
 	case "use_spot":
 		capacity := string(market.OnDemand)
-		if v.Value == "true" {
+		if node.True(v) {
 			capacity = string(market.Spot)
 		}
 		node.Set(r, "capacity", node.Flow(node.List(node.Text(capacity))))
@@ -185,7 +181,7 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 	case "cloud":
 		d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
 	case "infra":
-		place, ok := skyPlace(v.Value)
+		place, ok := node.Place(v.Value)
 		if !ok {
 			d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
 			return
@@ -237,9 +233,10 @@ func (d *draft) skyAccelerators(r *yaml.Node, kinds *[]string, v *yaml.Node) {
 }
 
 func (d *draft) skyRecovery(key, v *yaml.Node) {
+	field := "resources." + key.Value
 	if v.Kind == yaml.ScalarNode {
 		if !strings.EqualFold(v.Value, "none") && v.Tag != "!!null" {
-			d.lose(key, "resources.job_recovery", "where to go on after an interruption is decided by price and deadline")
+			d.lose(key, field, "where to go on after an interruption is decided by price and deadline")
 		}
 		return
 	}
@@ -250,17 +247,17 @@ func (d *draft) skyRecovery(key, v *yaml.Node) {
 			if value.Value != "0" {
 				node.Set(d.retry, "max", node.Text(value.Value))
 			}
-			d.lose(k, "resources.job_recovery."+k.Value,
+			d.lose(k, field+"."+k.Value,
 				"scrimp tries only listed exit statuses again: give retry.codes, such as [1]")
 		case "recover_on_exit_codes":
 			node.Set(d.retry, "codes", node.Flow(node.List(node.Items(value)...)))
 		default:
-			d.lose(k, "resources.job_recovery."+k.Value, "where to go on after an interruption is decided by price and deadline")
+			d.lose(k, field+"."+k.Value, "where to go on after an interruption is decided by price and deadline")
 		}
 	})
 	if node.Find(d.retry, "codes") != nil {
 		for i, l := range d.lost { // the listed statuses are the retried ones
-			if l.Field == "resources.job_recovery.max_restarts_on_errors" {
+			if l.Field == field+".max_restarts_on_errors" {
 				d.lost = append(d.lost[:i], d.lost[i+1:]...)
 				break
 			}

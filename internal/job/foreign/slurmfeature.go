@@ -48,15 +48,15 @@ func (d *draft) partition(s *sbatch, kinds *[]string) {
 	if p.at == nil {
 		return
 	}
-	switch kind := gpu.Named(p.value); {
-	case kind == "":
+	switch list := gpu.NamedByEach(p.value); {
+	case len(list) == 0:
 		d.lose(p.at, p.field, otherFeature)
 	case s.gpu == "":
 		d.lose(p.at, p.field, fmt.Sprintf("it names %s, and the script asks for no GPUs: give resources.accelerator, "+
-			"such as %s", kind, gpu.Counted(kind, "8")))
+			"such as %s", strings.Join(list, ", "), gpu.Counted(list[0], "8")))
 	case len(*kinds) == 0:
-		*kinds = []string{kind}
-	case !slices.ContainsFunc(*kinds, func(k string) bool { return gpu.Within(k, kind) || gpu.Within(kind, k) }):
+		*kinds = list
+	case !slices.ContainsFunc(*kinds, func(k string) bool { return gpu.WithinAny(k, list) }):
 		d.lose(p.at, p.field, p.value+" names another accelerator than "+strings.Join(*kinds, ", ")+
 			", which the script asks for")
 	}

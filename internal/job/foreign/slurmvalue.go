@@ -3,6 +3,7 @@ package foreign
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,17 +35,20 @@ func mib(n int64) string {
 
 // gpus parses gpu:a100:4, a100:4 and 4.
 func (d *draft) gpus(at *yaml.Node, field, value string, s *sbatch) {
-	if first, rest, several := strings.Cut(value, ","); several {
-		if strings.Contains(rest, "gpu") || field != "--gres" {
-			d.lose(at, field, "only the first kind of "+value+" is kept")
+	kinds := strings.Split(value, ",")
+	if field == "--gres" {
+		kinds = slices.DeleteFunc(kinds, func(k string) bool { return !strings.HasPrefix(k, "gpu") })
+		if len(kinds) < strings.Count(value, ",")+1 {
+			d.lose(at, field, "only accelerators are asked for")
 		}
-		value = first
 	}
-	value, isGPU := strings.CutPrefix(value, "gpu")
-	if field == "--gres" && !isGPU {
-		d.lose(at, field, "only accelerators are asked for")
+	switch {
+	case len(kinds) == 0:
 		return
+	case len(kinds) > 1:
+		d.lose(at, field, "only the first kind of "+value+" is kept")
 	}
+	value = strings.TrimPrefix(kinds[0], "gpu")
 	value = strings.TrimPrefix(value, ":")
 	kind, count, both := strings.Cut(value, ":")
 	if !both && strings.Trim(kind, "0123456789") == "" {

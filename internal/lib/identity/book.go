@@ -87,13 +87,18 @@ const shortest = len(tokenMark) + 43
 
 // Given makes a token of a text that was generated elsewhere from at least 32 random bytes.
 func Given(text, user string, now time.Time, life time.Duration) (Token, error) {
-	plain := strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
-	if plain || !strings.HasPrefix(text, tokenMark) || len(text) < shortest {
+	if !IsToken(text) {
 		return Token{}, fmt.Errorf("it is not a token: write %s and 43 letters and digits at least, such as "+
 			`"%[1]s$(openssl rand -hex 32)"`, tokenMark)
 	}
 	h := hash(text)
 	return Token{ID: h[:12], User: user, Hash: h, Made: now, Expires: now.Add(life)}, nil
+}
+
+// IsToken reports whether a text is a token in form.
+func IsToken(text string) bool {
+	return strings.HasPrefix(text, tokenMark) && len(text) >= shortest &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 func hash(text string) string {

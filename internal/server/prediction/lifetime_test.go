@@ -124,3 +124,21 @@ func TestPlan_StatesCostOfInterruptionWithoutSaves(t *testing.T) {
 		}
 	}
 }
+
+// The first reason of a plan that is not feasible is why it is not, and not that the job saves nothing.
+func TestPlan_FirstReasonIsWhyItIsNotFeasible(t *testing.T) {
+	t.Parallel()
+	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {steps: 1000, time: 10h}\ndeadline: in 5h\n"), "", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spot := onDemand("hpc", "gpu", 100_000_000_000)
+	spot.Offer.Capacity, spot.Offer.ID = api.Spot, strings.Replace(spot.Offer.ID, "on-demand", "spot", 1)
+	spot.Quote.Offer = spot.Offer.ID
+	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{spot}}
+	p, _ := Of(j, m, api.Server{Market: m.Clock}, 1, nil)
+	n := len(p.Reasons)
+	if p.Feasible || n < 2 || !strings.Contains(p.Reasons[0], "in time") || !strings.Contains(p.Reasons[n-1], "loses all") {
+		t.Errorf("feasible %v, says %q", p.Feasible, p.Reasons)
+	}
+}

@@ -83,16 +83,16 @@ func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Out
 	q.waiting(&p, waits, at)
 	q.takes(&p, m, f)
 	q.noOffer(&p, j, m, f, sale)
-	if p.Take != "" && q.Spot && !q.Terms.Saves {
-		p.Reasons = append(p.Reasons, "the job saves nothing, so that an interruption loses all that it has done: name the "+
-			"folder that it saves to under checkpoint.dir")
-	}
 	if p.Known {
 		p.Runs = f.Runs
 		q.Told = nil // what follows is short
 		expect(&p, q.Scenario, f)
 	}
 	q.windowed(&p, j)
+	if p.Take != "" && q.Spot && !q.Terms.Saves { // the last: run gives the first as why a plan is not feasible
+		p.Reasons = append(p.Reasons, "the job saves nothing, so that an interruption loses all that it has done: name the "+
+			"folder that it saves to under checkpoint.dir")
+	}
 	return p, q
 }
 

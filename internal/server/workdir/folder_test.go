@@ -11,7 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/workdir/pack"
 )
 
@@ -111,6 +114,43 @@ func TestPack_ExcludesFetchedFoldersAndSecrets(t *testing.T) {
 	if got := pack.Secrets(dir); !slices.Equal(got, []string{".env", ".ssh", "deep/tls.pem"}) {
 		t.Errorf("said to stay here: %q", got)
 	}
+	got := sentFiles(t, dir)
+	if want := []string{pack.FetchedName, pack.IgnoreName, "mine-outputs/model.bin", "public.pem", "train.py"}; !slices.Equal(got, want) {
+		t.Errorf("sent are %q, want %q", got, want)
+	}
+}
+
+// What scrimp wrote into a folder, and what is a secret by its content, does not travel; a line of the ignore file
+// includes it again.
+func TestPack_ExcludesWhatScrimpWrote(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	token, _ := identity.Mint([32]byte{1}, "ann", time.Unix(0, 0), time.Hour)
+	login, page := `{"server": "https://s", "token": "t"}`, receipt.PageBegin+"train</title>"
+	for name, text := range map[string]string{
+		"train.py": "", "login.json": `{"user": "field"}`, "page.html": "<html>", "tokens/a.txt": token, "notes": token + " is mine",
+		"r.html": page, "far/login.json": login, "far/told": "", "login-prod.json": login, "ann": token + "\n", "token": "hf_x",
+		"mine": token, "srv/scrimp.db": "", "srv/server.lock": "", "srv/token": "x", ".env.example": "A=",
+		".env.production": "A=1", pack.IgnoreName: "!/mine\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{".env.production", "ann", "login-prod.json", "token", "tokens/a.txt"}
+	if got := pack.Secrets(dir); !slices.Equal(got, want) {
+		t.Errorf("said to stay here: %q, want %q", got, want)
+	}
+	want = []string{".env.example", pack.IgnoreName, "login.json", "mine", "notes", "page.html", "train.py"}
+	if got := sentFiles(t, dir); !slices.Equal(got, want) {
+		t.Errorf("sent are %q, want %q", got, want)
+	}
+}
+
+// sentFiles returns the files of a folder that travel, sorted.
+func sentFiles(t *testing.T, dir string) (got []string) {
+	t.Helper()
 	var sent bytes.Buffer
 	if err := pack.Pack(&sent, dir, ""); err != nil {
 		t.Fatal(err)
@@ -119,7 +159,6 @@ func TestPack_ExcludesFetchedFoldersAndSecrets(t *testing.T) {
 	if err := Unpack(&sent, to); err != nil {
 		t.Fatal(err)
 	}
-	var got []string
 	if err := filepath.WalkDir(to, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			got = append(got, strings.TrimPrefix(path, to+"/"))
@@ -128,7 +167,5 @@ func TestPack_ExcludesFetchedFoldersAndSecrets(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{pack.FetchedName, pack.IgnoreName, "mine-outputs/model.bin", "public.pem", "train.py"}; !slices.Equal(got, want) {
-		t.Errorf("sent are %q, want %q", got, want)
-	}
+	return got
 }

@@ -158,10 +158,10 @@ func (v Ranking) plans(b *strings.Builder, p show.Place) {
 	}
 	b.WriteString(draw.Grid([]draw.Column{
 		{Name: "#", Right: true}, {Name: "MACHINE", Key: true}, {Name: "WHERE", Key: true}, {Name: "KIND"},
-		{Name: "GPUS", Least: 15, Leaves: 5}, {Name: "AS", Least: 6, Leaves: 4},
-		{Name: "COST", Right: true}, {Name: "80 % OF RUNS", Leaves: 3}, {Name: "TAKES", Right: true},
-		{Name: "IN TIME", Right: true, Leaves: 1}, {Name: "INTERRUPTIONS", Right: true, Leaves: 2},
-		{Name: "RENTED BY", Leaves: 6},
+		{Name: "GPUS", Least: 15, Leaves: 6}, {Name: "AS", Least: 6, Leaves: 3},
+		{Name: "COST", Right: true}, {Name: "80 % OF RUNS", Leaves: 4}, {Name: "TAKES", Right: true},
+		{Name: "IN TIME", Right: true, Leaves: 1}, {Name: "INTERRUPTIONS", Right: true, Leaves: 5},
+		{Name: "RENTED BY", Leaves: 2},
 	}, rows, p.Columns()))
 	if n := v.Answer.Counts[rank.CostsMore] + 1; p.Width > 0 && len(v.Answer.Plans) > len(list) {
 		fmt.Fprintf(b, "… and %d more: --json has them\n", n-len(list))

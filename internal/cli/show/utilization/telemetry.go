@@ -238,7 +238,7 @@ func Running(list []api.JobTelemetry, p show.Place) string {
 // InUse formats the utilization of a job's machines as a line or two of its page, or returns "" without measurements.
 func InUse(t api.Telemetry, p show.Place) string {
 	var b strings.Builder
-	line := func(name string, m telemetry.Metric, more ...string) {
+	line := func(name, lead string, m telemetry.Metric, more ...string) {
 		f, known := t.Figures[m.String()]
 		if !known {
 			return
@@ -252,7 +252,7 @@ func InUse(t api.Telemetry, p show.Place) string {
 				text += ", " + one
 			}
 		}
-		p.Fact(&b, name, "%s", text)
+		p.Fact(&b, name, "%s", lead+text)
 	}
 	now := func(m telemetry.Metric, before, after string) string {
 		f, known := t.Figures[m.String()]
@@ -264,10 +264,17 @@ func InUse(t api.Telemetry, p show.Place) string {
 		}
 		return before + withUnit(m, f.Average) + after
 	}
-	line("GPU", telemetry.GPU, now(telemetry.GPUMemory, "memory ", ""), now(telemetry.GPUPower, "", ""),
+	line("GPU", "", telemetry.GPU, now(telemetry.GPUMemory, "memory ", ""), now(telemetry.GPUPower, "", ""),
 		now(telemetry.GPUTemperature, "", ""))
-	line("CPU", telemetry.CPU, now(telemetry.IOWait, "I/O wait ", ""), now(telemetry.TaskCPU, "", " cores by the program"),
-		now(telemetry.TaskMemory, "", " of its memory"))
+	// Other programs may run on the machine: what the job's own program uses comes first.
+	own := now(telemetry.TaskCPU, "", " cores")
+	if memory := now(telemetry.TaskMemory, "", ""); memory != "" && own != "" {
+		own += " and " + memory
+	}
+	if own != "" {
+		own += " by the program, "
+	}
+	line("CPU", own+"machine ", telemetry.CPU, now(telemetry.IOWait, "I/O wait ", ""))
 	if t.Hint != "" {
 		p.Fact(&b, "hint", "%s", t.Hint)
 	}

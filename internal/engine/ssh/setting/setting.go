@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -165,11 +166,24 @@ func Dir(data, name string) string { return filepath.Join(data, "engines", name)
 // hostPort matches an address with a port that ssh would take for a part of the host's name.
 var hostPort = regexp.MustCompile(`^([^:@]+@)?[^:@]+:[0-9]+$`)
 
+// wrongPort reports whether the port of a URL is none. A literal IPv6 address has brackets.
+func wrongPort(plain string) bool {
+	at := strings.TrimSuffix(plain[strings.LastIndex(plain, "@")+1:], "/")
+	at = at[strings.LastIndex(at, "]")+1:]
+	_, text, found := strings.Cut(at, ":")
+	port, err := strconv.ParseUint(text, 10, 16)
+	return found && (err != nil || port == 0)
+}
+
 // wrongAddress says what is wrong with an address that ssh would read in another way, or nothing.
 func wrongAddress(address string) string {
 	plain, isURL := strings.CutPrefix(address, "ssh://")
 	_, host, found := strings.Cut(plain, "@")
 	switch {
+	case isURL && strings.Contains(strings.TrimSuffix(plain, "/"), "/"):
+		return "a URL of ssh has no path: write ssh://user@host:port"
+	case isURL && wrongPort(plain):
+		return "a port is a number from 1 to 65535"
 	case plain == "" || found && host == "":
 		return "the host is missing: write user@host, or a name of your ssh configuration"
 	case strings.HasPrefix(plain, "@"):

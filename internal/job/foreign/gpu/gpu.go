@@ -54,6 +54,23 @@ func Named(text string) string {
 	return ""
 }
 
+// NamedByEach returns the kinds that the items of a list name, such as partitions a100,h100; none if one names none.
+func NamedByEach(list string) (kinds []string) {
+	for item := range strings.SplitSeq(list, ",") {
+		kind := Named(item)
+		if kind == "" {
+			return nil
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}
+
+// WithinAny reports whether a kind is one of a list, or a form of one, or one of the list a form of it.
+func WithinAny(kind string, list []string) bool {
+	return slices.ContainsFunc(list, func(k string) bool { return Within(kind, k) || Within(k, kind) })
+}
+
 // known reports whether the catalogue has an accelerator of the kind.
 func known(kind string) bool {
 	for _, a := range accelerator.Accelerators() {
@@ -107,6 +124,9 @@ func Parse(v *yaml.Node) (a Requirements) {
 		})
 		return a
 	}
+	if v.Kind == yaml.SequenceNode {
+		return either(v)
+	}
 	for part := range strings.SplitSeq(v.Value, ":") {
 		switch {
 		case gpuCount.MatchString(part):
@@ -122,6 +142,23 @@ func Parse(v *yaml.Node) (a Requirements) {
 				}
 				a.Names = append(a.Names, name)
 			}
+		}
+	}
+	return a
+}
+
+// either returns what a list asks for: one of its kinds, in the count and with the memory that all of them give.
+func either(v *yaml.Node) (a Requirements) {
+	for i, item := range v.Content {
+		one := Parse(item)
+		a.Names, a.Lost = append(a.Names, one.Names...), append(a.Lost, one.Lost...)
+		switch {
+		case i == 0:
+			a.Count, a.Memory, a.Vendor = one.Count, one.Memory, one.Vendor
+		case one.Count != a.Count:
+			a.Lost = append(a.Lost, "a count of their own ("+one.Count+")")
+		case one.Memory != a.Memory && one.Memory != "":
+			a.Lost = append(a.Lost, "a memory of their own ("+one.Memory+")")
 		}
 	}
 	return a

@@ -26,6 +26,11 @@ func plain(s string) bool {
 	return regexp.MustCompile(`^[0-9][0-9A-Za-z.+$]*$`).MatchString(s) || s == "true" || s == "false"
 }
 
+// True reports whether a value is true as Python's YAML reads it: true, True, yes or on.
+func True(v *yaml.Node) bool {
+	return slices.Contains([]string{"true", "yes", "on"}, strings.ToLower(v.Value))
+}
+
 // Texts returns each text of a list as a scalar.
 func Texts(list []string) []*yaml.Node {
 	var nodes []*yaml.Node

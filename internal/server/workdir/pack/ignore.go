@@ -21,8 +21,9 @@ const IgnoreName = ".scrimpignore"
 // tools keep passwords and keys.
 const (
 	defaultPatterns = ".git/\n__pycache__/\n.venv/\nnode_modules/\n.dvc/cache/\n.dvc/tmp/\n"
-	secrets         = ".env\n.env.local\n*.pem\n*.p12\n*.pfx\nid_rsa\nid_dsa\nid_ecdsa\nid_ed25519\n.netrc\n.pypirc\n" +
-		".git-credentials\n.aws/\n.ssh/\n.kube/\n.config/scrimp/\n"
+	secrets         = ".env\n.env.*\n!.env.example\n!.env.sample\n!.env.template\n*.pem\n*.p12\n*.pfx\n*.key\n" +
+		"*.token\ncredentials.json\nid_rsa\nid_dsa\nid_ecdsa\nid_ed25519\n.netrc\n.pypirc\n.git-credentials\n" +
+		".aws/\n.ssh/\n.kube/\n.config/scrimp/\n"
 )
 
 // FetchedName marks a folder that scrimp get has created under a name of its own. Work folders exclude such folders,
@@ -70,9 +71,9 @@ func Ignored(folder string) (func(rel string, isFolder bool) bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", IgnoreName, err)
 	}
-	patterns := ignore.Parse(defaultPatterns + secrets + text)
+	patterns, ours := ignore.Parse(defaultPatterns+secrets+text), own{folder: folder, user: text}
 	return func(rel string, isFolder bool) bool {
-		return patterns.Match(filepath.ToSlash(rel), isFolder) || isFolder && fetched(filepath.Join(folder, rel))
+		return patterns.Match(filepath.ToSlash(rel), isFolder) || ours.has(rel, isFolder)
 	}, nil
 }
 
@@ -82,21 +83,22 @@ func fetched(dir string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Secrets returns up to 10 paths of a work folder that are excluded only because they have the name of a secret.
+// Secrets returns up to 10 paths of a work folder that are excluded only because they are secrets by name or content.
 func Secrets(folder string) (list []string) {
 	text, err := readIgnore(folder)
 	if err != nil {
 		return nil // Pack reports the error
 	}
 	without, with := ignore.Parse(defaultPatterns+text), ignore.Parse(defaultPatterns+secrets+text)
+	ours := own{folder: folder, user: text}
 	_ = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error { // Pack reports errors
 		rel, wrong := filepath.Rel(folder, path)
 		if err != nil || wrong != nil || rel == "." {
 			return nil
 		}
 		name, dir := filepath.ToSlash(rel), e.IsDir()
-		out := without.Match(name, dir) || dir && fetched(path)
-		if !out && with.Match(name, dir) {
+		out := without.Match(name, dir) || dir && ours.has(rel, true)
+		if !out && (with.Match(name, dir) || !dir && ours.secret(rel) && ours.stays(rel, false)) {
 			list, out = append(list, name), true
 		}
 		switch {
