@@ -264,7 +264,7 @@ func (c *Cache) verify(source string, h *Hold) (digest string, ok bool) {
 		c.note(e)
 		return digest, true
 	}
-	delete(c.entries, source)
+	c.forget(map[string]bool{digest: true})
 	_ = os.Remove(path) // the new file replaces it anyway
 	return "", false
 }

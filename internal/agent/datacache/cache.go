@@ -63,8 +63,10 @@ type Cache struct {
 	lock   *os.File
 
 	mu      sync.Mutex
-	index   *os.File // open for appending
-	entries map[string]*entry
+	index   *os.File                 // open for appending
+	entries map[string]*entry        // by source
+	kept    map[string]*entry        // the newest entry of each content, by digest
+	total   int64                    // bytes of all contents
 	holds   map[string]int           // programs that may read a content, by digest
 	flights map[string]chan struct{} // closed once nobody fetches the source any more
 	flying  int64                    // bytes of the files that are being fetched
@@ -75,8 +77,8 @@ type Cache struct {
 // boot and files that no entry names. boot is empty if the system does not identify boots; then every file is verified
 // before its first use.
 func Open(dir, boot string, limits Limits, now func() time.Time) (*Cache, error) {
-	c := &Cache{dir: dir, boot: boot, limits: limits, now: now, entries: map[string]*entry{}, holds: map[string]int{},
-		flights: map[string]chan struct{}{}}
+	c := &Cache{dir: dir, boot: boot, limits: limits, now: now, entries: map[string]*entry{}, kept: map[string]*entry{},
+		holds: map[string]int{}, flights: map[string]chan struct{}{}}
 	if err := c.open(); err != nil {
 		if c.lock != nil {
 			_ = c.lock.Close() // nothing was written to it
@@ -160,6 +162,7 @@ func (c *Cache) removeOrphans() error {
 			continue
 		}
 		named[e.Digest] = true
+		c.add(e)
 	}
 	return filepath.WalkDir(filepath.Join(c.dir, objectsName), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || named[d.Name()] {
@@ -191,10 +194,29 @@ func (c *Cache) writeIndex() error {
 	return err
 }
 
+// add adds an entry in memory. The caller holds the lock.
+func (c *Cache) add(e *entry) {
+	if c.kept[e.Digest] == nil {
+		c.total += e.Bytes
+	}
+	c.entries[e.Source], c.kept[e.Digest] = e, e
+}
+
+// forget removes contents from memory. The caller holds the lock.
+func (c *Cache) forget(digests map[string]bool) {
+	for d := range digests {
+		if e := c.kept[d]; e != nil {
+			c.total -= e.Bytes
+			delete(c.kept, d)
+		}
+	}
+	maps.DeleteFunc(c.entries, func(_ string, e *entry) bool { return digests[e.Digest] })
+}
+
 // note adds an entry to the index. If that fails, for example on a full disk, a restarted agent fetches the file
 // again. The caller holds the lock.
 func (c *Cache) note(e *entry) {
-	c.entries[e.Source] = e
+	c.add(e)
 	if line, err := json.Marshal(e); err == nil {
 		_, _ = c.index.Write(append(line, '\n'))
 	}

@@ -72,11 +72,8 @@ func (c *Cache) publish(path string, e *entry, h *Hold) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Another source may have the same content already; its entries keep the file that they were verified with.
-	for _, other := range c.entries {
-		if other.Digest == e.Digest && c.untouched(other) {
-			e.Stamp = other.Stamp
-			break
-		}
+	if other := c.kept[e.Digest]; other != nil && c.untouched(other) {
+		e.Stamp = other.Stamp
 	}
 	if e.Stamp != "" {
 		if err := os.Remove(path); err != nil {
@@ -128,7 +125,7 @@ func openPartial(path string, f File) (*partial, error) {
 	if err == nil && info.Size() > f.Bytes {
 		err = file.Truncate(0)
 	}
-	if err == nil {
+	if err == nil && info.Size() > 0 && info.Size() <= f.Bytes {
 		p.size, err = io.CopyBuffer(struct{ io.Writer }{p.both}, struct{ io.Reader }{file}, make([]byte, copySize))
 	}
 	if err != nil {
@@ -182,7 +179,7 @@ func (p *partial) more(ctx context.Context, src Source, f File) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	b := make([]byte, copySize)
+	b := make([]byte, min(copySize, f.Bytes-p.size+1)) // small for a small file: there may be many
 	for p.size <= f.Bytes {
 		n, err := r.Read(b)
 		if n > 0 {

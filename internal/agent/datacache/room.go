@@ -91,6 +91,9 @@ func (c *Cache) full(bytes, left, most int64) error {
 		"larger size, or take a machine with a larger disk", ErrRoom, about(bytes), about(left), about(most))
 }
 
+// ahead is the part of the bound that an eviction frees beyond what it must, because choosing reads all entries.
+const ahead = 16
+
 // reserve makes room for a file, and counts it until land is called. The caller holds the lock.
 func (c *Cache) reserve(bytes, there int64) error {
 	most, spare, err := c.room()
@@ -104,20 +107,17 @@ func (c *Cache) reserve(bytes, there int64) error {
 			return err
 		}
 	}
-	contents := c.contents()
-	var total int64
-	for _, e := range contents {
-		total += e.Bytes
-	}
-	if fit := min(most-c.flying-bytes, total+spare-missing); fit < total {
-		for _, e := range evict.Choose(contents, fit, c.now()) {
-			if err := c.evict(e.Job); err != nil {
+	if fit := min(most-c.flying-bytes, c.total+spare-missing); fit < c.total {
+		gone := map[string]bool{}
+		for _, e := range evict.Choose(c.contents(), fit-most/ahead, c.now()) {
+			if err := os.Remove(c.object(e.Job)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				c.forget(gone)
 				return err
 			}
-			total -= e.Bytes
+			gone[e.Job] = true
 		}
-		if total > fit {
-			return c.full(bytes, fit-total+bytes, most)
+		if c.forget(gone); c.total > fit {
+			return c.full(bytes, fit-c.total+bytes, most)
 		}
 	}
 	c.flying += bytes
@@ -160,15 +160,6 @@ func (c *Cache) contents() []evict.Entry {
 		list = append(list, *by[digest])
 	}
 	return list
-}
-
-// evict removes a content. The caller holds the lock and knows that no program reads it.
-func (c *Cache) evict(digest string) error {
-	if err := os.Remove(c.object(digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	maps.DeleteFunc(c.entries, func(_ string, e *entry) bool { return e.Digest == digest })
-	return nil
 }
 
 // used notes a use of an entry. The caller holds the lock.
