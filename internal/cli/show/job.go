@@ -149,11 +149,15 @@ func Waits(j api.Job, always bool, p Place) string {
 	if j.Detail != "" && (waits || always) {
 		b.WriteString(draw.Wrap("", "It "+strings.TrimPrefix(j.Detail, "it ")+".", p.Columns()))
 	}
-	if text, ok := Starts(j); ok && waits {
-		if _, known := StartsIn(j); known {
-			text = "starts " + text
-		}
-		b.WriteString(draw.Wrap("", "It "+text+", by the forecast.", p.Columns()))
+	_, known := StartsIn(j)
+	switch text, ok := Starts(j); {
+	case !waits:
+	case known:
+		b.WriteString(draw.Wrap("", "It starts "+text+", by the forecast.", p.Columns()))
+	case ok:
+		b.WriteString(draw.Wrap("", "When it starts is unknown. By the forecast, it "+text+".", p.Columns()))
+	case j.State == "queued":
+		b.WriteString("When it starts is unknown.\n")
 	}
 	return b.String()
 }

@@ -22,6 +22,10 @@ func TestWaits_SaysWhyAJobWaitsAndWhenItStarts(t *testing.T) {
 	if text := strings.Join(strings.Fields(show.Job(j, show.Place{})), " "); !strings.Contains(text, "starts "+starts) {
 		t.Errorf("status says %q", text)
 	}
+	unknown := api.Job{ID: "b", State: "queued", Speed: 1, Currency: money.USD}
+	if says := show.Waits(unknown, false, show.Place{}); says != "When it starts is unknown.\n" {
+		t.Errorf("of an unknown start explain says %q", says)
+	}
 	if j.State, j.Phase = "running", "running"; show.Waits(j, false, show.Place{}) != "" {
 		t.Error("a running job does not wait")
 	}
