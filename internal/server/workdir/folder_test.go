@@ -128,7 +128,8 @@ func TestPack_ExcludesWhatScrimpWrote(t *testing.T) {
 	token, _ := identity.Mint([32]byte{1}, "ann", time.Unix(0, 0), time.Hour)
 	login, page := `{"server": "https://s", "token": "t"}`, receipt.PageBegin+"train</title>"
 	for name, text := range map[string]string{
-		"train.py": "", "login.json": `{"user": "field"}`, "page.html": "<html>", "tokens/a.txt": token, "notes": token + " is mine",
+		"train.py": "", "login.json": `{"user": "field"}`, "page.html": "<html>", "tokens/a.txt": "1 2 3",
+		"deep/token": "x", "notes": token + " is mine",
 		"r.html": page, "far/login.json": login, "far/told": "", "login-prod.json": login, "ann": token + "\n", "token": "hf_x",
 		"mine": token, "srv/scrimp.db": "", "srv/server.lock": "", "srv/token": "x", ".env.example": "A=",
 		".env.production": "A=1", pack.IgnoreName: "!/mine\n",
@@ -138,11 +139,11 @@ func TestPack_ExcludesWhatScrimpWrote(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []string{".env.production", "ann", "login-prod.json", "token", "tokens/a.txt"}
+	want := []string{".env.production", "ann", "deep/token", "login-prod.json", "token"}
 	if got := pack.Secrets(dir); !slices.Equal(got, want) {
 		t.Errorf("said to stay here: %q, want %q", got, want)
 	}
-	want = []string{".env.example", pack.IgnoreName, "login.json", "mine", "notes", "page.html", "train.py"}
+	want = []string{".env.example", pack.IgnoreName, "login.json", "mine", "notes", "page.html", "tokens/a.txt", "train.py"}
 	if got := sentFiles(t, dir); !slices.Equal(got, want) {
 		t.Errorf("sent are %q, want %q", got, want)
 	}

@@ -39,8 +39,12 @@ func (o own) has(rel string, isFolder bool) bool {
 	return (o.secret(rel) || isReceipt(path)) && o.stays(rel, false)
 }
 
-// secret reports whether a file is a login or a token.
+// secret reports whether a file is a login or a token. Below the folder itself only its name tells: to read each small
+// file of a large data set would take long.
 func (o own) secret(rel string) bool {
+	if base := filepath.Base(rel); base != rel && !isTokenName(base) && !loginName.MatchString(base) {
+		return false
+	}
 	path := filepath.Join(o.folder, rel)
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().IsRegular() && (isLogin(path, info) || isToken(path, info))
@@ -81,15 +85,19 @@ func isToken(path string, info fs.FileInfo) bool {
 	if info.Size() > maxToken {
 		return false
 	}
-	name := filepath.Base(path)
-	return name == "token" || name == "tokens" || identity.IsToken(strings.TrimSpace(head(path, maxToken)))
+	return isTokenName(filepath.Base(path)) || identity.IsToken(strings.TrimSpace(head(path, maxToken)))
 }
+
+// isTokenName reports whether a file with the name counts as a token, whatever it holds.
+func isTokenName(name string) bool { return name == "token" || name == "tokens" }
 
 // isReceipt reports whether a file is the page of a receipt.
 func isReceipt(path string) bool {
+	if filepath.Ext(path) != ".html" {
+		return false
+	}
 	info, err := os.Lstat(path)
-	return err == nil && info.Mode().IsRegular() && filepath.Ext(path) == ".html" &&
-		head(path, len(receipt.PageBegin)) == receipt.PageBegin
+	return err == nil && info.Mode().IsRegular() && head(path, len(receipt.PageBegin)) == receipt.PageBegin
 }
 
 // head returns the first bytes of a file, or as much as can be read.
