@@ -105,10 +105,10 @@ func (w *world) reportsOf(name string) (list []client.Notice) {
 // nextDesk is the desk of the server that starts next in the folder.
 func (w *world) nextDesk() {
 	old := w.Server.anomalies
-	w.Server.outbox = &outbox.Outbox{Control: old.Control, Hooks: w.hooks, Mails: w.Server.outbox.Mails, Dir: w.opts.Dir,
+	w.outbox = &outbox.Outbox{Control: old.Control, Hooks: w.hooks, Mails: w.outbox.Mails, Dir: w.opts.Dir,
 		Past: &notices.Past{Dir: w.opts.Dir}, Log: w.opts.Log}
 	w.Server.anomalies = &anomalies.Desk{Gate: old.Gate, Control: old.Control, Books: old.Books, View: old.View,
-		HasTeam: old.HasTeam, HasTeams: old.HasTeams, Meta: old.Meta, Vault: old.Vault, Outbox: w.Server.outbox, Log: old.Log}
+		HasTeam: old.HasTeam, HasTeams: old.HasTeams, Meta: old.Meta, Vault: old.Vault, Outbox: w.outbox, Log: old.Log}
 }
 
 // An anomaly reaches each receiver once when it is found and once when it ends, in the receiver's form, whatever the

@@ -169,7 +169,7 @@ func TestBring_ReadsEachContentOnce(t *testing.T) {
 func TestBring_NeverUsesADamagedFile(t *testing.T) {
 	damages := map[string]func(path string) error{
 		"cut":  func(path string) error { return os.Truncate(path, 10) },
-		"gone": func(path string) error { return os.Remove(path) },
+		"gone": os.Remove,
 		"turned with its times kept": func(path string) error {
 			info, err := os.Stat(path)
 			if err != nil {

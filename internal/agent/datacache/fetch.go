@@ -1,6 +1,7 @@
 package datacache
 
 import (
+	"bytes"
 	"context"
 	"crypto/md5" //nolint:gosec // stores list it; it is no protection
 	"crypto/sha256"
@@ -54,7 +55,7 @@ func (c *Cache) fetch(ctx context.Context, src Source, f File, source string, gi
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("%w: the machine's disk is full: %w", ErrRoom, err)
 	}
-	if err = errors.Join(err, p.Chmod(0o444), p.Close()); err != nil {
+	if err := errors.Join(err, p.Chmod(0o444), p.Close()); err != nil {
 		return "", sent, err
 	}
 	digest = hex.EncodeToString(p.sum.Sum(nil))
@@ -146,7 +147,7 @@ func (p *partial) fill(ctx context.Context, src Source, f File) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err == nil && p.size == f.Bytes:
-			if p.md5 != nil && string(p.md5.Sum(nil)) != string(f.MD5) {
+			if p.md5 != nil && !bytes.Equal(p.md5.Sum(nil), f.MD5) {
 				return fmt.Errorf("%w: its MD5 is not the one that the store lists", ErrChanged)
 			}
 			return nil

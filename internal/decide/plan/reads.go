@@ -33,7 +33,7 @@ func (r *Read) Cost(o *market.Offer) (money.Amount, bool) {
 func (n *Need) Fare(path, provider, region string) (money.Rate, bool) {
 	for i := range n.Reads {
 		if r := &n.Reads[i]; r.Path == path && region != "" {
-			return r.Origin.Fare(provider, region)
+			return r.Fare(provider, region)
 		}
 	}
 	return 0, false

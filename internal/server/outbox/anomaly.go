@@ -49,10 +49,10 @@ func (r *AnomalyReport) line() string {
 		what += " of team " + oneLine(a.Team)
 	}
 	what += ", " + money.Short(a.AtStake, a.Currency) + " beyond the usual"
-	switch {
-	case r.Event == AlertTested:
+	switch r.Event {
+	case AlertTested:
 		return "scrimp: TEST, no anomaly: " + what
-	case r.Event == AnomalyEnded:
+	case AnomalyEnded:
 		return "scrimp: anomaly ended: " + what
 	}
 	return "scrimp: anomaly: " + what

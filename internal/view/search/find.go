@@ -196,6 +196,7 @@ func (in *searching) key(e *entryOwner, place int, rows *rowsOf) []byte {
 		return []byte(overStates[e.kind&^sessionMark])
 	case ByRate:
 		return noRate
+	case ByAge:
 	}
 	return nil
 }

@@ -54,6 +54,7 @@ func (o Order) AppendKey(b []byte, j *state.Job, now time.Time) []byte {
 		b = append(b, j.ID()...)
 	case ByState:
 		b = append(b, j.State()...)
+	case ByAge:
 	}
 	return b
 }
