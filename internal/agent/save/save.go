@@ -158,15 +158,18 @@ func (s *Saver) Poll(ctx context.Context, step int64, metrics map[string]float64
 	if s.vault == nil {
 		return 0, nil
 	}
-	start := time.Now()
+	start, at := time.Now(), s.now()
 	v, err := scan(s.dir, s.whole)
 	took := time.Since(start)
 	if err != nil {
 		return took, err
 	}
 	s.mu.Lock()
+	if v.files != s.watch.now.files {
+		s.watch.noticed = at
+	}
 	take := s.watch.poll(s.now(), v) && !s.told
-	upTo := s.watch.began
+	upTo, noticed := s.watch.began, s.watch.noticed
 	s.mu.Unlock()
 	if !take {
 		return took, nil
@@ -174,7 +177,7 @@ func (s *Saver) Poll(ctx context.Context, step int64, metrics map[string]float64
 	if upTo.IsZero() {
 		upTo = s.now()
 	}
-	err = s.Take(ctx, Meta{Step: step, Captured: upTo, Metrics: metrics}, false)
+	err = s.take(ctx, Meta{Step: step, Captured: upTo, Metrics: metrics}, source{noticed: noticed})
 	if errors.Is(err, ErrMoving) {
 		return took, nil // the checkpoint was incomplete: capture it at the next quiet moment
 	}

@@ -320,3 +320,58 @@ func TestSaver_OlderSaveHoldsNotAllWorkWithoutSteps(t *testing.T) {
 		}
 	}
 }
+
+// A machine may sleep between the last listing of the folder and the signal that asks the program to end. A save that
+// the program writes after the signal holds all of its work, however old that listing is.
+func TestSaver_SaveAfterSignalHoldsAllWorkThoughTheMachineSlept(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before bool // the program saves before the signal
+	}{{"saved after the signal", false}, {"saved before the sleep", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				s := New(slowVault{0}, Config{Dir: confined.Folder{Path: dir}, Quiet: time.Second, Now: time.Now,
+					Log: slog.New(slog.DiscardHandler), Saved: func(api.Saved) {}})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() { defer close(done); s.Upload(ctx) }()
+				listed := func() {
+					if _, err := s.Poll(ctx, 0, nil); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(time.Second)
+				}
+				if err := s.Begin(false, 0); err != nil {
+					t.Error(err)
+				}
+				listed()
+				saves := func() {
+					if err := os.WriteFile(filepath.Join(dir, "state"), []byte("8"), 0o600); err != nil {
+						t.Error(err)
+					}
+					listed() // sees it
+					listed() // captures it
+				}
+				if c.before {
+					saves()
+				}
+				time.Sleep(time.Hour)
+				e := Ending{Asked: time.Now()}
+				if !c.before {
+					saves()
+				}
+				e.Ended = time.Now()
+				_, err := s.Final(ctx, e, Meta{Captured: e.Ended})
+				if err := errors.Join(err, s.Flush(ctx)); err != nil {
+					t.Error(err)
+				}
+				if got := s.Holds() && s.HasWork(0, e); got == c.before {
+					t.Errorf("it holds all work: %v, want %v", got, !c.before)
+				}
+				cancel()
+				<-done
+			})
+		})
+	}
+}

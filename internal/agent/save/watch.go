@@ -90,6 +90,7 @@ type watch struct {
 	now      view          // result of the last poll
 	polled   time.Time     // time of the last poll
 	began    time.Time     // time after which the save started; zero: nothing is new
+	noticed  time.Time     // when the listing began that showed the last change of the checkpoint's files
 	changed  time.Time     // last change of the checkpoint's files
 	touched  time.Time     // last change of any file
 	captured uint64        // hash of the files in the newest capture
