@@ -152,8 +152,7 @@ func (s *Saver) Hurry() {
 	s.watch.at = time.Time{}
 }
 
-// Poll lists the folder, and captures it if an unmodified program has completed a checkpoint. It
-// returns the duration of the listing.
+// Poll lists the folder, and captures it if an unmodified program has completed a save. It returns the listing's time.
 func (s *Saver) Poll(ctx context.Context, step int64, metrics map[string]float64) (time.Duration, error) {
 	if s.vault == nil {
 		return 0, nil
