@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -11,19 +12,24 @@ import (
 	"scrimp/internal/market"
 )
 
+// A seller is a provider with one offer, for a dollar an hour, that answers no launch.
+type seller struct {
+	deaf
+	offer market.Offer
+}
+
+func (s seller) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
+	return []market.Offer{s.offer}, []market.Quote{{Offer: s.offer.ID, Rate: 1e12, Priced: true, Available: true,
+		At: time.Now()}}, nil
+}
+
 // The second machine finds half of its input in its cache. The amounts are those of the published charges: 2 cents for
 // each gigabyte that leaves the region for another one of the continent.
 func TestDataUse_PricesWhatWasReadAndSaved(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, deaf{}, nil)
 	offer := market.Offer{ID: "aws/us-west-2a/m/on-demand", Provider: "aws", Region: "us-west-2", Zone: "us-west-2a",
 		Machine: "m", Capacity: market.OnDemand, Currency: money.USD, CPUs: 8, Memory: 1 << 40}
-	err := w.control.Propose(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
-		Body: core.MarketSeen{Offers: []market.Offer{offer}, Quotes: []market.Quote{{Offer: offer.ID, Rate: 1e12,
-			Priced: true, Available: true, At: w.control.Now()}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newWorldOf(t, seller{offer: offer}, nil)
 	w.must("POST", "/v1/jobs", `{"spec":{"name":"j","command":"train","data":[
 		{"name":"corpus","path":"s3://b/corpus","size":"200GB","region":"us-east-1"},
 		{"name":"words","path":"s3://b/words"}]}}`, nil)
