@@ -190,6 +190,26 @@ func TestDiagnose_ExplainsMissingCauses(t *testing.T) {
 	}
 }
 
+// The phases of a program that was measured without a gap take the measured time: the buckets at both ends are wider.
+func TestDiagnose_PhasesTakeTheMeasuredTime(t *testing.T) {
+	t.Parallel()
+	for seconds := 1; seconds <= 65; seconds++ {
+		for late := range telemetry.Least { // seconds of the first bucket before the program
+			var list []telemetry.Bucket
+			for at := late; at < late+seconds; {
+				end := min(late+seconds, at-at%telemetry.Least+telemetry.Least)
+				b := telemetry.Bucket{Start: 1000 + int64(at-at%telemetry.Least), Width: telemetry.Least, Covered: float64(end - at)}
+				b.Set(telemetry.TaskCPU, 1)
+				list, at = append(list, b), end
+			}
+			r := diagnose.Diagnose(diagnose.Input{Nodes: []diagnose.Node{{Buckets: list}}})
+			if p := r.Phases; p.SetUp+p.Work+p.After != float64(seconds) || r.Measured != float64(seconds) {
+				t.Fatalf("%d s from second %d of a bucket: measured %v, phases %+v", seconds, late, r.Measured, p)
+			}
+		}
+	}
+}
+
 // Whatever is missing in a series, whatever its order, and however odd its values, nothing panics, and every number is
 // valid. Most damaged series have the same first cause as the undamaged one.
 func TestDiagnose_OfTornSeries(t *testing.T) {
