@@ -539,10 +539,35 @@ func TestOpenFolder_TakesAFileOrAFolder(t *testing.T) {
 	if err := os.Symlink("/etc/hostname", from+"/out"); err != nil {
 		t.Fatal(err)
 	}
-	for _, wrong := range []string{"file://" + from, "file:///no/such/folder", "file://host/x", "hf://x/y", "s3://b?prefix=x"} {
+	for _, wrong := range []string{"file://" + from, "file:///no/such/folder", "file://host/x", "hf://x/y", "s3://b?prefix=x",
+		"file://" + from + "/sub#y", "s3://b/c#d"} {
 		if r, err := bring(wrong, dir+"/3"); err == nil {
 			t.Errorf("%s: %+v", wrong, r)
 		}
+	}
+}
+
+// A link that leaves the folder is refused with where it leads: snapshots of model caches hold such links.
+func TestOpenFolder_NamesLinksThatLeadOut(t *testing.T) {
+	for to, want := range map[string]string{
+		"../blobs/a":  "the link model leads out of the folder, to ../blobs/a: bring a folder that contains both",
+		"/no/such":    "the link model leads out of the folder, to /no/such",
+		"nothing":     "the link model leads to nothing, which does not exist: remove it",
+		"/etc/passwd": "the link model leads out of the folder, to /etc/passwd",
+	} {
+		from := fast.Dir(t)
+		if err := errors.Join(os.MkdirAll(from+"/snap", 0o700), os.Symlink(to, from+"/snap/model")); err != nil {
+			t.Fatal(err)
+		}
+		src, err := OpenFolder(from + "/snap")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = src.List(t.Context())
+		if !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", to, err, want)
+		}
+		_ = src.Close()
 	}
 }
 

@@ -34,6 +34,9 @@ func (c *checker) address(field, text string) {
 	host, _, _ := strings.Cut(rest, "/")
 	switch {
 	case text == "":
+	case strings.ContainsAny(text, " \t\n#") && slices.Contains(storeSchemes, scheme):
+		c.wrong(true, field, fmt.Sprintf("is %q, which no URL is", text),
+			"write %20 for a space, %23 for # and %25 for a percent sign of its name")
 	case !urlForm.MatchString(text) || !slices.Contains(storeSchemes, scheme):
 		c.wrong(true, field, fmt.Sprintf("is %q, which scrimp does not bring", text), "begin it with file://, s3://, gs:// "+
 			"or azblob://, or leave out name: the program then reads it itself")
@@ -41,8 +44,10 @@ func (c *checker) address(field, text string) {
 		c.wrong(true, field, "names a user", "leave the user out: the machine has the credentials")
 	case strings.HasPrefix(query, "prefix=") || strings.Contains(query, "&prefix="):
 		c.wrong(true, field, "has a prefix as a parameter", "write it as a path, "+scheme+"://"+host+"/PREFIX")
+	case scheme == "file" && asks && host == "":
+		c.wrong(true, field, "has parameters, which a folder does not take", "leave them out, or write %3F for a ? of its name")
 	case scheme == "file":
-		c.wrong(host != "" || asks || !path.IsAbs(rest), field, "is no absolute path",
+		c.wrong(host != "" || !path.IsAbs(rest), field, "is no absolute path",
 			"write file:///FOLDER with three slashes")
 	default:
 		c.wrong(host == "", field, "names no bucket", "write "+scheme+"://BUCKET/PREFIX")
