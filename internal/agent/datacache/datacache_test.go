@@ -398,7 +398,8 @@ func TestBring_SaysWhenTheDiskIsFull(t *testing.T) {
 	c := opened(t, dir+"/cache", "boot", l)
 	src := corpus()
 	r, h, err := c.Bring(t.Context(), src, nil, dir+"/1") // 1,000 bytes must stay free
-	if !errors.Is(err, ErrRoom) || !strings.Contains(err.Error(), "SCRIMP_CACHE") || src.opens.Load() != 0 {
+	if !errors.Is(err, ErrRoom) || !strings.Contains(err.Error(), "SCRIMP_CACHE") || src.opens.Load() != 0 ||
+		r.Files != 0 || r.Bytes != 0 {
 		t.Errorf("%+v, %v, after %d readings", r, err, src.opens.Load())
 	}
 	h.Release()
@@ -460,6 +461,34 @@ func TestBring_ReadsAChangedFileAnew(t *testing.T) {
 	b, err := os.ReadFile(dir + "/1/x")
 	if err != nil || !bytes.Equal(b, bytes.Repeat([]byte("2"), 3*copySize)) {
 		t.Errorf("%d bytes that begin with %.4q, %v", len(b), b, err)
+	}
+}
+
+// What an attempt that failed has brought is what reached the machine, so that no more came from caches than was brought.
+func TestBring_CountsWhatReachedTheMachine(t *testing.T) {
+	dir, from := fast.Dir(t), fast.Dir(t)
+	path := filepath.Join(from, "x")
+	if err := errors.Join(os.WriteFile(path, []byte("12345"), 0o600), os.WriteFile(from+"/a", []byte("123"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	src, err := OpenFolder(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = src.Close() }()
+	c := opened(t, dir+"/cache", "boot", ample)
+	for range 2 { // the second time the cache has what stays the same
+		r, _, err := c.Bring(t.Context(), &hooked{src, func() {
+			if err := os.WriteFile(path, []byte("54321"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}}, nil, dir+"/1")
+		if !errors.Is(err, ErrChanged) || strings.Count(err.Error(), ErrChanged.Error()) != 1 {
+			t.Errorf("%v", err)
+		}
+		if r.HitBytes > r.Bytes || r.Hits > r.Files || r.Files > 1 || r.Bytes > 3 {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 
