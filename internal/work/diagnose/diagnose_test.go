@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"scrimp/internal/test/lane"
@@ -179,6 +180,9 @@ func TestDiagnose_ExplainsMissingCauses(t *testing.T) {
 	}
 	if r := diagnose.Diagnose(diagnose.Input{Job: "x"}); len(r.Causes) > 0 || r.Note == "" || r.Causes == nil {
 		t.Errorf("of nothing: %+v", r)
+	}
+	if r := diagnose.Diagnose(diagnose.Input{Live: true}); !strings.Contains(r.Note, "yet") || strings.Contains(r.Note, "old job") {
+		t.Errorf("of a job that has just started: %q", r.Note)
 	}
 	in := whole
 	in.Nodes = []diagnose.Node{{Buckets: make([]telemetry.Bucket, 12)}}
