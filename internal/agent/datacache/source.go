@@ -132,8 +132,8 @@ func (f *folder) unread(name string, err error) error {
 		return err
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: the link %.200s leads out of the folder, to %.200s: bring a folder that contains both, or copy "+
-			"the file (cp -L)", ErrInput, name, to)
+		return fmt.Errorf("%w: the link %.200s leads out of the folder, to %.200s: bring a folder that contains both, or "+
+			"copy the file (cp -L)", ErrInput, name, to)
 	}
 	return fmt.Errorf("%w: the link %.200s leads to %.200s, which does not exist: remove it", ErrInput, name, to)
 }

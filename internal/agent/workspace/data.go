@@ -26,7 +26,8 @@ func (w *Workspace) bringData(ctx context.Context, output io.Writer) error {
 			return err
 		}
 		_, err = fmt.Fprintf(output, "scrimp: %s: %s, %s: %s from this machine's cache, %s from %s, in %v\n", in.Name,
-			draw.Count(int(r.Files), "file"), about(r.Bytes), about(r.HitBytes), about(r.Fetched), in.Path, r.Took.Round(time.Millisecond))
+			draw.Count(int(r.Files), "file"), about(r.Bytes), about(r.HitBytes), about(r.Fetched), in.Path,
+			r.Took.Round(time.Millisecond))
 		if err != nil {
 			return err
 		}

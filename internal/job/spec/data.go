@@ -45,7 +45,8 @@ func (c *checker) address(field, text string) {
 	case strings.HasPrefix(query, "prefix=") || strings.Contains(query, "&prefix="):
 		c.wrong(true, field, "has a prefix as a parameter", "write it as a path, "+scheme+"://"+host+"/PREFIX")
 	case scheme == "file" && asks && host == "":
-		c.wrong(true, field, "has parameters, which a folder does not take", "leave them out, or write %3F for a ? of its name")
+		c.wrong(true, field, "has parameters, which a folder does not take",
+			"leave them out, or write %3F for a ? of its name")
 	case scheme == "file":
 		c.wrong(host != "" || !path.IsAbs(rest), field, "is no absolute path",
 			"write file:///FOLDER with three slashes")

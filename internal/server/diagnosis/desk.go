@@ -13,8 +13,6 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/job/spec"
-	"scrimp/internal/lib/identity"
-	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/work/diagnose"
@@ -35,8 +33,8 @@ type Desk struct {
 	// Job and the other handlers answer requests for what the server knows of a job, and Jobs lists jobs.
 	Job, Jobs, Telemetry, Receipt, Output, Spec http.HandlerFunc
 	Now                                         func() time.Time
-	// HasTeam reports whether a team may have jobs.
-	HasTeam func(name string) bool
+	// SeesTeam reports whether a team may have jobs that the caller may see.
+	SeesTeam func(r *http.Request, team string) bool
 
 	turn chan struct{} // has room for the jobs that are diagnosed at once
 	mu   sync.Mutex
@@ -120,7 +118,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	team := q.Get("team")
-	if len(jobs) == 0 && team != "" && (auth.CallerOf(r).Role(team) < identity.Viewer || !d.HasTeam(team)) {
+	if len(jobs) == 0 && team != "" && !d.SeesTeam(r, team) {
 		reply.FieldProblem(w, http.StatusNotFound, "team", fmt.Sprintf("there is no team %.60q that you may see", team),
 			"scrimp teams lists the teams", nil)
 		return

@@ -46,7 +46,7 @@ func (o Order) AppendKey(b []byte, j *state.Job, now time.Time) []byte {
 			return append(b, 2)
 		case j.State().Over():
 			b = binary.BigEndian.AppendUint64(append(b, 1), uint64(end.Sub(j.Finished()))^1<<63)
-		default: // the same at every moment: the nearest deadline has the least time left
+		default: // the same at every moment: the nearest deadline comes first
 			b = binary.BigEndian.AppendUint64(append(b, 0), uint64(end.Sub(time.Unix(0, 0)))^1<<63)
 		}
 	case ByName:
