@@ -565,10 +565,10 @@ func TestOpenFolder_TakesAFileOrAFolder(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	holds(t, dir+"/2", map[string]string{"y": "2"})
-	if err := os.Symlink("/etc/hostname", from+"/out"); err != nil {
+	if err := errors.Join(os.Symlink("/etc/hostname", from+"/out"), os.MkdirAll(dir+"/empty/sub", 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	for _, wrong := range []string{"file://" + from, "file:///no/such/folder", "file://host/x", "hf://x/y", "s3://b?prefix=x",
+	for _, wrong := range []string{"file://" + dir + "/empty", "file://" + from, "file:///no/such/folder", "file://host/x", "hf://x/y", "s3://b?prefix=x",
 		"file://" + from + "/sub#y", "s3://b/c#d"} {
 		if r, err := bring(wrong, dir+"/3"); err == nil {
 			t.Errorf("%s: %+v", wrong, r)

@@ -119,6 +119,9 @@ func (f *folder) List(ctx context.Context) (list []File, err error) {
 		}
 		return add(name)
 	})
+	if err == nil && len(list) == 0 { // a file system that is not mounted looks so, too
+		err = fmt.Errorf("%w: no file lies there: correct the path, or mount it", ErrInput)
+	}
 	return list, err
 }
 

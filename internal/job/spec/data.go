@@ -34,7 +34,7 @@ func (c *checker) address(field, text string) {
 	host, _, _ := strings.Cut(rest, "/")
 	switch {
 	case text == "":
-	case strings.ContainsAny(text, " \t\n#") && slices.Contains(storeSchemes, scheme):
+	case (strings.ContainsAny(text, " \t\n#") || !escaped(rest)) && slices.Contains(storeSchemes, scheme):
 		c.wrong(true, field, fmt.Sprintf("is %q, which no URL is", text),
 			"write %20 for a space, %23 for # and %25 for a percent sign of its name")
 	case !urlForm.MatchString(text) || !slices.Contains(storeSchemes, scheme):
@@ -54,6 +54,18 @@ func (c *checker) address(field, text string) {
 		c.wrong(host == "", field, "names no bucket", "write "+scheme+"://BUCKET/PREFIX")
 	}
 }
+
+// escaped reports whether each percent sign of a URL's path begins an escape such as %20.
+func escaped(path string) bool {
+	for i := range len(path) {
+		if path[i] == '%' && (i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2])) {
+			return false
+		}
+	}
+	return true
+}
+
+func isHex(b byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", b) >= 0 }
 
 // DataVariable returns the environment variable with the path of an input that scrimp brings.
 func DataVariable(name string) string { return "SCRIMP_DATA_" + strings.ToUpper(name) }

@@ -134,6 +134,9 @@ func TestProblems(t *testing.T) {
 		"a folder with a number sign": {"command: a\ndata: [{name: x, path: 'file:///a#b'}]",
 			[]string{"job.yaml:2: `data[0].path` is \"file:///a#b\", which no URL is: write %20 for a space, %23 for # and " +
 				"%25 for a percent sign of its name"}},
+		"a folder with a percent sign": {"command: a\ndata: [{name: x, path: 'file:///100%'}]",
+			[]string{"job.yaml:2: `data[0].path` is \"file:///100%\", which no URL is: write %20 for a space, %23 for # and " +
+				"%25 for a percent sign of its name"}},
 		"a prefix with a number sign": {"command: a\ndata: [{name: x, path: 's3://b/c#d'}]",
 			[]string{"job.yaml:2: `data[0].path` is \"s3://b/c#d\", which no URL is: write %20 for a space, %23 for # and " +
 				"%25 for a percent sign of its name"}},
