@@ -75,6 +75,15 @@ type Config struct {
 	pace   attempt.Pace     // the zero value means attempt.UsualPace
 }
 
+// CheckDisk returns an error if no agent can read SCRIMP_FREE_DISK or SCRIMP_CACHE.
+func CheckDisk(free, cache string) error {
+	if _, err := setup.Leaving(free); err != nil {
+		return err
+	}
+	_, err := datacache.ReadLimits(cache, 0)
+	return err
+}
+
 // Validate fills in defaults and returns an error if a field is missing or wrong.
 func (c *Config) Validate() error {
 	switch {
@@ -87,10 +96,7 @@ func (c *Config) Validate() error {
 	if c.TaskUser != "" && c.TaskUser != UserAuto && c.TaskUser != UserSame {
 		return fmt.Errorf("agent: SCRIMP_TASK_USER is %q, want auto or same", c.TaskUser)
 	}
-	if _, err := setup.Leaving(c.FreeDisk); err != nil {
-		return fmt.Errorf("agent: %w", err)
-	}
-	if _, err := datacache.ReadLimits(c.Cache, 0); err != nil {
+	if err := CheckDisk(c.FreeDisk, c.Cache); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
 	if c.CacheDir != "" && !filepath.IsAbs(c.CacheDir) {

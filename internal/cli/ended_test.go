@@ -45,3 +45,18 @@ func TestLogs_NameReasonOfAttemptEnd(t *testing.T) {
 		t.Errorf("it is %s", j.State)
 	}
 }
+
+// A job without a decision has no line of JSON, so a note says what tells why it waits.
+func TestExplain_AsJSONOfAHeldJobNamesStatus(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.do("budgets", "set", "--month", "--dollars", "100", "--approve", "0.00001")
+	h.write("job.yaml", "name: held\ncommand: 'true'\nbudget: $1\n")
+	h.do("run", "-y", "-d", "--market", "calm", "job.yaml")
+	if out := h.do("explain", "--json", "held"); !strings.Contains(out, "scrimp status --json held") {
+		t.Errorf("explain says %q", out)
+	}
+	if out := h.do("status", "--json", "held"); !strings.Contains(out, "waits for approval") {
+		t.Errorf("status says %q", out)
+	}
+}

@@ -29,6 +29,8 @@ func TestEnvironment_NamesTheServerAndItsToken(t *testing.T) {
 		{"server status", "no server", []string{"SCRIMP_SERVER=", "SCRIMP_TOKEN=x", "SCRIMP_JOB=job"}},
 		{"--server local server status", "no server", []string{"SCRIMP_SERVER=" + address, "SCRIMP_TOKEN=x"}},
 		{"server status", "no server", []string{"SCRIMP_SERVER=" + address, "SCRIMP_TOKEN="}},
+		{"serve --listen 127.0.0.1:0", `SCRIMP_CACHE is "all of it"`, []string{"SCRIMP_CACHE=all of it"}},
+		{"jobs", `did not start: SCRIMP_CACHE is "2"`, []string{"SCRIMP_CACHE=2", "SCRIMP_SERVER=", "SCRIMP_TOKEN="}},
 	} {
 		cmd := h.command(strings.Fields(c.args)...)
 		cmd.Env = append(append(cmd.Env, "SCRIMP_DATA="+dir), c.env...)

@@ -108,9 +108,19 @@ func TestTakes_NamesMissingArgument(t *testing.T) {
 		"logs a --flow":     "scrimp logs --help lists the flags",
 		"lgs":               "logs",
 		"plan nothing.yaml": "scrimp init writes one",
+		"data ''":           "JOB is empty",
+		"stop a ''":         "JOB is empty",
+		"tokens new ''":     "USER is empty",
+
+		"anomalies alert test ''": "NAME is empty",
+		"diagnose a --since 7d":   "--since selects jobs of a team",
 	} {
 		var out, err bytes.Buffer
-		if code := Main(strings.Fields(line), os.Stdin, &out, &err); code != 1 {
+		args := strings.Fields(line)
+		for i := range args {
+			args[i] = strings.Trim(args[i], "'")
+		}
+		if code := Main(args, os.Stdin, &out, &err); code != 1 {
 			t.Errorf("scrimp %s ends with %d, want 1", line, code)
 		}
 		if !strings.Contains(err.String(), want) || out.Len() > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/agent"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/engines"
 	"scrimp/internal/cli/serve"
@@ -39,7 +40,7 @@ func (a *app) serveCmd() *cobra.Command {
 			"  scrimp serve --db postgres://scrimp@db/scrimp",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := filepath.Abs(a.Data)
-			if err := errors.Join(err, closeMemory()); err != nil {
+			if err := errors.Join(err, closeMemory(), inherited()); err != nil {
 				return err
 			}
 			o.Dir, o.Version, o.Build, o.Kinds = dir, Version, command.Build(), engines.Kinds
@@ -94,6 +95,12 @@ func (a *app) serveCmd() *cobra.Command {
 	f.BoolVar(&logJSON, "log-json", false, "write the log as JSON (default: as text)")
 	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
 	return cmd
+}
+
+// inherited returns an error if the server's local agents cannot read what they inherit from its environment: each of
+// them would end without a message, on a machine that costs money.
+func inherited() error {
+	return agent.CheckDisk(os.Getenv("SCRIMP_FREE_DISK"), os.Getenv("SCRIMP_CACHE"))
 }
 
 // serving says where the server answers, and keeps its settings for a server that a command starts.

@@ -45,6 +45,9 @@ func (a *app) serverCmd() *cobra.Command {
 			if err := errors.Join(err, closeMemory()); err != nil {
 				return err
 			}
+			if err := inherited(); err != nil && !ends { // without machines nothing inherits it
+				return err
+			}
 			o := server.Options{
 				Dir: dir, Market: marketFile, Idle: idleAfter, Ends: ends, Version: Version,
 				Build: command.Build(), Kinds: engines.Kinds,

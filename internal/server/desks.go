@@ -92,7 +92,8 @@ func (s *Server) buildHandlers() {
 	s.searches = &searches.Desk{Meta: s.store, Gate: s.gate, Control: s.control}
 	reader := request.Reader{Hooks: s.hooks, Mails: s.outbox.Mails != nil, Now: s.control.Now}
 	s.diagnosis = diagnosis.New(&diagnosis.Desk{Job: s.jobs.Get, Jobs: s.jobs.List, Telemetry: s.telemetry.Get,
-		Receipt: s.receipts.Receipt, Output: s.output.Output, Spec: s.jobs.Spec, Now: time.Now})
+		Receipt: s.receipts.Receipt, Output: s.output.Output, Spec: s.jobs.Spec, Now: time.Now,
+		SeesTeam: s.gate.SeesTeam})
 	s.planning = planning.New(planning.Desk{Reader: reader, Server: s.getServer, Market: s.getMarket,
 		Measured: s.receipts.Measured, Log: s.opts.Log})
 	s.submit = &submit.Desk{

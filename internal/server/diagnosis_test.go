@@ -72,6 +72,15 @@ func TestDiagnosis_PagesAgreeWithTheAPI(t *testing.T) {
 	if rec, _ := w.ask("GET", "/v1/diagnoses", other, nil); rec.Code != 200 || strings.TrimSpace(rec.Body.String()) != "[]" {
 		t.Errorf("another team's viewer gets %d %s", rec.Code, rec.Body)
 	}
+	for _, x := range []struct {
+		team, token string
+		want        int
+	}{{"nope", auth.OwnerName, 404}, {"nope", other, 404}, {"other", other, 200}, {"vision", other, 404}} {
+		if rec, p := w.ask("GET", "/v1/diagnoses?team="+x.team, x.token, nil); rec.Code != x.want || x.want == 404 && p.Field != "team" {
+			t.Errorf("team %s: %d %+v, want %d", x.team, rec.Code, p, x.want)
+		}
+	}
+	b.shows("/diagnoses?team=nope", 404, "there is no team")
 }
 
 // A profile adds its causes and operators, and the server refuses what no reader of a profile writes.

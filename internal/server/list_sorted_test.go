@@ -111,3 +111,29 @@ func TestList_SortedPagesEqualAPlainSortOfAllJobs(t *testing.T) {
 		}
 	}
 }
+
+// The time left of waiting jobs shrinks between two pages, and no job is on both.
+func TestList_SortedByDeadlineRepeatsNoWaitingJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	want := []string{"wait-1", "wait-2", "wait-3", "wait-4"}
+	for i, id := range want {
+		w.must("POST", "/v1/jobs", fmt.Sprintf(`{"spec":{"name":%q,"command":"true","budget":"$20","deadline":"in %dh"}}`,
+			id, 5+i), nil)
+	}
+	var got []string
+	for after := ""; len(got) < 2*len(want); {
+		rec, p := w.ask("GET", "/v1/jobs?sort=deadline&limit=1&after="+after, auth.OwnerName, nil)
+		var jobs []client.Job
+		if rec.Code != http.StatusOK || json.Unmarshal(rec.Body.Bytes(), &jobs) != nil || len(jobs) != 1 {
+			t.Fatalf("after %q: %d %+v", after, rec.Code, p)
+		}
+		got = append(got, jobs[0].ID)
+		if after = rec.Header().Get("Scrimp-Next"); after == "" {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("pages of one job: %v, want %v", got, want)
+	}
+}

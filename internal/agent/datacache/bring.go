@@ -30,8 +30,8 @@ var pause = time.Second
 
 // Read is what bringing an input took.
 type Read struct {
-	Files    int64         // of the input
-	Bytes    int64         // of them all
+	Files    int64         // of the input that are there: all of them, or after an error those so far
+	Bytes    int64         // of these
 	Hits     int64         // files that were not read from the source
 	HitBytes int64         // bytes of these
 	Fetched  int64         // bytes that the source sent, with those of broken tries
@@ -97,9 +97,6 @@ func (c *Cache) bring(ctx context.Context, src Source, gigabyte *money.Rate, dir
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
-		r.Files, r.Bytes = r.Files+1, r.Bytes+f.Bytes
-	}
 	if err := c.fits(c.missing(src, files, h)); err != nil {
 		return err
 	}
@@ -123,6 +120,9 @@ func (c *Cache) bring(ctx context.Context, src Source, gigabyte *money.Rate, dir
 				}
 				mu.Lock()
 				r.Fetched += sent
+				if err == nil {
+					r.Files, r.Bytes = r.Files+1, r.Bytes+f.Bytes
+				}
 				if err == nil && hit {
 					r.Hits, r.HitBytes = r.Hits+1, r.HitBytes+f.Bytes
 				}

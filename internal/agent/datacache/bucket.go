@@ -38,6 +38,9 @@ func OpenSource(ctx context.Context, address, region string) (Source, error) {
 	if err != nil || u.User != nil || !slices.Contains(schemes, u.Scheme) {
 		return nil, fmt.Errorf("%w: %.200s: begin it with file://, s3://, gs:// or azblob://", ErrInput, address)
 	}
+	if u.Fragment != "" { // it would bring what lies beside
+		return nil, fmt.Errorf("%w: %.200s: write %%23 for #", ErrInput, address)
+	}
 	if u.Scheme == "file" {
 		if u.Host != "" || u.RawQuery != "" || !filepath.IsAbs(filepath.FromSlash(u.Path)) {
 			return nil, fmt.Errorf("%w: %.200s: a folder has three slashes and an absolute path, file:///folder", ErrInput,

@@ -398,7 +398,8 @@ func TestBring_SaysWhenTheDiskIsFull(t *testing.T) {
 	c := opened(t, dir+"/cache", "boot", l)
 	src := corpus()
 	r, h, err := c.Bring(t.Context(), src, nil, dir+"/1") // 1,000 bytes must stay free
-	if !errors.Is(err, ErrRoom) || !strings.Contains(err.Error(), "SCRIMP_CACHE") || src.opens.Load() != 0 {
+	if !errors.Is(err, ErrRoom) || !strings.Contains(err.Error(), "SCRIMP_CACHE") || src.opens.Load() != 0 ||
+		r.Files != 0 || r.Bytes != 0 {
 		t.Errorf("%+v, %v, after %d readings", r, err, src.opens.Load())
 	}
 	h.Release()
@@ -460,6 +461,34 @@ func TestBring_ReadsAChangedFileAnew(t *testing.T) {
 	b, err := os.ReadFile(dir + "/1/x")
 	if err != nil || !bytes.Equal(b, bytes.Repeat([]byte("2"), 3*copySize)) {
 		t.Errorf("%d bytes that begin with %.4q, %v", len(b), b, err)
+	}
+}
+
+// What an attempt that failed has brought is what reached the machine, so that no more came from caches than was brought.
+func TestBring_CountsWhatReachedTheMachine(t *testing.T) {
+	dir, from := fast.Dir(t), fast.Dir(t)
+	path := filepath.Join(from, "x")
+	if err := errors.Join(os.WriteFile(path, []byte("12345"), 0o600), os.WriteFile(from+"/a", []byte("123"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	src, err := OpenFolder(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = src.Close() }()
+	c := opened(t, dir+"/cache", "boot", ample)
+	for range 2 { // the second time the cache has what stays the same
+		r, _, err := c.Bring(t.Context(), &hooked{src, func() {
+			if err := os.WriteFile(path, []byte("54321"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}}, nil, dir+"/1")
+		if !errors.Is(err, ErrChanged) || strings.Count(err.Error(), ErrChanged.Error()) != 1 {
+			t.Errorf("%v", err)
+		}
+		if r.HitBytes > r.Bytes || r.Hits > r.Files || r.Files > 1 || r.Bytes > 3 {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 
@@ -536,13 +565,38 @@ func TestOpenFolder_TakesAFileOrAFolder(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	holds(t, dir+"/2", map[string]string{"y": "2"})
-	if err := os.Symlink("/etc/hostname", from+"/out"); err != nil {
+	if err := errors.Join(os.Symlink("/etc/hostname", from+"/out"), os.MkdirAll(dir+"/empty/sub", 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	for _, wrong := range []string{"file://" + from, "file:///no/such/folder", "file://host/x", "hf://x/y", "s3://b?prefix=x"} {
+	for _, wrong := range []string{"file://" + dir + "/empty", "file://" + from, "file:///no/such/folder", "file://host/x", "hf://x/y", "s3://b?prefix=x",
+		"file://" + from + "/sub#y", "s3://b/c#d"} {
 		if r, err := bring(wrong, dir+"/3"); err == nil {
 			t.Errorf("%s: %+v", wrong, r)
 		}
+	}
+}
+
+// A link that leaves the folder is refused with where it leads: snapshots of model caches hold such links.
+func TestOpenFolder_NamesLinksThatLeadOut(t *testing.T) {
+	for to, want := range map[string]string{
+		"../blobs/a":  "the link model leads out of the folder, to ../blobs/a: bring a folder that contains both",
+		"/no/such":    "the link model leads out of the folder, to /no/such",
+		"nothing":     "the link model leads to nothing, which does not exist: remove it",
+		"/etc/passwd": "the link model leads out of the folder, to /etc/passwd",
+	} {
+		from := fast.Dir(t)
+		if err := errors.Join(os.MkdirAll(from+"/snap", 0o700), os.Symlink(to, from+"/snap/model")); err != nil {
+			t.Fatal(err)
+		}
+		src, err := OpenFolder(from + "/snap")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = src.List(t.Context())
+		if !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", to, err, want)
+		}
+		_ = src.Close()
 	}
 }
 

@@ -151,8 +151,11 @@ func (p *partial) fill(ctx context.Context, src Source, f File) error {
 				return fmt.Errorf("%w: its MD5 is not the one that the store lists", ErrChanged)
 			}
 			return nil
-		case err == nil && p.size > f.Bytes, errors.Is(err, ErrChanged), errors.Is(err, fs.ErrNotExist),
-			blob.Missing(err):
+		case errors.Is(err, ErrChanged):
+			return err
+		case err == nil && p.size > f.Bytes:
+			return ErrChanged
+		case errors.Is(err, fs.ErrNotExist), blob.Missing(err):
 			return errors.Join(ErrChanged, err)
 		case errors.Is(err, syscall.ENOSPC), errors.Is(err, fs.ErrPermission), blob.Denied(err):
 			return err

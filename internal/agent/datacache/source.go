@@ -95,7 +95,7 @@ func (f *folder) List(ctx context.Context) (list []File, err error) {
 	add := func(name string) error {
 		info, err := f.root.Stat(name) // follows links that stay within the folder
 		if err != nil {
-			return err
+			return f.unread(name, err)
 		}
 		if info.IsDir() || !info.Mode().IsRegular() {
 			return fmt.Errorf("%w: %s is not a regular file: leave out links to folders, pipes and devices", ErrInput, name)
@@ -119,7 +119,26 @@ func (f *folder) List(ctx context.Context) (list []File, err error) {
 		}
 		return add(name)
 	})
+	if err == nil && len(list) == 0 { // a file system that is not mounted looks so, too
+		err = fmt.Errorf("%w: no file lies there: correct the path, or mount it", ErrInput)
+	}
 	return list, err
+}
+
+// unread explains why a name of the folder cannot be read: err, or a link that leads elsewhere.
+func (f *folder) unread(name string, err error) error {
+	if info, linkErr := f.root.Lstat(name); linkErr != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return err
+	}
+	to, linkErr := f.root.Readlink(name)
+	if linkErr != nil {
+		return err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: the link %.200s leads out of the folder, to %.200s: bring a folder that contains both, or "+
+			"copy the file (cp -L)", ErrInput, name, to)
+	}
+	return fmt.Errorf("%w: the link %.200s leads to %.200s, which does not exist: remove it", ErrInput, name, to)
 }
 
 func (f *folder) Open(_ context.Context, file File, offset int64) (io.ReadCloser, error) {

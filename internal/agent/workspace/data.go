@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/datacache"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/wire/api"
 )
@@ -24,8 +25,9 @@ func (w *Workspace) bringData(ctx context.Context, output io.Writer) error {
 			_, _ = fmt.Fprintf(output, "scrimp: %v\n", err) // the server hears it anyway
 			return err
 		}
-		_, err = fmt.Fprintf(output, "scrimp: %s: %d files, %s: %s from this machine's cache, %s from %s, in %v\n", in.Name,
-			r.Files, about(r.Bytes), about(r.HitBytes), about(r.Fetched), in.Path, r.Took.Round(time.Millisecond))
+		_, err = fmt.Fprintf(output, "scrimp: %s: %s, %s: %s from this machine's cache, %s from %s, in %v\n", in.Name,
+			draw.Count(int(r.Files), "file"), about(r.Bytes), about(r.HitBytes), about(r.Fetched), in.Path,
+			r.Took.Round(time.Millisecond))
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,9 +103,18 @@ func Takes(names ...string) cobra.PositionalArgs {
 		if most >= 0 && len(args) > most {
 			return fmt.Errorf("%q is one argument too many: %s --help says more", args[most], cmd.CommandPath())
 		}
+		for i, arg := range args {
+			name := strings.Trim(names[min(i, len(names)-1)], "[]. …")
+			if arg == "" && slices.Contains(named, name) { // mostly a variable of a script that is not set
+				return fmt.Errorf("%s is empty: %s --help says more", name, cmd.CommandPath())
+			}
+		}
 		return nil
 	}
 }
+
+// named lists the arguments that name something of the server, so that none is empty.
+var named = []string{"BUDGET", "ENGINE", "ID", "INSTANCE", "JOB", "NAME", "PIPELINE", "SEARCH", "TEAM", "USER"}
 
 // TakesJob checks for a job file, or a command after --.
 func TakesJob(cmd *cobra.Command, args []string) error {

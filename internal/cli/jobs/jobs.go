@@ -173,6 +173,9 @@ func (a *app) explainCmd() *cobra.Command {
 				}
 				return err
 			}
+			if len(list) == 0 { // it prints decisions alone, so that nothing would say why there is none
+				a.Notef("note: no decision yet: scrimp status --json %s says why it waits\n", args[0])
+			}
 			return command.PrintEach(a.App, list)
 		})}
 }

@@ -83,6 +83,9 @@ func (a *app) dataOfJobs(ctx context.Context, c *command.Client, f dataFlags) er
 	if f.project != "" {
 		jobs = slices.DeleteFunc(jobs, func(j api.Job) bool { return j.Project != f.project })
 	}
+	if len(jobs) == 0 {
+		return command.ShowEach(a.App, []utilization.JobData{}, utilization.NoJobs(f.team, f.project, a.Place()))
+	}
 	list := []utilization.JobData{}
 	for _, j := range jobs {
 		u, err := c.DataUse(ctx, j.ID)

@@ -44,6 +44,8 @@ func (a *app) diagnoseCmd() *cobra.Command {
 				return errors.New("diagnose: name a JOB, or a team with --team")
 			case len(args) > 0 && f.team != "":
 				return errors.New("diagnose: name a JOB or --team, not both")
+			case len(args) > 0 && cmd.Flags().Changed("since"):
+				return errors.New("diagnose: --since selects jobs of a team: name the team with --team, or leave it out")
 			case f.team != "" && len(f.profiles) > 0:
 				return errors.New("diagnose: --profile is of one job: name it instead of --team")
 			}

@@ -34,6 +34,9 @@ func (c *checker) address(field, text string) {
 	host, _, _ := strings.Cut(rest, "/")
 	switch {
 	case text == "":
+	case (strings.ContainsAny(text, " \t\n#") || !escaped(rest)) && slices.Contains(storeSchemes, scheme):
+		c.wrong(true, field, fmt.Sprintf("is %q, which no URL is", text),
+			"write %20 for a space, %23 for # and %25 for a percent sign of its name")
 	case !urlForm.MatchString(text) || !slices.Contains(storeSchemes, scheme):
 		c.wrong(true, field, fmt.Sprintf("is %q, which scrimp does not bring", text), "begin it with file://, s3://, gs:// "+
 			"or azblob://, or leave out name: the program then reads it itself")
@@ -41,13 +44,28 @@ func (c *checker) address(field, text string) {
 		c.wrong(true, field, "names a user", "leave the user out: the machine has the credentials")
 	case strings.HasPrefix(query, "prefix=") || strings.Contains(query, "&prefix="):
 		c.wrong(true, field, "has a prefix as a parameter", "write it as a path, "+scheme+"://"+host+"/PREFIX")
+	case scheme == "file" && asks && host == "":
+		c.wrong(true, field, "has parameters, which a folder does not take",
+			"leave them out, or write %3F for a ? of its name")
 	case scheme == "file":
-		c.wrong(host != "" || asks || !path.IsAbs(rest), field, "is no absolute path",
+		c.wrong(host != "" || !path.IsAbs(rest), field, "is no absolute path",
 			"write file:///FOLDER with three slashes")
 	default:
 		c.wrong(host == "", field, "names no bucket", "write "+scheme+"://BUCKET/PREFIX")
 	}
 }
+
+// escaped reports whether each percent sign of a URL's path begins an escape such as %20.
+func escaped(path string) bool {
+	for i := range len(path) {
+		if path[i] == '%' && (i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2])) {
+			return false
+		}
+	}
+	return true
+}
+
+func isHex(b byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", b) >= 0 }
 
 // DataVariable returns the environment variable with the path of an input that scrimp brings.
 func DataVariable(name string) string { return "SCRIMP_DATA_" + strings.ToUpper(name) }

@@ -59,7 +59,7 @@ var meanings = map[string]meaning{
 		"log. Other machines get none of them and say so in the job's output; a server that is logged in to refuses them."},
 	"Job.data": {doc: "Inputs: what they are, where they lie and how large they are. Plans and runs count what each " +
 		"machine in another region than region pays for reading them once, and leave out machines where that is " +
-		"unknown. A run brings nothing: the program reads them itself."},
+		"unknown. The program reads an input without a name itself."},
 	"Job.outputs": {doc: "Folders below the work folder that are kept after the machine is terminated, also " +
 		"after a failure. '*' is every file that the program makes or changes in its work folder, but for its " +
 		"checkpoints and caches: the newest, up to 1 GiB. A command without a job file has that."},

@@ -128,6 +128,21 @@ func TestProblems(t *testing.T) {
 			[]string{"job.yaml:2: `data[1].name` is that of an earlier input: give each its own"}},
 		"a relative folder": {"command: a\ndata: [{name: x, path: 'file://x/y'}]",
 			[]string{"job.yaml:2: `data[0].path` is no absolute path: write file:///FOLDER with three slashes"}},
+		"a folder with a space": {"command: a\ndata: [{name: x, path: 'file:///a b'}]",
+			[]string{"job.yaml:2: `data[0].path` is \"file:///a b\", which no URL is: write %20 for a space, %23 for # and " +
+				"%25 for a percent sign of its name"}},
+		"a folder with a number sign": {"command: a\ndata: [{name: x, path: 'file:///a#b'}]",
+			[]string{"job.yaml:2: `data[0].path` is \"file:///a#b\", which no URL is: write %20 for a space, %23 for # and " +
+				"%25 for a percent sign of its name"}},
+		"a folder with a percent sign": {"command: a\ndata: [{name: x, path: 'file:///100%'}]",
+			[]string{"job.yaml:2: `data[0].path` is \"file:///100%\", which no URL is: write %20 for a space, %23 for # and " +
+				"%25 for a percent sign of its name"}},
+		"a prefix with a number sign": {"command: a\ndata: [{name: x, path: 's3://b/c#d'}]",
+			[]string{"job.yaml:2: `data[0].path` is \"s3://b/c#d\", which no URL is: write %20 for a space, %23 for # and " +
+				"%25 for a percent sign of its name"}},
+		"a folder with parameters": {"command: a\ndata: [{name: x, path: 'file:///a?b=c'}]",
+			[]string{"job.yaml:2: `data[0].path` has parameters, which a folder does not take: leave them out, or write %3F " +
+				"for a ? of its name"}},
 		"no bucket": {"command: a\ndata: [{name: x, path: 's3:///y'}]",
 			[]string{"job.yaml:2: `data[0].path` names no bucket: write s3://BUCKET/PREFIX"}},
 		"a prefix apart": {"command: a\ndata: [{name: x, path: 's3://b?region=r&prefix=c'}]",

@@ -76,6 +76,11 @@ func Sees(c identity.Caller, j *core.Job) bool {
 	return c.Role(j.Terms().Owner.Team) >= identity.Viewer
 }
 
+// SeesTeam reports whether the caller may see a team, which exists or is of a server that has no teams yet.
+func (g *Gate) SeesTeam(r *http.Request, team string) bool {
+	return CallerOf(r).Role(team) >= identity.Viewer && (g.People.HasTeam(team) || !g.People.HasTeams())
+}
+
 // Rules reports whether the caller may act for other users.
 func Rules(c identity.Caller) bool { return c.Role(identity.Everywhere) >= identity.Admin }
 

@@ -33,6 +33,8 @@ type Desk struct {
 	// Job and the other handlers answer requests for what the server knows of a job, and Jobs lists jobs.
 	Job, Jobs, Telemetry, Receipt, Output, Spec http.HandlerFunc
 	Now                                         func() time.Time
+	// SeesTeam reports whether a team may have jobs that the caller may see.
+	SeesTeam func(r *http.Request, team string) bool
 
 	turn chan struct{} // has room for the jobs that are diagnosed at once
 	mu   sync.Mutex
@@ -113,6 +115,12 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	var jobs []client.Job
 	if no := answered(r, d.Jobs, "/v1/jobs?"+ask.Encode(), "", &jobs); no != nil {
 		no.send(w)
+		return
+	}
+	team := q.Get("team")
+	if len(jobs) == 0 && team != "" && !d.SeesTeam(r, team) {
+		reply.FieldProblem(w, http.StatusNotFound, "team", fmt.Sprintf("there is no team %.60q that you may see", team),
+			"scrimp teams lists the teams", nil)
 		return
 	}
 	list := []client.Diagnosis{}

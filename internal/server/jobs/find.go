@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
@@ -44,9 +45,9 @@ func (d *Desk) listed(ctx context.Context, c identity.Caller, p page) (list []ap
 			return nil, false, err != nil, err
 		}
 	}
-	all := d.present(c, p, from)
+	all := d.present(c, p, from, now)
 	if !p.live {
-		archived, err := d.archived(ctx, c, p, from, all)
+		archived, err := d.archived(ctx, c, p, from, all, now)
 		if err != nil {
 			return nil, false, true, err
 		}
@@ -65,9 +66,10 @@ func (d *Desk) listed(ctx context.Context, c identity.Caller, p page) (list []ap
 // scanAtOnce is the number of jobs that a page compares between two steps of the core.
 const scanAtOnce = 4096
 
-// present returns the jobs of a page that are in memory, up to one more than its limit.
-func (d *Desk) present(c identity.Caller, p page, from *search.Place) (list []placed) {
-	s := scan{page: p, caller: c, from: from, durable: d.Control.Durable()}
+// present returns the jobs of a page that are in memory, up to one more than its limit, in their order at the moment of
+// from.
+func (d *Desk) present(c identity.Caller, p page, from *search.Place, now time.Time) (list []placed) {
+	s := scan{page: p, caller: c, from: from, now: now, durable: d.Control.Durable()}
 	if from != nil && p.order == search.ByAge {
 		s.next = from.Order
 	}
@@ -91,6 +93,7 @@ type scan struct {
 	page
 	caller  identity.Caller
 	from    *search.Place
+	now     time.Time // the moment of from: at another one the job of from would follow itself
 	durable uint64
 	next    uint64 // order of submission of the last job compared
 	last    uint64 // newest event on which the page depends
@@ -111,7 +114,7 @@ func (s *scan) some(m *core.Machine) (more bool) {
 	if s.backwards || s.order != search.ByAge {
 		jobs = m.State().JobsTo(s.next)
 	}
-	n, now := 0, m.Now()
+	n := 0
 	for j := range jobs {
 		if n++; n > scanAtOnce {
 			return true
@@ -124,7 +127,7 @@ func (s *scan) some(m *core.Machine) (more bool) {
 		if s.excludes(j) {
 			continue
 		}
-		s.key = s.order.AppendKey(s.key[:0], j, now)
+		s.key = s.order.AppendKey(s.key[:0], j, s.now)
 		s.add(j, search.Place{Key: s.key, Order: j.Order()})
 		if s.order == search.ByAge && s.limit > 0 && len(s.best) > s.limit {
 			return false
@@ -167,7 +170,7 @@ func (p page) compare(a, b search.Place) int {
 // archived returns the archived jobs of a page, up to one more than its limit. If the jobs in memory fill the page, it
 // stops at the last of them.
 func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from *search.Place, present []placed,
-) (list []placed, err error) {
+	now time.Time) (list []placed, err error) {
 	var until *search.Place
 	if p.limit > 0 && len(present) > p.limit {
 		until = &present[len(present)-1].Place
@@ -179,7 +182,6 @@ func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from *se
 		s.After, s.Until, s.Limit = from, until, cmp.Or(p.limit, maxPage)+1
 		jobs = d.Control.Search(ctx, s)
 	}
-	now := d.Control.Now()
 	for j, err := range jobs {
 		if err != nil {
 			return nil, err

@@ -170,13 +170,23 @@ func (o *outward) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTrip(to)
 }
 
+// withoutServer leaves the name server's address, which is one of the server's network, out of an error for users.
+func withoutServer(err error) error {
+	if named, ok := errors.AsType[*net.DNSError](err); ok {
+		plain := *named
+		plain.Server = ""
+		return &plain
+	}
+	return err
+}
+
 // addressOf returns the address to call for a webhook, or why it may not be called.
 func (o *outward) addressOf(ctx context.Context, u *url.URL) (netip.Addr, error) {
 	list := []netip.Addr{}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
 		list = append(list, a)
 	} else if list, err = o.names.LookupNetIP(ctx, "ip", u.Hostname()); err != nil {
-		return netip.Addr{}, fmt.Errorf("look up %s: %w", u.Hostname(), err)
+		return netip.Addr{}, withoutServer(err)
 	}
 	allowed := o.all || named(u.Host, o.hosts)
 	for _, a := range list {

@@ -204,3 +204,20 @@ func TestOutward_RefusesTheServersOwnAddress(t *testing.T) {
 		t.Errorf("an address that is allowed: %v", err)
 	}
 }
+
+// unknown is a resolver that knows no name, and says who does not.
+type unknown struct{}
+
+func (unknown) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: host, Server: "10.255.255.53:53", IsNotFound: true}
+}
+
+// Whoever adds a webhook does not learn where the server's name server is.
+func TestOutward_HidesItsNameServer(t *testing.T) {
+	o := newOutward(nil, false)
+	o.names = unknown{}
+	_, err := o.addressOf(t.Context(), &url.URL{Scheme: "https", Host: "none.example"})
+	if err == nil || strings.Contains(err.Error(), "10.255") || !strings.Contains(err.Error(), "none.example: no such host") {
+		t.Errorf("%v", err)
+	}
+}

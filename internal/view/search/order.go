@@ -45,11 +45,10 @@ func (o Order) AppendKey(b []byte, j *state.Job, now time.Time) []byte {
 		case end.IsZero():
 			return append(b, 2)
 		case j.State().Over():
-			b, now = append(b, 1), j.Finished()
-		default:
-			b = append(b, 0)
+			b = binary.BigEndian.AppendUint64(append(b, 1), uint64(end.Sub(j.Finished()))^1<<63)
+		default: // the same at every moment: the nearest deadline comes first
+			b = binary.BigEndian.AppendUint64(append(b, 0), uint64(end.Sub(time.Unix(0, 0)))^1<<63)
 		}
-		b = binary.BigEndian.AppendUint64(b, uint64(end.Sub(now))^1<<63)
 	case ByName:
 		b = append(b, j.ID()...)
 	case ByState:

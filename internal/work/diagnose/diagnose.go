@@ -116,6 +116,8 @@ func Diagnose(in Input) Report {
 	}
 	list := ofProfiles(in.Profiles)
 	switch {
+	case f.seconds == 0 && len(list) == 0 && in.Live:
+		r.Note = "Nothing was measured yet: agents measure while the program runs, and causes are named after 30 seconds."
 	case f.seconds == 0 && len(list) == 0:
 		r.Note = "Nothing was measured: agents measure while the program runs, and figures of an old job go with its output."
 	case f.seconds < Enough && len(list) == 0:

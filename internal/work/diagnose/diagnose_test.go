@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"scrimp/internal/test/lane"
@@ -180,6 +181,9 @@ func TestDiagnose_ExplainsMissingCauses(t *testing.T) {
 	if r := diagnose.Diagnose(diagnose.Input{Job: "x"}); len(r.Causes) > 0 || r.Note == "" || r.Causes == nil {
 		t.Errorf("of nothing: %+v", r)
 	}
+	if r := diagnose.Diagnose(diagnose.Input{Live: true}); !strings.Contains(r.Note, "yet") || strings.Contains(r.Note, "old job") {
+		t.Errorf("of a job that has just started: %q", r.Note)
+	}
 	in := whole
 	in.Nodes = []diagnose.Node{{Buckets: make([]telemetry.Bucket, 12)}}
 	for i := range in.Nodes[0].Buckets {
@@ -187,6 +191,26 @@ func TestDiagnose_ExplainsMissingCauses(t *testing.T) {
 	}
 	if r := diagnose.Diagnose(in); len(r.Causes) > 0 || r.Note == "" {
 		t.Errorf("of a machine that tells nothing: %+v", r)
+	}
+}
+
+// The phases of a program that was measured without a gap take the measured time: the buckets at both ends are wider.
+func TestDiagnose_PhasesTakeTheMeasuredTime(t *testing.T) {
+	t.Parallel()
+	for seconds := 1; seconds <= 65; seconds++ {
+		for late := range telemetry.Least { // seconds of the first bucket before the program
+			var list []telemetry.Bucket
+			for at := late; at < late+seconds; {
+				end := min(late+seconds, at-at%telemetry.Least+telemetry.Least)
+				b := telemetry.Bucket{Start: 1000 + int64(at-at%telemetry.Least), Width: telemetry.Least, Covered: float64(end - at)}
+				b.Set(telemetry.TaskCPU, 1)
+				list, at = append(list, b), end
+			}
+			r := diagnose.Diagnose(diagnose.Input{Nodes: []diagnose.Node{{Buckets: list}}})
+			if p := r.Phases; p.SetUp+p.Work+p.After != float64(seconds) || r.Measured != float64(seconds) {
+				t.Fatalf("%d s from second %d of a bucket: measured %v, phases %+v", seconds, late, r.Measured, p)
+			}
+		}
 	}
 }
 

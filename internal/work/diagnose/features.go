@@ -133,11 +133,21 @@ func (f *features) span(nodes []Node) {
 	}
 	f.workSpan = [2]int64{first, last}
 	// Divide wall time, because a busy machine may lack measurements.
-	list := longest(nodes).Buckets
-	from, until := list[0].Start, list[len(list)-1].End()
-	begun := max(from, min(until, first))
-	ended := max(begun, min(until, last))
-	f.setUp, f.work, f.after = float64(begun-from), float64(ended-begun), float64(until-ended)
+	from, until := measuredSpan(longest(nodes).Buckets)
+	begun := max(from, min(until, float64(first)))
+	ended := max(begun, min(until, float64(last)))
+	f.setUp, f.work, f.after = begun-from, ended-begun, until-ended
+}
+
+// measuredSpan returns when the measurements of a machine begin and end, in seconds: the first bucket may begin before
+// them, and the last may end after them.
+func measuredSpan(list []telemetry.Bucket) (from, until float64) {
+	first, last := list[0], list[len(list)-1]
+	if len(list) == 1 {
+		return float64(first.Start), float64(first.Start) + first.Covered
+	}
+	from = float64(first.End()) - first.Covered
+	return from, max(from, float64(last.Start)+last.Covered)
 }
 
 // phase returns 0 before the first work, 1 until the last, and 2 after it.

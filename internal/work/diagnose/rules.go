@@ -345,7 +345,8 @@ func ofProfiles(list []profile.Profile) (out []finding) {
 			}
 			out = append(out, finding{x.class, text, around(wasted(&p, x.part), 0.5, 1), false})
 		}
-		if p.GPUBusy != nil && *p.GPUBusy < hungry && len(p.Operators) == 0 {
+		long := p.Seconds == 0 || p.Seconds >= forLong // 0: the file does not say
+		if p.GPUBusy != nil && *p.GPUBusy < hungry && len(p.Operators) == 0 && long {
 			out = append(out, finding{class.OversizedGPU, fmt.Sprintf("%s: GPUs %s used", p.Tool, percent(*p.GPUBusy)),
 				Range{max(0, 1-*p.GPUBusy/hungry), max(0, 1-*p.GPUBusy/fed), 1 - *p.GPUBusy}, false})
 		}

@@ -213,3 +213,19 @@ func TestDiagnose_FindsPlantedFaultsInProfiles(t *testing.T) {
 		t.Logf("%s: of %d profiles %d name it first, half with a saving within %.0f %%", x.class, runs, right, 100*median(own))
 	}
 }
+
+// A table of a GPU's use shows that the GPU is too large only if it covers ten minutes.
+func TestDiagnose_OfATableNamesALargeGPUAfterTenMinutes(t *testing.T) {
+	t.Parallel()
+	for last, want := range map[string]int{"10:00:01.000": 0, "10:09:59.000": 0, "10:10:00.000": 1, "12:00:00.000": 1} {
+		text := "timestamp, utilization.gpu [%]\n2026/11/27 10:00:00.000, 10 %\n2026/11/27 " + last + ", 12 %\n"
+		p, err := profile.Read("smi.csv", strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := diagnose.Diagnose(diagnose.Input{Profiles: []profile.Profile{p}})
+		if len(r.Causes) != want || want > 0 && r.Causes[0].Class != class.OversizedGPU {
+			t.Errorf("until %s: %+v", last, r.Causes)
+		}
+	}
+}

@@ -57,6 +57,18 @@ func Data(j JobData, p show.Place) string {
 		p.Columns()) + "\n" + draw.Wrap("", dataSum([]JobData{j}), p.Columns())
 }
 
+// NoJobs says that no job was selected, of a team and a project if they are not empty.
+func NoJobs(team, project string, p show.Place) string {
+	text := "No job that you may see was submitted in this span"
+	if team != "" {
+		text += " by team " + show.Clean(team)
+	}
+	if project != "" {
+		text += " in project " + show.Clean(project)
+	}
+	return draw.Wrap("", text+".", p.Columns())
+}
+
 // DataOfJobs formats the sums of jobs.
 func DataOfJobs(list []JobData, p show.Place) string {
 	if len(list) == 0 {

@@ -35,6 +35,17 @@ b    lm    4GiB   1GiB    3GiB  0.0s  $3.00  $1.00
 	}
 }
 
+func TestNoJobs_NamesWhatSelectedNone(t *testing.T) {
+	for got, want := range map[string]string{
+		NoJobs("", "", show.Place{}):          "No job that you may see was submitted in this span.\n",
+		NoJobs("a\x1bb", "ocr", show.Place{}): "No job that you may see was submitted in this span by team " + show.Clean("a\x1bb") + " in project ocr.\n",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // squeezed returns text with one space for several.
 func squeezed(text string) string {
 	lines := strings.Split(text, "\n")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // mean averages a column.
@@ -67,7 +68,8 @@ func cell(row []string, at int) string {
 func readGPUTable(r *bufio.Reader) (Profile, error) {
 	var header []string
 	var use, memory, tensor mean
-	var at struct{ use, used, total, active, tensor, free int }
+	var at struct{ use, used, total, active, tensor, free, time int }
+	var from, until time.Time
 	err := eachLine(r, func(line string) error {
 		row, err := oneRow(line)
 		if err != nil || len(row) == 0 {
@@ -77,8 +79,15 @@ func readGPUTable(r *bufio.Reader) (Profile, error) {
 			header = row
 			at.use, at.used = column(row, "utilization.gpu", "dcgm_fi_dev_gpu_util"), column(row, "memory.used", "fb_used")
 			at.total, at.free = column(row, "memory.total", "fb_total"), column(row, "fb_free")
+			at.time = column(row, "timestamp")
 			at.active, at.tensor = column(row, "prof_sm_active", "gr_engine_active"), column(row, "tensor_active")
 			return nil
+		}
+		if now, err := time.Parse("2006/01/02 15:04:05", cell(row, at.time)); err == nil {
+			if from.IsZero() {
+				from = now
+			}
+			until = now
 		}
 		if v, ok := share(cell(row, at.active), 1); ok {
 			use.add(v, ok)
@@ -104,7 +113,11 @@ func readGPUTable(r *bufio.Reader) (Profile, error) {
 	if column(header, "dcgm_fi_") >= 0 {
 		tool = "DCGM"
 	}
-	return Profile{Tool: tool, OnGPU: true, GPUBusy: use.value(), Memory: memory.value(), Tensor: tensor.value()}, nil
+	p := Profile{Tool: tool, OnGPU: true, GPUBusy: use.value(), Memory: memory.value(), Tensor: tensor.value()}
+	if !from.IsZero() {
+		p.Seconds = max(1, until.Sub(from).Seconds()) // one sample lasts a second
+	}
+	return p, nil
 }
 
 func oneRow(line string) ([]string, error) {
@@ -173,10 +186,10 @@ func readNsys(r *bufio.Reader) (Profile, error) {
 			return nil
 		}
 		name := cell(row, column(header, "name", "operation", "range"))
-		time, ok := plain(cell(row, column(header, "total time (ns)")))
+		took, ok := plain(cell(row, column(header, "total time (ns)")))
 		count, _ := plain(cell(row, column(header, "instances", "count", "num calls")))
 		if ok && name != "" {
-			t.add(name, PartOf(name), time/1e9, int64(count))
+			t.add(name, PartOf(name), took/1e9, int64(count))
 		}
 		return nil
 	})
