@@ -79,15 +79,12 @@ func eachShared(user int, machine string, do func(dir *os.Root, name, at string)
 			if i >= len(sharedFolders) { // large disks with people's data: skip folders that others cannot write to
 				s.open = 0o002
 			}
-			err = errors.Join(s.each(root, dir, 0), root.Close())
+			err = errors.Join(s.each(root, dir), root.Close())
 		}
 		all = errors.Join(all, err)
 	}
 	return all
 }
-
-// maxDepth bounds the depth of the search: each folder stays open while the folders in it are searched.
-const maxDepth = 100
 
 // shared holds the parameters of a search.
 type shared struct {
@@ -97,56 +94,65 @@ type shared struct {
 	do   func(dir *os.Root, name, at string) error
 }
 
-// each searches a folder. If other users may not write to it, the user has made no files there, so
-// each looks only at its subfolders. That keeps the search of someone else's large tree short.
-func (s *shared) each(dir *os.Root, at string, deep int) error {
-	if deep >= maxDepth {
-		return fmt.Errorf("%s: more than %d folders within one another are not looked through", at, maxDepth)
+// each searches the folder top, which lies at the path at, to any depth: a task can nest folders deeper
+// than a path may be long. It holds one folder open at a time and reaches each from the top.
+func (s *shared) each(top *os.Root, at string) (all error) {
+	for left := []string{"."}; len(left) > 0; {
+		dir := left[len(left)-1]
+		left = left[:len(left)-1]
+		inside, err := s.folder(top, dir, at)
+		if !errors.Is(err, fs.ErrNotExist) { // removed in the meantime
+			all = errors.Join(all, err)
+		}
+		for _, name := range inside {
+			left = append(left, path.Join(dir, name))
+		}
 	}
-	f, err := dir.OpenFile(".", os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) { // removed in the meantime
-		return nil
-	}
+	return all
+}
+
+// folder looks at the files in one folder of top and returns the names of the folders in it that are
+// to be searched. If other users may not write to the folder, the user has made no files there, so it
+// looks only at its subfolders. That keeps the search of someone else's large tree short.
+func (s *shared) folder(top *os.Root, name, at string) (inside []string, err error) {
+	dir, err := top.OpenRoot(name)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	f, err := dir.OpenFile(".", os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
 	}
 	info, err := f.Stat()
 	list, unread := f.ReadDir(-1)
-	if errors.Is(unread, fs.ErrNotExist) { // as above
-		unread = nil
-	}
 	err = errors.Join(err, unread, f.Close())
 	for _, e := range list {
-		if e.IsDir() || info == nil || info.Mode().Perm()&0o002 != 0 {
-			err = errors.Join(err, s.one(dir, e.Name(), at, deep))
+		if !e.IsDir() && info != nil && info.Mode().Perm()&0o002 == 0 {
+			continue
 		}
+		search, wrong := s.one(dir, e.Name(), path.Join(at, name))
+		if search {
+			inside = append(inside, e.Name())
+		}
+		err = errors.Join(err, wrong)
 	}
-	return err
+	return inside, err
 }
 
-func (s *shared) one(dir *os.Root, name, at string, deep int) error {
+// one calls do if a file is the user's. Otherwise it returns whether the file is a folder to search.
+func (s *shared) one(dir *os.Root, name, at string) (search bool, err error) {
 	info, err := dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err != nil || s.own != nil && os.SameFile(info, s.own) {
-		return err
+		return false, err
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case ok && int(stat.Uid) == s.user:
-		return s.do(dir, name, at)
-	case info.IsDir() && info.Mode().Perm()&s.open != 0:
-		next, err := dir.OpenRoot(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return errors.Join(s.each(next, path.Join(at, name), deep+1), next.Close())
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) == s.user {
+		return false, s.do(dir, name, at)
 	}
-	return nil
+	return info.IsDir() && info.Mode().Perm()&s.open != 0, nil
 }
 
 // noneInMemory returns an error if a user left System V shared memory, semaphores or queues. They

@@ -68,7 +68,51 @@ func TestEachShared_IgnoresRemovedFolder(t *testing.T) {
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&shared{user: 1 << 30}).each(root, dir, 0); err != nil {
+	if err := (&shared{user: 1 << 30}).each(root, dir); err != nil {
 		t.Error(err)
+	}
+}
+
+// A folder that is nested deeper than a path may be long is searched to its end: anyone may have
+// made it, and the clean-up after other people's tasks goes on.
+func TestEachShared_SearchesAnyDepth(t *testing.T) {
+	lane.Component(t, "host")
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: only root makes files of other users")
+	}
+	const depth, user = 1100, 1<<30 + 7 // names of 4 bytes: longer than PATH_MAX, 4,096
+	top, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = top.Close() }()
+	dir := top
+	for range depth {
+		if err := errors.Join(dir.Mkdir("dir", 0o755), dir.Mkdir("two", 0o755), dir.Chmod("dir", 0o777)); err != nil {
+			t.Fatal(err)
+		}
+		next, err := dir.OpenRoot("dir")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dir != top {
+			_ = dir.Close()
+		}
+		dir = next
+	}
+	if err := errors.Join(dir.WriteFile("mine", nil, 0o600), dir.Chown("mine", user, user), dir.Close()); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	s := shared{user: user, open: 0o001, do: func(dir *os.Root, name, at string) error {
+		found++
+		if want := strings.Repeat("/dir", depth); name != "mine" || at != "/x"+want {
+			t.Errorf("it found %s in a folder of %d bytes, not of %d", name, len(at), len(want))
+		}
+		return dir.RemoveAll(name)
+	}}
+	if err := s.each(top, "/x"); err != nil || found != 1 {
+		t.Errorf("it found %d files, not 1 (%v)", found, err)
 	}
 }
