@@ -61,21 +61,27 @@ func TestData_NextTaskFindsInputsInCache(t *testing.T) {
 	}
 }
 
-// An input that is not there ends the task before its program runs. The error names the input, and the field.
+// An input that is not there ends the task before its program runs. The error names the input, and the field. Another
+// machine may have a folder; what is wrong with a bucket is wrong from everywhere, so no other machine is paid for.
 func TestData_MissingInputEndsTaskBeforeProgram(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, reader(t, "job-1", "file:///no/such/folder"))
-	r.played(t)
-	_, started := r.lastRead()
-	var ended *api.Ended
-	for _, m := range r.server.messages() {
-		if m.Ended != nil {
-			ended = m.Ended
+	for path, want := range map[string]api.EndReason{
+		"file:///no/such/folder":     api.EndSetup,
+		"s3://bucket/a?prefix=other": api.EndFailed,
+	} {
+		r := newRig(t, reader(t, "job-1", path))
+		r.played(t)
+		_, started := r.lastRead()
+		var ended *api.Ended
+		for _, m := range r.server.messages() {
+			if m.Ended != nil {
+				ended = m.Ended
+			}
 		}
-	}
-	if started != 0 || ended == nil || ended.Reason != api.EndSetup || !strings.Contains(ended.Error,
-		"bring the input corpus from file:///no/such/folder (data)") {
-		t.Errorf("%d programs ran, and the task ended with %+v", started, ended)
+		if started != 0 || ended == nil || ended.Reason != want || !strings.Contains(ended.Error,
+			"bring the input corpus from "+path+" (data)") {
+			t.Errorf("%s: %d programs ran, and the task ended with %+v, want %s", path, started, ended, want)
+		}
 	}
 }
 

@@ -83,6 +83,8 @@ func (g *Attempt) play(life context.Context, output *os.File) outcome {
 	case errors.Is(err, wire.ErrFenced):
 		s := g.fencedStop(err)
 		return outcome{stop: &s, silent: true}
+	case errors.Is(err, workspace.ErrEverywhere):
+		return outcome{ended: api.Ended{Reason: api.EndFailed, Exit: 1, Error: err.Error()}}
 	case err != nil:
 		o := failSetup(1, err)
 		if e, ok := errors.AsType[workspace.SetupError](err); ok {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"scrimp/internal/agent/datacache"
@@ -14,12 +15,18 @@ import (
 	"scrimp/internal/wire/api"
 )
 
+// ErrEverywhere marks an error of an input that the task would meet on every other machine as well.
+var ErrEverywhere = errors.New("no other machine is tried")
+
 // bringData fills the folders of the inputs, from the machine's cache or from where they lie, and says so in the log.
 func (w *Workspace) bringData(ctx context.Context, output io.Writer) error {
 	for _, in := range w.Task.Data {
 		r, err := w.bring(ctx, in)
 		w.read = append(w.read, api.Brought{Name: in.Name, Files: r.Files, Bytes: r.Bytes, Hits: r.Hits,
 			HitBytes: r.HitBytes, Fetched: r.Fetched, Requests: r.Requests, Took: r.Took})
+		if errors.Is(err, datacache.ErrInput) && !strings.HasPrefix(in.Path, "file:") {
+			err = fmt.Errorf("%w: %w", err, ErrEverywhere)
+		}
 		if err != nil {
 			err = fmt.Errorf("bring the input %s from %s (data): %w", in.Name, in.Path, err)
 			_, _ = fmt.Fprintf(output, "scrimp: %v\n", err) // the server hears it anyway
