@@ -25,7 +25,7 @@ func (d *Desk) Report(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	report, ok := reply.Body[api.Report](w, r)
+	report, ok := reply.FromAgent[api.Report](w, r)
 	if !ok {
 		return
 	}

@@ -53,7 +53,7 @@ func (d *Desk) Executed(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent) // nobody waits for the output: leave the body unread
 		return
 	}
-	result, ok := reply.Body[api.ExecResult](w, r)
+	result, ok := reply.FromAgent[api.ExecResult](w, r)
 	if !ok {
 		return
 	}

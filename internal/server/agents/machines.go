@@ -25,7 +25,7 @@ func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
 			nil)
 		return
 	}
-	reg, ok := reply.Body[api.Registration](w, r)
+	reg, ok := reply.FromAgent[api.Registration](w, r)
 	if !ok {
 		return
 	}
@@ -58,7 +58,7 @@ func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
 // Pull blocks until there is something for the machine to do.
 func (d *Desk) Pull(w http.ResponseWriter, r *http.Request) {
 	instance := auth.MachineOf(r)
-	p, ok := reply.Body[api.Pull](w, r)
+	p, ok := reply.FromAgent[api.Pull](w, r)
 	if !ok {
 		return
 	}

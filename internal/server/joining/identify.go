@@ -29,7 +29,7 @@ func (d *Desk) Identify(w http.ResponseWriter, r *http.Request) {
 		auth.Slower(w, wait, "ask less often")
 		return
 	}
-	b, ok := reply.Body[api.Identification](w, r)
+	b, ok := reply.FromAgent[api.Identification](w, r)
 	if !ok {
 		return
 	}

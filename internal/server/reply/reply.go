@@ -2,12 +2,14 @@
 package reply
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"reflect"
+	"strings"
 	"unicode/utf8"
 
 	"scrimp/client"
@@ -96,20 +98,51 @@ func Body[T any](w http.ResponseWriter, r *http.Request) (T, bool) {
 		var none T
 		return none, false
 	}
-	return Decode[T](w, body, "send what GET /v1/openapi.json describes")
+	return Decode[T](w, body, howToAsk)
 }
 
-// Decode decodes a body. If it is not the expected JSON, it answers with the given fix.
+const howToAsk = "send what GET /v1/openapi.json describes"
+
+// FromAgent is Body for the messages of agents. It ignores unknown fields: an agent may be newer than the server.
+func FromAgent[T any](w http.ResponseWriter, r *http.Request) (v T, ok bool) {
+	body, ok := Text(w, r, bound.Body(reflect.TypeFor[T]()))
+	if !ok {
+		return v, false
+	}
+	return decode[T](w, body, howToAsk, json.Unmarshal)
+}
+
+// Decode decodes a body. If it is not the expected JSON, or has a field that would be ignored, it answers with the
+// given fix.
 func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
+	return decode[T](w, body, fix, func(body []byte, v any) error {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.DisallowUnknownFields()
+		if err := d.Decode(v); err != nil {
+			return err
+		}
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			return errors.New("something follows the JSON value")
+		}
+		return nil
+	})
+}
+
+func decode[T any](w http.ResponseWriter, body []byte, fix string, read func([]byte, any) error) (T, bool) {
 	var v T
 	var over *bound.ExcessError
 	if err := bound.Check(reflect.TypeFor[T](), body); errors.As(err, &over) {
 		FieldProblem(w, http.StatusUnprocessableEntity, over.Field, over.Error(), over.Fix(), nil)
 		return v, false
 	}
-	err := json.Unmarshal(body, &v)
+	err := read(body, &v)
 	if err == nil {
 		return v, true
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		name = strings.Trim(name, `"`)
+		FieldProblem(w, http.StatusBadRequest, name, "the request has an unknown field "+name, fix, nil)
+		return v, false
 	}
 	field := ""
 	var kind *json.UnmarshalTypeError
