@@ -101,15 +101,10 @@ func (a *app) listAlerts(ctx context.Context, c *command.Client, _ []string) err
 	if err != nil {
 		return c.Said(ctx, err)
 	}
-	if !a.JSON {
-		a.Printf("%s", spending.AlertList(list, a.Place()))
-		return nil
+	if a.JSON {
+		return command.PrintEach(a, list)
 	}
-	for _, v := range list {
-		if err := a.Print(v); err != nil {
-			return err
-		}
-	}
+	a.Printf("%s", spending.AlertList(list, a.Place()))
 	return nil
 }
 

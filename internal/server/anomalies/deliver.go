@@ -169,12 +169,27 @@ func (d *Desk) keepHistory(ctx context.Context, name string, h *history) error {
 // Watch looks for new incidents, and reports them to the receivers of the alerts, until ctx ends.
 func (d *Desk) Watch(ctx context.Context) {
 	defer d.reports.Wait()
+	d.warnOfRefused(ctx)
 	for ctx.Err() == nil {
 		begin := time.Now()
 		if err := d.Poll(ctx); err != nil && ctx.Err() == nil {
 			d.Log.Error("cannot look for new anomalies", "error", err)
 		}
 		_ = wait.For(ctx, max(lookEvery, rarely*time.Since(begin)))
+	}
+}
+
+// warnOfRefused logs the alerts that this server does not send, such as those to a host that it may not reach.
+func (d *Desk) warnOfRefused(ctx context.Context) {
+	list, err := d.alerts(ctx)
+	if err != nil {
+		return // Poll logs it
+	}
+	for i := range list {
+		r, _, err := d.receiver(&list[i])
+		if why, fix := d.Outbox.Refusal(r); err == nil && why != "" {
+			d.Log.Warn("an alert about anomalies is not sent", "alert", list[i].Name, "why", why, "fix", fix)
+		}
 	}
 }
 
