@@ -154,23 +154,17 @@ func (g *Attempt) announceRunning(life context.Context, s stop.Request) {
 // prepare fetches the work folder, restores the checkpoint and runs the set-up.
 func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	var r ready
-	if err := g.MakeFolders(); err != nil {
-		return r, err
-	}
-	if err := g.RefuseLocalStores(); err != nil {
-		return r, err
-	}
-	if err := g.openKeeper(ctx); err != nil {
-		return r, err
-	}
-	if err := g.Withhold(output); err != nil {
-		return r, err
-	}
-	if err := g.Fill(ctx, g.keeper, output); err != nil {
-		return r, err
-	}
-	if err := g.restore(ctx, &r); err != nil {
-		return r, err
+	for _, step := range []func() error{
+		g.MakeFolders,
+		g.RefuseLocalStores,
+		func() error { return g.openKeeper(ctx) },
+		func() error { return g.Withhold(output) },
+		func() error { return g.Fill(ctx, g.keeper, output) },
+		func() error { return g.restore(ctx, &r) },
+	} {
+		if err := step(); err != nil {
+			return r, err
+		}
 	}
 	var err error
 	if r.api, err = programapi.Serve(g, g.Log); err != nil {

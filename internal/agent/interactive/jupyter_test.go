@@ -18,13 +18,19 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// cell runs a cell in the kernel of a connection file. The cell runs until there is a file stop.
+// cell runs a cell in the kernel of a connection file. The cell runs until there is a file stop. The client calls a
+// kernel dead whose heartbeat is a second late, which says how busy the machine is, so cell asks again.
 const cell = `import sys
 from jupyter_client import BlockingKernelClient
 c = BlockingKernelClient(connection_file=sys.argv[1])
 c.load_connection_file()
 c.start_channels()
-c.wait_for_ready()
+while True:
+    try:
+        c.wait_for_ready()
+        break
+    except RuntimeError:
+        pass
 c.execute("import os, time\nopen('started', 'w').close()\nwhile not os.path.exists('stop'): time.sleep(0.02)")
 c.stop_channels()
 `

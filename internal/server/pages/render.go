@@ -79,18 +79,20 @@ func (s *Site) asset(w http.ResponseWriter, r *http.Request) {
 type frame struct {
 	*visit
 	Title   string
-	Nav     []navItem
-	Command string // the equivalent command
-	Twin    string // address of the same data as JSON
-	Live    string // address of the page's live updates; "": none
-	Query   string // present search
+	Nav     []navItem // the sections, and the pages that are in none
+	Command string    // the equivalent command
+	Twin    string    // address of the same data as JSON
+	Live    string    // address of the page's live updates; "": none
+	Query   string    // present search
 	Page    any
 }
 
+// navItem is a page, or a section with its pages.
 type navItem struct {
 	Path, Name string
 	Key        string // letters for its key, best first
 	Here       bool
+	Pages      []navItem
 }
 
 // Me returns the reader; nil if not signed in.
@@ -155,16 +157,28 @@ func (s *Site) write(v *visit, p page, data any) ([]byte, error) {
 	return bytes.Map(sanitize, b.Bytes()), nil
 }
 
-// navigation lists the pages that the reader may open.
+// navigation lists the pages that the reader may open, by section. A section leads to its first page.
 func navigation(v *visit, p page) (items []navItem) {
-	at := v.r.URL.Path
+	at, sections := v.r.URL.Path, map[string]int{}
 	for _, one := range list() {
 		if one.nav == "" || one.least != "" && !atLeast(v.me.Best, one.least) {
 			continue
 		}
 		to := strings.TrimSuffix(one.path, "{$}")
-		here := one.path == p.path || to != "/" && strings.HasPrefix(at, to+"/")
-		items = append(items, navItem{to, one.nav, cmp.Or(one.key, one.nav), here})
+		item := navItem{Path: to, Name: one.nav, Key: cmp.Or(one.key, one.nav), Here: one.path == p.path}
+		if p.nav == "" && to != "/" && strings.HasPrefix(at, to+"/") {
+			item.Here = true
+		}
+		i, known := sections[one.section]
+		switch {
+		case one.section == "":
+			items = append(items, item)
+		case known:
+			items[i].Pages = append(items[i].Pages, item)
+		default:
+			sections[one.section] = len(items)
+			items = append(items, navItem{Path: to, Name: one.section, Here: one.section == p.section, Pages: []navItem{item}})
+		}
 	}
 	return items
 }

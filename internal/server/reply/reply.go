@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"reflect"
-	"strings"
 	"unicode/utf8"
 
 	"scrimp/client"
@@ -138,11 +137,6 @@ func decode[T any](w http.ResponseWriter, body []byte, fix string, read func([]b
 	err := read(body, &v)
 	if err == nil {
 		return v, true
-	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		name = strings.Trim(name, `"`)
-		FieldProblem(w, http.StatusBadRequest, name, "the request has an unknown field "+name, fix, nil)
-		return v, false
 	}
 	field := ""
 	var kind *json.UnmarshalTypeError
