@@ -64,6 +64,23 @@ func TestTurns_AgreeWithACountOfTheAnswers(t *testing.T) {
 
 var day = time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC)
 
+// A machine is idle for as long as its rows say, wherever they lie in the slots of five minutes, and whenever one looks.
+func TestFindWith_IdleTimeIsThatOfTheRows(t *testing.T) {
+	t.Parallel()
+	for second := range 300 {
+		for _, c := range []struct {
+			idle time.Duration
+			want int
+		}{{idleLeast - time.Second, 0}, {idleLeast + Slot, 1}} {
+			f, from := newFleet(1, 1), day.Add(time.Duration(second)*time.Second)
+			idles(f, "a", "m", from.Sub(day), c.idle)
+			if got := FindWith(f.rows, &Settings{Until: from.Add(c.idle)}); len(got) != c.want {
+				t.Errorf("idle from %v for %v: %d alerts, want %d", from, c.idle, len(got), c.want)
+			}
+		}
+	}
+}
+
 // idles adds a machine of a team without a task.
 func idles(f *fleet, team, name string, at, long time.Duration) {
 	f.machine(Row{Team: team, Instance: name, Use: idleUse, Capacity: "on-demand"}, &skus[2], day.Add(at), day.Add(at+long))

@@ -128,7 +128,8 @@ type piece struct {
 	Planned bool
 }
 
-// replay runs the rules over every slot from the first row to the last, and on while an alert is open, up to until.
+// replay runs the rules over every slot from the first row to the last, and on while an alert is open. A slot that is
+// not over at until waits: its part of a slot would count as a whole one.
 func (w *watch) replay(rows []*Row) {
 	slices.SortStableFunc(rows, func(a, b *Row) int { return a.Begin.Compare(b.Begin) })
 	if len(rows) == 0 {
@@ -136,13 +137,16 @@ func (w *watch) replay(rows []*Row) {
 	}
 	w.began = rows[0].Begin
 	var open []*Row
-	more := func(at time.Time) bool { return len(w.open) > 0 && !at.Add(Slot).After(w.until) }
-	for at, next := rows[0].Begin.Truncate(Slot), 0; next < len(rows) || len(open) > 0 || more(at); at = at.Add(Slot) {
+	more := func() bool { return len(w.open) > 0 && !w.until.IsZero() }
+	for at, next := rows[0].Begin.Truncate(Slot), 0; next < len(rows) || len(open) > 0 || more(); at = at.Add(Slot) {
 		if len(open) == 0 && next < len(rows) && rows[next].Begin.Sub(at) > forget {
 			// the gap is so long that the rules have no past left to compare with
 			at = rows[next].Begin.Truncate(Slot)
 		}
 		end := at.Add(Slot)
+		if !w.until.IsZero() && end.After(w.until) {
+			return
+		}
 		for ; next < len(rows) && rows[next].Begin.Before(end); next++ {
 			open = append(open, rows[next])
 		}

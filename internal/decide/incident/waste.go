@@ -65,6 +65,9 @@ func (u *unused) slot(w *watch, list []piece) {
 		s := u.spans[about]
 		if s == nil {
 			s = &span{team: p.Team, project: p.Project, since: w.now.Add(-Slot)}
+			if p.Begin.After(s.since) {
+				s.since = p.Begin
+			}
 			u.spans[about] = s
 		}
 		s.cost, s.seen = s.cost+p.cost, w.now
