@@ -3,6 +3,9 @@ package server
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/market/feed"
 )
 
 // A seller is a provider with one offer, for a dollar an hour, that answers no launch.
@@ -70,5 +74,24 @@ func TestDataUse_PricesWhatWasReadAndSaved(t *testing.T) {
 	}
 	if !r.Ledger.Agrees || r.Cost.Float() > 2.01 {
 		t.Errorf("reading is no part of the cost of machines: %v, %+v", r.Cost, r.Ledger)
+	}
+}
+
+// A submission reads the server's own prices of transfer only for a job with inputs: they are in a file.
+func TestSubmission_WithoutInputsReadsNoPrices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	if err := os.Mkdir(filepath.Join(w.opts.Dir, feed.PricesName), 0o700); err != nil { // it cannot be read
+		t.Fatal(err)
+	}
+	const unread = "own prices of transfer do not count"
+	w.must("POST", "/v1/jobs", `{"spec":{"name":"plain","command":"train"}}`, nil)
+	if strings.Contains(w.log.String(), unread) {
+		t.Errorf("without inputs: %s", w.log)
+	}
+	w.must("POST", "/v1/jobs", `{"spec":{"name":"reads","command":"train","data":[
+		{"path":"s3://b/corpus","size":"200GB","region":"us-east-1"}]}}`, nil)
+	if !strings.Contains(w.log.String(), unread) {
+		t.Errorf("with an input: %s", w.log)
 	}
 }

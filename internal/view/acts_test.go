@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,5 +57,42 @@ func TestActs_AreThoseOfEverybodyTheUserAndTheRoute(t *testing.T) {
 			}
 		}
 		end()
+	}
+}
+
+// The acts of everybody, of a user and of a route have one row each by page of events, not one by act: a submission
+// has an act, and each row is a write.
+func TestActs_HaveOneRowAPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 12)
+	e := state.Event{Schema: 1, Tenant: "default", Body: state.Audited{Act: identity.Act{Who: "ann", Route: "POST /v1/jobs"}}}
+	text, err := json.Marshal(e)
+	must(t, err)
+	for range 1200 {
+		w.seq++
+		must(t, w.Append(t.Context(), []store.Record{{Seq: w.seq, Tenant: "default", Kind: e.Body.Kind(), Event: text}}))
+	}
+	w.rise(w.seq)
+	v, end := w.follow()
+	defer end()
+	for _, of := range []view.Actor{view.Everybody(), view.OfUser("ann"), view.OfRoute("POST /v1/jobs")} {
+		records, err := v.Acts(t.Context(), w.seq, of, 499, 600)
+		must(t, err)
+		if len(records) != 600 || records[0].Seq != 500 || records[599].Seq != 1099 {
+			t.Errorf("acts of %v after 499: %d", of, len(records))
+		}
+	}
+	marks, err := w.Store.(store.ProjectionStore).Marks(t.Context())
+	must(t, err)
+	rows := 0
+	for name := range marks {
+		if strings.HasPrefix(name, "acts/") {
+			list, err := w.Store.(store.ProjectionStore).RowRange(t.Context(), name, store.Range{Before: "~", Limit: 5000})
+			must(t, err)
+			rows += len(list)
+		}
+	}
+	if rows != 3*3 {
+		t.Errorf("%d rows of 1200 acts, want three selections of three pages", rows)
 	}
 }

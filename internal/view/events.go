@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,31 +36,36 @@ func markOf(f state.Fact) []byte { return []byte(`"` + f.Fact() + `",`) }
 
 // applyOfJobs adds an event to the rows of the jobs that it concerns.
 func applyOfJobs(_ context.Context, r *projection.Record, rows *projection.Rows) error {
-	said := map[string]What{}
+	var said map[string]What
+	say := func(job string, what What) {
+		if job != "" && !isSubmission(r.Record, job) {
+			if said == nil {
+				said = map[string]What{}
+			}
+			said[job] |= what
+		}
+	}
 	if r.Kind == (state.Progressed{}).Kind() {
-		attempt, err := attemptIn(r.Record)
-		if err != nil {
-			return err
-		}
-		if dot := strings.LastIndexByte(attempt, '.'); dot > 0 {
-			said[attempt[:dot]] = Progress
-		}
+		inBody(r.Event, func(key, value []byte) {
+			if attempt, ok := nameIn(value); ok && string(key) == `"attempt"` {
+				say(attempt[:max(0, strings.LastIndexByte(attempt, '.'))], Progress)
+			}
+		})
 	}
 	if bytes.Contains(r.Facts, decidedMark) {
-		facts, err := r.Decode()
-		if err != nil {
-			return err
-		}
-		for _, f := range facts {
-			if f, ok := f.(state.Decided); ok {
-				said[f.Job] |= Decisions
+		named(r.Facts, func(name, fact []byte) {
+			if !bytes.Equal(name, decidedMark[:len(decidedMark)-1]) {
+				return
 			}
-		}
+			members(fact, func(key, value []byte) {
+				if job, ok := nameIn(value); ok && string(key) == `"job"` {
+					say(job, Decisions)
+				}
+			})
+		})
 	}
 	for job, what := range said {
-		if !isSubmission(r.Record, job) {
-			rows.Append(job, binary.AppendUvarint(nil, r.Seq<<bits|uint64(what)))
-		}
+		rows.Append(job, binary.AppendUvarint(nil, r.Seq<<bits|uint64(what)))
 	}
 	return nil
 }
@@ -69,21 +73,11 @@ func applyOfJobs(_ context.Context, r *projection.Record, rows *projection.Rows)
 // isSubmission reports whether the event is the submission of the job. The view leaves these out: a reader knows the
 // event from the job, and most jobs in a long queue have no other.
 func isSubmission(r store.Record, job string) bool {
+	if r.Kind != (state.JobSubmitted{}).Kind() {
+		return false
+	}
 	_, body, _ := bytes.Cut(r.Event, []byte(`,"body":`)) // quotes within an earlier text have a backslash
-	return r.Kind == (state.JobSubmitted{}).Kind() && bytes.HasPrefix(body, []byte(`{"job":"`+job+`"`))
-}
-
-// attemptIn returns the attempt of a progress event.
-func attemptIn(r store.Record) (string, error) {
-	var e struct {
-		Body struct {
-			Attempt string `json:"attempt"`
-		} `json:"body"`
-	}
-	if err := json.Unmarshal(r.Event, &e); err != nil {
-		return "", fmt.Errorf("read event %d: %w", r.Seq, err)
-	}
-	return e.Body.Attempt, nil
+	return bytes.HasPrefix(body, []byte(`{"job":"`+job+`"`))
 }
 
 // errTorn means that something else has changed a row.

@@ -95,3 +95,25 @@ func stringEnd(text []byte, at int) int {
 	}
 	return len(text)
 }
+
+// named calls f with the name and the text of each fact of a record. Names have their quotes.
+func named(facts []byte, f func(name, fact []byte)) {
+	var name []byte
+	elements(facts, func(value []byte) { // names and facts alternate
+		if name == nil {
+			name = value
+			return
+		}
+		f(name, value)
+		name = nil
+	})
+}
+
+// inBody calls f with each member of an event's body. Keys have their quotes.
+func inBody(event []byte, f func(key, value []byte)) {
+	members(event, func(key, value []byte) {
+		if string(key) == `"body"` {
+			members(value, f)
+		}
+	})
+}

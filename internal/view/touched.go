@@ -144,19 +144,10 @@ func touched(r *store.Record) (jobs []string) {
 			jobs = append(jobs, id)
 		}
 	}
-	members(r.Event, func(key, value []byte) {
-		if string(key) == `"body"` {
-			about(value, add)
-		}
-	})
-	name, isName := []byte(nil), false
-	elements(r.Facts, func(value []byte) { // facts alternate between name and value
-		if isName = !isName; isName {
-			name = value
-			return
-		}
+	inBody(r.Event, about(add))
+	named(r.Facts, func(name, fact []byte) {
 		if !slices.ContainsFunc(silent, func(s []byte) bool { return bytes.Equal(s, name) }) {
-			about(value, add)
+			members(fact, about(add))
 		}
 	})
 	for _, p := range r.Postings {
@@ -165,9 +156,9 @@ func touched(r *store.Record) (jobs []string) {
 	return jobs
 }
 
-// about adds the jobs that an event's body or a fact names.
-func about(text []byte, add func(job string)) {
-	members(text, func(key, value []byte) {
+// about adds the job that a member of an event's body or of a fact names.
+func about(add func(job string)) func(key, value []byte) {
+	return func(key, value []byte) {
 		isJob := string(key) == `"job"`
 		if !isJob && string(key) != `"attempt"` && string(key) != `"launch"` && string(key) != `"allocation"` {
 			return
@@ -180,7 +171,7 @@ func about(text []byte, add func(job string)) {
 			name = name[:max(0, strings.LastIndexByte(name, '.'))]
 		}
 		add(name)
-	})
+	}
 }
 
 // nameIn returns the text of a JSON string.

@@ -121,3 +121,25 @@ func TestRetry_FollowsTheExitStatusRules(t *testing.T) {
 		}
 	}
 }
+
+// A step asks which critical jobs wait, whatever it is about: that allocates nothing.
+func TestStep_AllocatesNothingForWaitingCriticalJobs(t *testing.T) {
+	allocated := func(priority int) float64 {
+		m := filled(8) // all places are taken
+		submit := func(name string, priority int) {
+			m.Step(event(core.JobSubmitted{Job: name, Terms: core.Terms{Currency: money.USD, Priority: priority}}))
+		}
+		for n := range 40 {
+			submit(fmt.Sprint("waits", n), priority)
+		}
+		i := 0
+		return testing.AllocsPerRun(100, func() {
+			i++
+			submit(fmt.Sprint("new", i), 0)
+			m.Step(event(core.JobEnded{Job: fmt.Sprint("new", i)}))
+		})
+	}
+	if normal, critical := allocated(1), allocated(2); critical > normal {
+		t.Errorf("two steps allocate %v objects while critical jobs wait, %v while others do", critical, normal)
+	}
+}

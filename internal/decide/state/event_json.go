@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-
-	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // MarshalJSON writes the event with the kind of its body.
@@ -150,6 +148,6 @@ func body(kind string, b []byte) (Body, error) {
 
 func read[T Body](b []byte) (Body, error) {
 	var v T
-	err := jsonv1.Unmarshal(b, &v)
+	err := decode(b, &v)
 	return v, err
 }

@@ -2,8 +2,6 @@ package state
 
 import (
 	"encoding/json"
-
-	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // Names of facts, as the log stores them.
@@ -63,7 +61,7 @@ func reads[F Fact]() {
 	var zero F
 	factKinds[zero.Fact()] = func(b json.RawMessage) (Fact, error) {
 		var f F
-		err := jsonv1.Unmarshal(b, &f)
+		err := decode(b, &f)
 		return f, err
 	}
 }

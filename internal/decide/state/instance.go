@@ -117,7 +117,8 @@ func (i *Instance) Cost(t time.Time) money.Amount {
 	if !i.r.Until.IsZero() && t.After(i.r.Until) {
 		t = i.r.Until
 	}
-	return market.Cost(i.Segments(), t)
+	var room [fewSegments]market.Segment
+	return market.Cost(i.segments(room[:0]), t)
 }
 
 // costFrom returns the cost up to t for a task that took the machine at a time when it had cost before. A machine that
@@ -139,25 +140,28 @@ func (i *Instance) PresentRate() money.Rate {
 	return i.r.Rate
 }
 
-// Segments returns its prices since billing began.
-func (i *Instance) Segments() []market.Segment {
-	first := market.Segment{From: i.r.From, Rate: i.r.Rate}
+// fewSegments is the room on the stack for prices of a machine: most have few.
+const fewSegments = 4
+
+// segments appends its prices since billing began to an empty list.
+func (i *Instance) segments(list []market.Segment) []market.Segment {
+	list = append(list, market.Segment{From: i.r.From, Rate: i.r.Rate})
 	if i.series == nil {
-		return []market.Segment{first}
+		return list
 	}
-	return i.series.since(first)
+	return i.series.since(list)
 }
 
 // Series is the price history of a spot offer, as far back as any machine of the offer is billed. Instances share
 // it, so a new price is stored once.
 type Series struct{ list []market.Segment }
 
-// since returns the prices from the given first segment on.
-func (s *Series) since(first market.Segment) []market.Segment {
-	list := append(make([]market.Segment, 0, 4), first)
+// since appends the prices that follow the only segment of the list.
+func (s *Series) since(list []market.Segment) []market.Segment {
+	first := list[0].From
 	for _, seg := range s.list {
 		switch last := &list[len(list)-1]; {
-		case seg.From.Before(first.From), seg.Rate == last.Rate && !seg.From.Equal(last.From):
+		case seg.From.Before(first), seg.Rate == last.Rate && !seg.From.Equal(last.From):
 		case seg.From.Equal(last.From):
 			last.Rate = seg.Rate
 		default:

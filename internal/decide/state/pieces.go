@@ -17,7 +17,8 @@ func (i *Instance) Pieces(from, to time.Time) []market.Piece {
 	if end := i.r.Until; !end.IsZero() && to.After(end) {
 		to = end
 	}
-	return market.Pieces(i.Segments(), from, to)
+	var room [fewSegments]market.Segment
+	return market.Pieces(i.segments(room[:0]), from, to)
 }
 
 // Piece is a stretch of a task's time at one price.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	jsonv1 "github.com/go-json-experiment/json/v1"
-
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
@@ -128,7 +126,7 @@ type Part struct{ jobs []storedJob }
 // ReadPart decodes a part. Parts may be decoded concurrently.
 func ReadPart(b json.RawMessage) (Part, error) {
 	var p storedPart
-	if err := jsonv1.Unmarshal(b, &p); err != nil {
+	if err := decode(b, &p); err != nil {
 		return Part{}, fmt.Errorf("read snapshot: %w", err)
 	}
 	for i := range p.Jobs {

@@ -15,13 +15,13 @@ func fieldName(f reflect.StructField) string {
 }
 
 // fieldOf returns the field of t with the given name in a file.
-func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
-	for i := range t.NumField() {
-		if f := t.Field(i); name != "" && (fieldName(f) == name || f.Tag.Get("also") == name) {
+func fieldOf(t reflect.Type, name string) (known, bool) {
+	for _, f := range layout[t] {
+		if name != "" && (f.name == name || f.also == name) {
 			return f, true
 		}
 	}
-	return reflect.StructField{}, false
+	return known{}, false
 }
 
 // names returns the names of the fields of t.
@@ -46,14 +46,14 @@ var elsewhere = map[string]string{
 func meant(t reflect.Type, name string) string {
 	if ours, known := elsewhere[name]; known {
 		if f, ok := fieldOf(t, ours); ok {
-			return "did you mean `" + fieldName(f) + "`?"
+			return "did you mean `" + f.name + "`?"
 		}
 		name = ours
 	}
 	for i := range t.NumField() { // a field one level below
 		if f := t.Field(i); f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(textType) {
 			if below, ok := fieldOf(f.Type, name); ok {
-				return "did you mean `" + fieldName(f) + "." + fieldName(below) + "`?"
+				return "did you mean `" + fieldName(f) + "." + below.name + "`?"
 			}
 		}
 	}
@@ -65,8 +65,12 @@ func meant(t reflect.Type, name string) string {
 
 // known is a field of a struct.
 type known struct {
-	name string
-	tag  reflect.StructTag
+	name    string // in a file
+	also    string // another name in a file, or empty
+	index   int
+	tag     reflect.StructTag
+	meaning meaning
+	group   bool // a struct of fields, or a list of such
 }
 
 // layout caches the fields of every struct of a Job that is not text: reading the tags for each job takes longer than
@@ -85,7 +89,11 @@ var layout = func() map[reflect.Type][]known {
 			all[t] = make([]known, t.NumField())
 			for i := range t.NumField() {
 				field := t.Field(i)
-				all[t][i] = known{fieldName(field), field.Tag}
+				of := field.Type
+				if of.Kind() == reflect.Slice {
+					of = of.Elem()
+				}
+				all[t][i] = known{fieldName(field), field.Tag.Get("also"), i, field.Tag, meaningOf(t, field), isGroup(of)}
 				add(field.Type)
 			}
 		}

@@ -102,7 +102,7 @@ func (r *reader) value(n *yaml.Node, v reflect.Value, field string, tag reflect.
 	}
 	if name, ok := short[v.Type()]; ok && n.Kind == yaml.ScalarNode {
 		f, _ := fieldOf(v.Type(), name)
-		r.value(n, v.FieldByIndex(f.Index), field, f.Tag)
+		r.value(n, v.Field(f.index), field, f.tag)
 		return
 	}
 	isText := reflect.PointerTo(v.Type()).Implements(textType)
@@ -232,22 +232,22 @@ func (r *reader) fields(n *yaml.Node, v reflect.Value, field string) {
 			r.wrong(p.key, full, "is unknown", meant(v.Type(), p.key.Value))
 			continue
 		}
-		full = strings.TrimPrefix(field+"."+fieldName(f), ".")
-		if seen[f.Name] {
+		full = strings.TrimPrefix(field+"."+f.name, ".")
+		if seen[f.name] {
 			r.wrong(p.key, full, "stands twice", "keep one")
 			continue
 		}
-		seen[f.Name] = true
+		seen[f.name] = true
 		if full == "command" && p.value.Kind == yaml.SequenceNode { // a program without a shell
 			f, _ = fieldOf(v.Type(), "args")
 			r.at["args"] = place{p.value.Line, p.value.Column}
-			if seen[f.Name] {
+			if seen[f.name] {
 				r.wrong(p.key, "args", "stands beside command", "keep one of the two")
 				continue
 			}
-			seen[f.Name] = true
+			seen[f.name] = true
 		}
-		r.value(p.value, v.FieldByIndex(f.Index), full, f.Tag)
+		r.value(p.value, v.Field(f.index), full, f.tag)
 	}
 }
 

@@ -158,7 +158,7 @@ func formOf(t reflect.Type, tag reflect.StructTag) object {
 	}
 	if name, ok := short[t]; ok {
 		f, _ := fieldOf(t, name)
-		return object{{"anyOf", []any{formOf(f.Type, f.Tag), objectOf(t)}}}
+		return object{{"anyOf", []any{formOf(t.Field(f.index).Type, f.tag), objectOf(t)}}}
 	}
 	if f, ok := writtenAs[t]; ok {
 		return text(f.pattern, f.types...)

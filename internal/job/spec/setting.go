@@ -93,7 +93,7 @@ func (s Setting) in(j *Job) (v reflect.Value, tag reflect.StructTag) {
 	v = reflect.ValueOf(j).Elem()
 	for name := range strings.SplitSeq(s.Field, ".") {
 		f, _ := fieldOf(v.Type(), name) // settings are our own
-		v, tag = v.FieldByIndex(f.Index), f.Tag
+		v, tag = v.Field(f.index), f.tag
 	}
 	return v, tag
 }

@@ -26,11 +26,12 @@ func (j Job) Refused(u Use) Problems {
 }
 
 func refused(v reflect.Value, u Use, path string) (list Problems) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name := strings.TrimPrefix(path+"."+fieldName(f), ".")
-		switch m := meaningOf(v.Type(), f); {
-		case v.Field(i).IsZero() || hasDefault(v.Field(i), f.Tag):
+	for i, f := range layout[v.Type()] {
+		if v.Field(i).IsZero() || hasDefault(v.Field(i), f.tag) {
+			continue
+		}
+		name, m := strings.TrimPrefix(path+"."+f.name, "."), &f.meaning
+		switch {
 		case m.later != "":
 			if u == Rank && m.planless || m.honoured != "" && v.Field(i).String() == m.honoured {
 				continue
@@ -39,11 +40,11 @@ func refused(v reflect.Value, u Use, path string) (list Problems) {
 		case m.unranked && u == Rank:
 			list = append(list, Problem{Field: name, Cause: "is not counted by plan --catalog",
 				Fix: "leave it out there: scrimp plan counts it"})
-		case f.Type.Kind() == reflect.Slice && isGroup(f.Type.Elem()):
+		case f.group && v.Field(i).Kind() == reflect.Slice:
 			for k := range v.Field(i).Len() {
 				list = append(list, refused(v.Field(i).Index(k), u, name+"["+strconv.Itoa(k)+"]")...)
 			}
-		case isGroup(f.Type):
+		case f.group:
 			list = append(list, refused(v.Field(i), u, name)...)
 		}
 	}

@@ -32,7 +32,9 @@ import (
 // terms returns the terms of a job that is submitted now to this installation.
 func (d *Desk) terms(j spec.Job, now time.Time) core.Terms {
 	t := terms.Of(j, now, d.Control.Clock().Stretch, d.Control.Starts())
-	t.Need.Reads = terms.Reads(j, d.Charges(), d.Control.Kinds())
+	if len(j.Data) > 0 { // the prices are a file
+		t.Need.Reads = terms.Reads(j, d.Charges(), d.Control.Kinds())
+	}
 	t.Owner.Tenant = d.Control.Tenant()
 	return t
 }

@@ -63,7 +63,9 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration,
 	if j.FewestNodes() < j.MostNodes() {
 		t.LeastNodes = j.FewestNodes()
 	}
-	t.Window, _ = hours.Parse(j.Window) // validated at submission; empty: always open
+	if j.Window != "" {
+		t.Window, _ = hours.Parse(j.Window) // validated at submission
+	}
 	switch j.Priority {
 	case "critical":
 		t.Priority = 2

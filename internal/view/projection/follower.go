@@ -262,13 +262,17 @@ func (f *Follower) apply(ctx context.Context, mark *store.Mark, end uint64, rows
 		return err
 	}
 	list := make([]Record, 0, len(records))
+	var kept *store.Record // the last that is no sample
 	for i := range records {
 		if r := &records[i]; r.Seq <= end {
 			list = append(list, Record{Record: *r})
 			if mark.Seq = r.Seq; !r.Sample {
-				mark.Kept, mark.Sum = r.Seq, sumOf(*r)
+				kept = r
 			}
 		}
+	}
+	if kept != nil {
+		mark.Kept, mark.Sum = kept.Seq, sumOf(*kept)
 	}
 	for name, rows := range rows {
 		err := isolate.Do(func() error {

@@ -59,6 +59,9 @@ const soon = 10 * time.Minute
 // turns sorts jobs for review: first those whose guard is near, then those that may share a table side by side,
 // then by ID.
 func (ts *Attempts) turns(list []*state.Job) []*state.Job {
+	if len(list) < 2 {
+		return list
+	}
 	limit := ts.Now().Add(soon)
 	type turn struct {
 		job *state.Job

@@ -43,11 +43,12 @@ func (p *Preempter) Preempt() {
 		return
 	}
 	if p.Now().Before(p.again) {
-		p.WakeAt(waiting[0], p.again)
+		p.WakeAt(slices.MinFunc(waiting, compare), p.again)
 		return
 	}
 	p.weighed = 0
-	for _, j := range waiting {
+	slices.SortFunc(waiting, compare)
+	for _, j := range waiting[:min(len(waiting), mostCritical)] {
 		if p.enough() {
 			break
 		}

@@ -1,8 +1,6 @@
 package preempt
 
 import (
-	"slices"
-
 	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/state"
 )
@@ -10,31 +8,37 @@ import (
 // critical is the priority of jobs that may preempt others.
 const critical = 2
 
-// waiting returns critical jobs that wait, the most urgent first. The first is the most urgent of all; of each
-// subqueue it looks only at the first entries of the heap.
-func (p *Preempter) waiting() (list []*state.Job) {
+// waiting returns critical jobs that wait, in no order: of each subqueue those among the first entries of the heap. The
+// list is valid until the next call: every step asks.
+func (p *Preempter) waiting() []*state.Job {
+	p.found = p.found[:0]
 	for _, c := range p.queue.Queue.Classes {
 		for _, s := range c.Subqueues {
 			if s.Group.Equivalence.Unschedulable {
 				continue
 			}
 			for _, u := range s.Sides[:queue.OverQuota] {
+				if len(u) == 0 || u[0].Terms().Priority < critical { // the first has the highest priority
+					continue
+				}
 				for _, j := range u[:min(len(u), mostCritical)] {
 					if j.Terms().Priority >= critical {
-						list = append(list, j)
+						p.found = append(p.found, j)
 					}
 				}
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b *state.Job) int {
-		switch {
-		case queue.Before(a, b):
-			return -1
-		case queue.Before(b, a):
-			return 1
-		}
-		return 0
-	})
-	return list[:min(len(list), mostCritical)]
+	return p.found
+}
+
+// compare orders jobs by urgency, the most urgent first.
+func compare(a, b *state.Job) int {
+	switch {
+	case queue.Before(a, b):
+		return -1
+	case queue.Before(b, a):
+		return 1
+	}
+	return 0
 }

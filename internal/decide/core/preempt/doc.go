@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/core/step"
+	"scrimp/internal/decide/state"
 )
 
 // Preempter preempts jobs for critical ones.
@@ -21,8 +22,9 @@ type Preempter struct {
 	decider   *placement.Decider
 	jobs      *lifecycle.Jobs
 
-	weighed int       // offers weighed in this step
-	again   time.Time // when a fruitless search is repeated at the earliest; it is not part of the state
+	found   []*state.Job // what waiting returned last; its room is used again
+	weighed int          // offers weighed in this step
+	again   time.Time    // when a fruitless search is repeated at the earliest; it is not part of the state
 }
 
 // New returns a Preempter over the parts below it.

@@ -145,7 +145,7 @@ func (rd Reader) read(b *api.Submission) (j spec.Job, err error) {
 		name = path.Base(b.Folder)
 	}
 	var text string
-	if json.Unmarshal(b.Spec, &text) == nil {
+	if b.Spec[0] == '"' && json.Unmarshal(b.Spec, &text) == nil {
 		j, _, err = spec.Parse(spec.Run, "job.yaml", []byte(text), name, now)
 	} else {
 		j, _, err = spec.ParseJSON(spec.Run, b.Spec, name, now)
