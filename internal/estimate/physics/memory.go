@@ -56,7 +56,7 @@ func (m Memory) Total() float64 {
 //	                    QLoRA 0.56
 //	activations         gated      2·s·b·(6d + 2kv + 4f) a layer
 //	                    plain      2·s·b·(7d + 2f) a layer
-//	                    autocast plain 2·s·b·(10d + 2f), gated 2·s·b·(12d + 2kv + 4f): see inFloat
+//	                    weights in 32 bit and no sharding: see inFloat
 //	                    recomputed 2·s·b·d a layer and one layer in full
 //	                    all in 32 bit where nothing is computed in less: twice as much
 //	logits              10·s·b·V: in 16 bit, in 32 bit, and the gradient in 32 bit; 12 where all is in 32 bit
@@ -152,20 +152,24 @@ func (s Setup) all32() bool { return s.Class == hardware.FP32 || s.Class == hard
 func (s Setup) inFull() bool { return s.Tuning == shape.Full && !s.Pure && s.Stage == 0 }
 
 // inFloat returns the bytes per token of a layer and between two layers for a run inFull, whose layers pass values in 32
-// bits. Each of the two norms keeps its input in 32 bits (4d), and the next product a copy in 16 (2d): 20d + 4f a layer,
-// where pure 16 bit keeps 14d + 4f. A norm written in Python, as gated models have, also keeps its result in 32 bits.
-// The caller doubles the result of a run without 16 bits, where input and copy are the same.
+// bits. The caller doubles them for a run without 16 bits.
+//
+//	plain   autocast 20d + 4f: each of two norms keeps its input in 32 bits (4d), and the next product a copy in 16
+//	        (2d), beside query, key, value and attention's result (8d); pure 16 bit keeps 14d + 4f.
+//	        32 bit 32d + 8f
+//	gated   autocast 30d + 4kv + 8f: a norm in Python also keeps its result (4d), and five products have a copy each
+//	        32 bit 32d + 8kv + 16f
 //
 // Worked: GPT-2 small, autocast, 16 · 1024 tokens: 16384 · 12 · 36 · 768 = 5.44 GB, logits 14 · 16384 · 50257 = 11.53 GB.
 func (s Setup) inFloat(wide, d float64) (layer, between float64) {
 	gated := s.Model.Gated || s.Model.Kind == shape.Experts
 	switch {
 	case s.all32() && gated:
-		return wide, 2 * d
+		return wide + 4*d, 2 * d
 	case s.all32():
 		return wide + 2*d, 2 * d
 	case gated:
-		return wide + 12*d, 4 * d
+		return wide + 18*d, 4 * d
 	}
 	return wide + 6*d, 4 * d
 }
