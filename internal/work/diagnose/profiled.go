@@ -100,8 +100,8 @@ func ofProfiles(list []profile.Profile) (out []finding) {
 		{profile.Saving, class.Checkpointing, 0.08}, {profile.Evaluation, class.Evaluation, 0.2},
 		{profile.Waiting, class.Synchronisation, 0.2}, {profile.Logging, class.Logging, 0.1},
 	}
+	explained := 0.0
 	for _, p := range list {
-		explained := 0.0
 		for _, x := range parts {
 			share := shareOf(&p, x.part)
 			if share < x.least || x.part == profile.Waiting && p.GPUBusy != nil && *p.GPUBusy >= target {
@@ -125,13 +125,15 @@ func ofProfiles(list []profile.Profile) (out []finding) {
 		if found, ok := ofProducts(&p); ok {
 			out = append(out, found)
 		}
-		if found, ok := ofKernels(&p); ok && explained < enough {
-			out = append(out, found)
-		}
 		long := p.Seconds == 0 || p.Seconds >= forLong // 0: the file does not say
 		if p.GPUBusy != nil && *p.GPUBusy < hungry && len(p.Operators) == 0 && long {
 			out = append(out, finding{class.OversizedGPU, fmt.Sprintf("%s: GPUs %s used", p.Tool, percent(*p.GPUBusy)),
 				starving(*p.GPUBusy), false})
+		}
+	}
+	for _, p := range list { // a file may have a profile for its GPUs and one for the threads that explains them
+		if found, ok := ofKernels(&p); ok && explained < enough {
+			out = append(out, found)
 		}
 	}
 	return merge(nil, out)

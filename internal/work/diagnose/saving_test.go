@@ -1,10 +1,13 @@
 package diagnose_test
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -245,6 +248,26 @@ func TestDiagnose_OfATableNamesALargeGPUAfterTenMinutes(t *testing.T) {
 		r := diagnose.Diagnose(diagnose.Input{Profiles: []profile.Profile{p}})
 		if len(r.Causes) != want || want > 0 && r.Causes[0].Class != class.OversizedGPU {
 			t.Errorf("until %s: %+v", last, r.Causes)
+		}
+	}
+}
+
+// In traces that PyTorch's profiler recorded, a backward pass is no evaluation: the healthy program has no cause, and the
+// one that decodes in the main process has that one.
+func TestDiagnose_OfRecordedTraces(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]class.Class{"healthy": "", "loading": class.DataLoading} {
+		b, err := os.ReadFile(filepath.Join("testdata", "pytorch-"+file+".json.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := profile.Read(file, bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := diagnose.Diagnose(diagnose.Input{Profiles: []profile.Profile{p}})
+		if first(r) != want || len(r.Causes) > 1 {
+			t.Errorf("%s has the causes %v", file, names(r))
 		}
 	}
 }
