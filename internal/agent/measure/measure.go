@@ -136,14 +136,16 @@ func (m *Measurer) taskGPUs(now time.Time) []meter.Reading {
 	return m.own(m.GPUs.Latest(now))
 }
 
-// own returns the task's GPUs of all. If the environment grants none of them, nvidia-smi numbers them differently, since
-// it sees only those of the task.
+// own returns the task's GPUs of all. If the environment grants none of them, nvidia-smi numbers them differently,
+// since it sees only those of the task.
 func (m *Measurer) own(all []meter.Reading) []meter.Reading {
 	devices := m.Visible
 	if m.Part != nil {
 		devices = m.Part.Devices
 	}
-	list := slices.DeleteFunc(slices.Clone(all), func(r meter.Reading) bool { return !slices.Contains(devices, r.Index) })
+	list := slices.DeleteFunc(slices.Clone(all), func(r meter.Reading) bool {
+		return !slices.Contains(devices, r.Index)
+	})
 	if m.Part == nil && len(list) == 0 {
 		return all
 	}

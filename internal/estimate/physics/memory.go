@@ -151,8 +151,8 @@ func (s Setup) all32() bool { return s.Class == hardware.FP32 || s.Class == hard
 // inFull reports whether each accelerator trains all parameters from weights in 32 bits, as PyTorch's autocast does.
 func (s Setup) inFull() bool { return s.Tuning == shape.Full && !s.Pure && s.Stage == 0 }
 
-// inFloat returns the bytes per token of a layer and between two layers for a run inFull, whose layers pass values in 32
-// bits. The caller doubles them for a run without 16 bits.
+// inFloat returns the bytes per token of a layer and between two layers for a run inFull, whose layers pass values in
+// 32 bits. The caller doubles them for a run without 16 bits.
 //
 //	plain   autocast 20d + 4f: each of two norms keeps its input in 32 bits (4d), and the next product a copy in 16
 //	        (2d), beside query, key, value and attention's result (8d); pure 16 bit keeps 14d + 4f.
@@ -160,7 +160,8 @@ func (s Setup) inFull() bool { return s.Tuning == shape.Full && !s.Pure && s.Sta
 //	gated   autocast 30d + 4kv + 8f: a norm in Python also keeps its result (4d), and five products have a copy each
 //	        32 bit 32d + 8kv + 16f
 //
-// Worked: GPT-2 small, autocast, 16 · 1024 tokens: 16384 · 12 · 36 · 768 = 5.44 GB, logits 14 · 16384 · 50257 = 11.53 GB.
+// Worked: GPT-2 small, autocast, 16 · 1024 tokens: 16384 · 12 · 36 · 768 = 5.44 GB, logits
+// 14 · 16384 · 50257 = 11.53 GB.
 func (s Setup) inFloat(wide, d float64) (layer, between float64) {
 	gated := s.Model.Gated || s.Model.Kind == shape.Experts
 	switch {

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"fmt"
-	"strings"
 
 	"scrimp/internal/work/diagnose/class"
 	"scrimp/internal/work/diagnose/profile"
@@ -14,74 +13,35 @@ const (
 	much32      = 0.2   // share of the time in products of 32-bit numbers
 )
 
-// in32 lists parts of the lower-case names of kernels that multiply 32-bit numbers without matrix units. TF32 has other
-// names (s1688gemm, tf32f32), as have 16-bit numbers (s16816gemm, nvjet).
-var in32 = []string{"sgemm", "f32f32_f32f32", "scudnn"}
-
-// ofProducts names 32-bit products, which matrix units multiply several times faster in 16 bits.
+// ofProducts names 32-bit products, which matrix units multiply in 16 bits in an eighth of the time at best. Small
+// matrices gain less, since their time is not arithmetic.
 func ofProducts(p *profile.Profile) (finding, bool) {
-	if !p.OnGPU {
-		return finding{}, false
-	}
-	share, name := 0.0, ""
-	for _, o := range p.Operators {
-		lower := strings.ToLower(o.Name)
-		for _, w := range in32 {
-			if strings.Contains(lower, w) {
-				if share += o.Share; name == "" {
-					name = o.Name
-				}
-				break
-			}
-		}
-	}
+	share, kernel := p.In32()
 	of := "GPUs' work"
 	if p.GPUBusy != nil {
 		share, of = share**p.GPUBusy, "time"
 	}
-	if share < much32 {
-		return finding{}, false
-	}
-	// Matrix units take an eighth of the time at best. Small matrices gain less, since their time is not arithmetic.
-	return finding{class.Precision, fmt.Sprintf("%s: %s of the %s multiplies 32-bit numbers without matrix units, most of "+
-		"it in %.60s", p.Tool, percent(share), of, name), around(0.7*share, 0.5, 1.25), false}, true
+	return finding{class.Precision, fmt.Sprintf("%s: %s of the %s multiplies 32-bit numbers without matrix units, most "+
+		"of it in %.60s", p.Tool, percent(share), of, kernel), around(0.7*share, 0.5, 1.25), false}, share >= much32
 }
 
-// ofKernels names small kernels: the GPU waits for a program that begins them as fast as it can. Only the operators of a
-// profile are counted, so the true rate may be higher.
+// ofKernels names small kernels: the GPU waits for a program that begins them as fast as it can.
 func ofKernels(p *profile.Profile) (finding, bool) {
-	if !p.OnGPU || p.GPUBusy == nil || *p.GPUBusy >= target || p.Seconds <= 0 {
+	rate, mean := p.Kernels()
+	if p.GPUBusy == nil || *p.GPUBusy >= target || rate < manyKernels {
 		return finding{}, false
 	}
-	seconds, count := 0.0, 0.0
-	for _, o := range p.Operators {
-		if o.Part == profile.Compute {
-			seconds, count = seconds+o.Seconds, count+float64(o.Count)
-		}
-	}
-	if rate := count / p.Seconds; rate >= manyKernels {
-		return finding{class.SmallBatch, fmt.Sprintf("%s: GPUs %s used; %.0f kernels a second, of %.1f µs on average, start "+
-			"one by one", p.Tool, percent(*p.GPUBusy), rate, 1e6*seconds/count), starving(*p.GPUBusy), false}, true
-	}
-	return finding{}, false
+	return finding{class.SmallBatch, fmt.Sprintf("%s: GPUs %s used; %.0f kernels a second, of %.1f µs on average, "+
+		"start one by one", p.Tool, percent(*p.GPUBusy), rate, 1e6*mean), starving(*p.GPUBusy), false}, true
 }
 
 // starving returns the share of the time that is saved if GPUs used u get as much work as they can take.
 func starving(u float64) Range { return Range{max(0, 1-u/hungry), max(0, 1-u/fed), 1 - u} }
 
-// shareOf returns the share of a profile's time that a part takes, or of the GPUs' work if the profile does not say how
-// long they had none.
-func shareOf(p *profile.Profile, part profile.Part) float64 {
-	if p.OfBusy && p.GPUBusy != nil {
-		return p.Shares[part] * *p.GPUBusy
-	}
-	return p.Shares[part]
-}
-
 // wasted returns the share of a profile's time that removing a part saves. In a wait for the GPU, the GPU's own
 // computing remains.
 func wasted(p *profile.Profile, part profile.Part) float64 {
-	share := shareOf(p, part)
+	share := p.ShareOf(part)
 	if part == profile.Waiting && p.GPUBusy != nil {
 		return min(share, 1-*p.GPUBusy)
 	}
@@ -103,7 +63,7 @@ func ofProfiles(list []profile.Profile) (out []finding) {
 	explained := 0.0
 	for _, p := range list {
 		for _, x := range parts {
-			share := shareOf(&p, x.part)
+			share := p.ShareOf(x.part)
 			if share < x.least || x.part == profile.Waiting && p.GPUBusy != nil && *p.GPUBusy >= target {
 				continue
 			}

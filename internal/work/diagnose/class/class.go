@@ -35,8 +35,8 @@ const (
 // All returns all classes in table order.
 func All() []Class {
 	return []Class{DataLoading, SlowDisk, RemoteRead, SmallReads, SmallBatch, Checkpointing, Evaluation, Logging,
-		HostCopies, Synchronisation, Precision, Oversubscription, Leak, MemoryPressure, SetUp, IdleAfter, Blocked, Straggler, UnusedGPU,
-		Communication, OversizedGPU, OversizedCPU, OversizedMemory}
+		HostCopies, Synchronisation, Precision, Oversubscription, Leak, MemoryPressure, SetUp, IdleAfter, Blocked, Straggler,
+		UnusedGPU, Communication, OversizedGPU, OversizedCPU, OversizedMemory}
 }
 
 // Framework is what a program trains with; empty if unknown.
@@ -150,8 +150,8 @@ var classes = map[Class]kind{
 		"":         "do not wait for the device within a step",
 	}},
 	Precision: {ofModel, "low", "low", map[Framework]string{
-		PyTorch: "with torch.autocast(\"cuda\", dtype=torch.bfloat16): forward pass and loss (float16 and GradScaler on V100 " +
-			"and T4); torch.set_float32_matmul_precision(\"high\") for what stays in 32 bits",
+		PyTorch: "with torch.autocast(\"cuda\", dtype=torch.bfloat16): forward pass and loss (float16 and GradScaler on " +
+			"V100 and T4); torch.set_float32_matmul_precision(\"high\") for what stays in 32 bits",
 		Lightning:   "Trainer(precision=\"bf16-mixed\"); torch.set_float32_matmul_precision(\"high\")",
 		HuggingFace: "TrainingArguments(bf16=True, tf32=True); fp16=True on V100 and T4",
 		TensorFlow:  "tf.keras.mixed_precision.set_global_policy(\"mixed_bfloat16\")",
