@@ -243,9 +243,8 @@ func (g *Attempt) restore(ctx context.Context, r *ready) error {
 
 // measure reports the use of the program and the machine until ctx is done.
 func (g *Attempt) measure(ctx context.Context, p *program.Program) {
-	m := measure.Measurer{Box: g.Box, GPUs: g.GPUs, Part: g.Task.Part, NeedsGPUs: g.Task.GPUs, Now: g.Now,
-		Every:  g.Pace.Usage,
-		Series: &g.series, Pacing: &g.pacing}
+	m := measure.Measurer{Box: g.Box, GPUs: g.GPUs, Part: g.Task.Part, Visible: place.Visible(g.BaseEnv()),
+		NeedsGPUs: g.Task.GPUs, Now: g.Now, Every: g.Pace.Usage, Series: &g.series, Pacing: &g.pacing}
 	if g.seat != nil {
 		m.InUse = g.seat.InUse
 	}

@@ -41,6 +41,7 @@ type Measurer struct {
 	Box       *outbox.Box
 	GPUs      *meter.GPUs // the machine's GPUs; nil: do not measure
 	Part      *api.Part   // the attempt's part of the machine; nil: all of it
+	Visible   []int       // indices of the GPUs of a task without a part; nil: all
 	NeedsGPUs bool        // the job requests GPUs
 	Now       func() time.Time
 	Every     time.Duration // minimum time between two measurements
@@ -132,13 +133,23 @@ func (m *Measurer) taskGPUs(now time.Time) []meter.Reading {
 	if m.GPUs == nil {
 		return nil
 	}
-	all := m.GPUs.Latest(now)
-	if m.Part == nil {
+	return m.own(m.GPUs.Latest(now))
+}
+
+// own returns the task's GPUs of all. If the environment grants none of them, nvidia-smi numbers them differently,
+// since it sees only those of the task.
+func (m *Measurer) own(all []meter.Reading) []meter.Reading {
+	devices := m.Visible
+	if m.Part != nil {
+		devices = m.Part.Devices
+	}
+	list := slices.DeleteFunc(slices.Clone(all), func(r meter.Reading) bool {
+		return !slices.Contains(devices, r.Index)
+	})
+	if m.Part == nil && len(list) == 0 {
 		return all
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(r meter.Reading) bool {
-		return !slices.Contains(m.Part.Devices, r.Index)
-	})
+	return list
 }
 
 // inUse returns the highest utilization of a GPU, or nil if the job requests none or it is unknown.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/outbox"
 	"scrimp/internal/agent/program"
+	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/telemetry"
 )
 
@@ -85,6 +87,30 @@ func TestInUse_ReportsBusiestGPU(t *testing.T) {
 		}
 	}
 }
+
+// The readings of a task are those of its part, else of the accelerators that the machine's environment grants, else all.
+func TestTaskGPUs_AreTheTasksOwn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		part    *api.Part
+		visible []int
+		want    []int
+	}{
+		{nil, nil, []int{0, 1, 2, 3}}, {nil, []int{2, 3}, []int{2, 3}}, {nil, []int{6, 7}, []int{0, 1, 2, 3}},
+		{&api.Part{Devices: []int{1}}, []int{2}, []int{1}}, {&api.Part{}, nil, nil},
+	} {
+		m := Measurer{Part: c.part, Visible: c.visible}
+		var is []int
+		for _, r := range m.own([]meter.Reading{device(0), device(1), device(2), device(3)}) {
+			is = append(is, r.Index)
+		}
+		if !slices.Equal(is, c.want) {
+			t.Errorf("of part %+v and visible %v the task has %v, want %v", c.part, c.visible, is, c.want)
+		}
+	}
+}
+
+func device(index int) meter.Reading { return meter.Reading{Device: telemetry.Device{Index: index}} }
 
 // BenchmarkMeasure measures this machine, its program and four fake GPUs as an agent does every
 // five seconds, and reports the processor time as a share of a core. nvidia-smi costs extra, which

@@ -72,14 +72,15 @@ func (s Environment) Variables() []string {
 }
 
 // ofPart returns variables that describe the program's part of a shared machine. CUDA and ROCm then
-// show only its accelerators, and numeric libraries start that many threads.
+// show only its accelerators, and numeric libraries start that many threads. CUDA numbers the
+// fastest accelerator first unless it is told to number them as nvidia-smi and scrimp do.
 func ofPart(p *api.Part) map[string]string {
 	list := make([]string, len(p.Devices))
 	for i, d := range p.Devices {
 		list[i] = strconv.Itoa(d)
 	}
 	devices := strings.Join(list, ",")
-	env := map[string]string{"CUDA_VISIBLE_DEVICES": devices, "ROCR_VISIBLE_DEVICES": devices,
+	env := map[string]string{visible: devices, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ROCR_VISIBLE_DEVICES": devices,
 		"SCRIMP_DEVICES": devices, "SCRIMP_CPUS": strconv.Itoa(p.CPUs),
 		"SCRIMP_MEMORY_BYTES": strconv.FormatInt(p.Memory, 10)}
 	if p.CPUs > 0 {
@@ -124,21 +125,45 @@ func (s Environment) gang() map[string]string {
 // devices returns the number of accelerators that the program sees: the machine's, or those that
 // the environment makes visible.
 func (s Environment) devices() int {
-	const name = "CUDA_VISIBLE_DEVICES"
-	visible, set := s.Task.Env[name]
+	list, set := s.Task.Env[visible]
 	if p := s.Task.Part; p != nil && !set {
 		return len(p.Devices)
 	}
-	for _, kv := range s.Base {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok && !set {
-			visible, set = v, true
-		}
+	if !set {
+		list, set = valueOf(s.Base, visible)
 	}
 	switch {
 	case !set:
 		return s.Accelerators
-	case visible == "" || strings.HasPrefix(visible, "-"): // none
+	case list == "" || strings.HasPrefix(list, "-"): // none
 		return 0
 	}
-	return min(s.Accelerators, strings.Count(visible, ",")+1)
+	return min(s.Accelerators, strings.Count(list, ",")+1)
+}
+
+// visible is the variable that limits the accelerators of CUDA programs.
+const visible = "CUDA_VISIBLE_DEVICES"
+
+// valueOf returns the first value of a variable.
+func valueOf(env []string, name string) (value string, set bool) {
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// Visible returns the indices of the accelerators that a machine's environment grants, as Slurm does on a shared node;
+// nil if it does not limit them, or not by index.
+func Visible(base []string) (list []int) {
+	text, _ := valueOf(base, visible)
+	for field := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < 0 {
+			return nil
+		}
+		list = append(list, n)
+	}
+	return list
 }

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,23 @@ func TestVariables_CountVisibleAccelerators(t *testing.T) {
 		}
 		if got["PET_NPROC_PER_NODE"] != c.procs || got["SLURM_GPUS_ON_NODE"] != c.onNode {
 			t.Errorf("%+v: %s processes for torchrun, %q accelerators for Slurm", c, got["PET_NPROC_PER_NODE"], got["SLURM_GPUS_ON_NODE"])
+		}
+	}
+}
+
+// A part of a machine names its accelerators as nvidia-smi numbers them, and a granted list is one of indices, or unknown.
+func TestVariables_NumberAcceleratorsAsNvidiaSMI(t *testing.T) {
+	t.Parallel()
+	s := Environment{Base: []string{"CUDA_DEVICE_ORDER=FASTEST_FIRST"}, Task: api.Assignment{Part: &api.Part{Devices: []int{2, 5}}}}
+	env := s.Variables()
+	for _, want := range []string{"CUDA_VISIBLE_DEVICES=2,5", "CUDA_DEVICE_ORDER=PCI_BUS_ID"} {
+		if !slices.Contains(env, want) {
+			t.Errorf("no %s in %q", want, env)
+		}
+	}
+	for text, want := range map[string][]int{"2,5": {2, 5}, "0": {0}, " 1, 3 ": {1, 3}, "": nil, "-1": nil, "GPU-8f2e": nil, "1,MIG-2": nil} {
+		if is := Visible([]string{"PATH=/bin", "CUDA_VISIBLE_DEVICES=" + text}); !slices.Equal(is, want) {
+			t.Errorf("%q grants %v, want %v", text, is, want)
 		}
 	}
 }

@@ -52,12 +52,15 @@ func (m Memory) Total() float64 {
 
 // Memory returns the peak by arithmetic alone. It returns false if batch, sequence or parameters are unknown.
 //
-//	bytes a parameter   pure 16 bit 2+2+4; mixed 4+4+8; Megatron 2+4+12/DP; LoRA 2; QLoRA 0.56
+//	bytes a parameter   pure 16 bit 2+2+4; autocast 6+4+8; 32 bit and sharded 4+4+8; Megatron 2+4+12/DP; LoRA 2;
+//	                    QLoRA 0.56
 //	activations         gated      2·s·b·(6d + 2kv + 4f) a layer
 //	                    plain      2·s·b·(7d + 2f) a layer
+//	                    weights in 32 bit and no sharding: see inFloat
 //	                    recomputed 2·s·b·d a layer and one layer in full
 //	                    all in 32 bit where nothing is computed in less: twice as much
 //	logits              10·s·b·V: in 16 bit, in 32 bit, and the gradient in 32 bit; 12 where all is in 32 bit
+//	                    autocast 14, 32 bit 16: PyTorch's loss holds also its own result and that one's gradient
 //
 // Worked: stablelm-base-alpha-3b, LoRA, b 2, s 1034: weights 3.64e9·2 = 7.28 GB,
 // activations 2·1034·2·16·4096·15 = 4.07 GB, logits 10·1034·2·50688 = 1.05 GB.
@@ -80,7 +83,7 @@ func (s Setup) Memory() (Memory, bool) {
 		return Memory{}, false
 	}
 	bytes := 2.0
-	if s.Class == hardware.FP32 || s.Class == hardware.TF32 {
+	if s.all32() {
 		bytes = 4
 	}
 	// The backward pass needs two and a half copies of what each layer writes.
@@ -117,10 +120,14 @@ func (s Setup) transformer() Memory {
 		s.frozen(&g, d, n, tp*pp, shards)
 	}
 	tokens := s.Micro * s.Seq / cp
-	wide := s.kept(d, f, kv)
+	wide, between, logit := s.kept(d, f, kv), 2*d, 10.0
+	if s.inFull() {
+		wide, between = s.inFloat(wide, d)
+		logit = 14
+	}
 	switch s.Keep {
 	case runs.KeepEnds:
-		ends := 2 * d * l
+		ends := between * l
 		if s.Stage == 3 {
 			ends /= tp // FSDP with tensor parallelism splits the sequence between layers
 		}
@@ -130,12 +137,42 @@ func (s Setup) transformer() Memory {
 	default:
 		g.Activations = tokens * wide * l / tp
 	}
-	g.Activations /= 1e9
-	g.Logits = 10 * tokens * m.Vocab / tp / 1e9
-	if s.Class == hardware.FP32 || s.Class == hardware.TF32 {
-		g.Activations, g.Logits = 2*g.Activations, g.Logits*12/10
+	if s.all32() {
+		g.Activations, logit = 2*g.Activations, logit+2
 	}
+	g.Activations /= 1e9
+	g.Logits = logit * tokens * m.Vocab / tp / 1e9
 	return g
+}
+
+// all32 reports whether the run computes nothing in less than 32 bits.
+func (s Setup) all32() bool { return s.Class == hardware.FP32 || s.Class == hardware.TF32 }
+
+// inFull reports whether each accelerator trains all parameters from weights in 32 bits, as PyTorch's autocast does.
+func (s Setup) inFull() bool { return s.Tuning == shape.Full && !s.Pure && s.Stage == 0 }
+
+// inFloat returns the bytes per token of a layer and between two layers for a run inFull, whose layers pass values in
+// 32 bits. The caller doubles them for a run without 16 bits.
+//
+//	plain   autocast 20d + 4f: each of two norms keeps its input in 32 bits (4d), and the next product a copy in 16
+//	        (2d), beside query, key, value and attention's result (8d); pure 16 bit keeps 14d + 4f.
+//	        32 bit 32d + 8f
+//	gated   autocast 30d + 4kv + 8f: a norm in Python also keeps its result (4d), and five products have a copy each
+//	        32 bit 32d + 8kv + 16f
+//
+// Worked: GPT-2 small, autocast, 16 · 1024 tokens: 16384 · 12 · 36 · 768 = 5.44 GB, logits
+// 14 · 16384 · 50257 = 11.53 GB.
+func (s Setup) inFloat(wide, d float64) (layer, between float64) {
+	gated := s.Model.Gated || s.Model.Kind == shape.Experts
+	switch {
+	case s.all32() && gated:
+		return wide + 4*d, 2 * d
+	case s.all32():
+		return wide + 2*d, 2 * d
+	case gated:
+		return wide + 18*d, 4 * d
+	}
+	return wide + 6*d, 4 * d
 }
 
 // kept returns the bytes per token and layer that are kept for the backward pass, for a layer of width d, a
@@ -184,6 +221,8 @@ func (s Setup) full(g *Memory, p, dp, shards float64) {
 		w, gr, o = 2, 2, 4
 	case s.Stage == 1 || s.Stage == 2:
 		w, gr, o = 2, 4, 12
+	case s.Stage == 0 && !s.all32():
+		w = 6 // autocast keeps a copy in 16 bits until the backward pass is over
 	}
 	g.Weights = w * p / share(3, shards) / 1e9
 	g.Gradients = gr * p / share(2, shards) / 1e9

@@ -11,8 +11,8 @@ import (
 // the value's kind and Go's name of the field's type.
 var misfit = regexp.MustCompile("cannot unmarshal !!(\\w+)( `[^`]*`)? into (\\S+)")
 
-// unknown matches the YAML library's error for an unknown field.
-var unknown = regexp.MustCompile(`field (\S+) not found in type (\S+)`)
+// unknown matches the YAML library's error for an unknown field, also of a Go type without a name.
+var unknown = regexp.MustCompile(`field (\S+) not found in type (struct \{.*? \}|\S+)`)
 
 // kinds describes YAML's kinds of values in words.
 var kinds = map[string]string{"seq": "a list", "map": "a map of fields", "int": "a number", "float": "a number",

@@ -15,11 +15,13 @@ import (
 const llama = "{shape: 'transformer layers=32 dim=4096 heads=32 kv=8 ff=14336 vocab=128256 gated=1', sequence: 2048"
 
 // The footprint matches a computation by hand, in GB: weights, gradients and optimiser by their bytes per parameter,
-// activations 2·(6d + 2kv + 4f) bytes per token and layer, logits 10 bytes per token and word, 0.2 GB of overhead.
+// activations 2·(6d + 2kv + 4f) bytes per token and layer, logits 10 bytes per token and word, 0.2 GB of overhead; without
+// sharding in full, a copy of the weights in 16 bits, activations 2·(15d + 2kv + 4f), and logits 14 bytes.
 func TestFootprint_MatchesHandComputation(t *testing.T) {
 	t.Parallel()
 	const params, tokens, layers, words = 8.03e9, 2048.0, 32.0, 128256.0
 	keeps := tokens * (2*(6*4096+2*1024+4*14336)*layers + 10*words) / 1e9
+	whole := (18*params + tokens*(2*(15*4096+2*1024+4*14336)*layers+14*words)) / 1e9
 	ends := tokens*(2*4096*layers+2*(6*4096+2*1024+4*14336)+10*words)/1e9 + 0.2
 	layer := 2 * 2 * params / layers / 1e9 // two layers are gathered in 16 bit
 	margin := (1 + (math.Exp(0.25)-1)/4) / 0.97
@@ -28,7 +30,7 @@ func TestFootprint_MatchesHandComputation(t *testing.T) {
 		each map[int]float64 // by accelerators of a machine
 		host float64
 	}{
-		"full":            {"", map[int]float64{1: 16*params/1e9 + keeps + 0.2}, 16*params/1e9 + keeps + 0.2},
+		"full":            {"", map[int]float64{1: whole + 0.2}, whole + 0.2},
 		"lora":            {", tuning: lora", map[int]float64{1: 2*params/1e9 + 12*0.002*params/1e9 + keeps + 0.2}, 2*params/1e9 + 12*0.002*params/1e9 + keeps + 0.2},
 		"shared out":      {", sharding: fsdp, activation_checkpointing: full", map[int]float64{8: 16*params/8e9 + layer + ends}, 16*params/1e9 + layer + ends},
 		"on two machines": {", sharding: fsdp, activation_checkpointing: full}\nnodes: 2 #", map[int]float64{4: 16*params/8e9 + layer + ends}, 16*params/2e9 + layer + ends},

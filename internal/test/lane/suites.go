@@ -53,7 +53,7 @@ var Suites = []Suite{
 			"internal/work/onnx", "internal/work/compress", "internal/test/onnxrun", "internal/work/loop",
 			"internal/work/tune", "internal/work/study", "internal/work/studyfile", "internal/work/propose",
 			"internal/work/diagnose", "internal/cli/testdata/diagnose", "internal/work/ab", "internal/cli/testdata/ab",
-			"internal/job/launcher", "internal/content/checkpoint"}, common...),
+			"internal/job/launcher", "internal/content/checkpoint", "internal/estimate"}, common...),
 	},
 	{
 		Name: "ssh", Needs: "openssh-server, iproute2 and root",

@@ -10,7 +10,6 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/wire/telemetry"
 	"scrimp/internal/work/diagnose/class"
-	"scrimp/internal/work/diagnose/profile"
 )
 
 // Limits of the use of a GPU: above fed it has enough to do, target is the aim of a change, and a GPU that stays below
@@ -91,7 +90,7 @@ func (f *features) gain() Range {
 		}
 		return f.whole(around(b, 0.5, 1.05))
 	}
-	return f.whole(Range{Low: max(0, 1-u/hungry), Value: max(0, 1-u/fed), High: max(0, 1-u)})
+	return f.whole(starving(u))
 }
 
 // whole converts a share of the work time to a share of all measured time.
@@ -293,63 +292,4 @@ func memoryPressure(f *features) (finding, bool) {
 	}
 	return finding{class.MemoryPressure, fmt.Sprintf("%s of the memory is in use, and the program waits for %.0f pages a "+
 		"second from a disk", percent(full), faults), f.gain(), false}, true
-}
-
-// shareOf returns the share of a profile's time that a part takes, or of the GPUs' work if the profile does not say how
-// long they had none.
-func shareOf(p *profile.Profile, part profile.Part) float64 {
-	if p.OfBusy && p.GPUBusy != nil {
-		return p.Shares[part] * *p.GPUBusy
-	}
-	return p.Shares[part]
-}
-
-// wasted returns the share of a profile's time that removing a part saves. In a wait for the GPU, the GPU's own
-// computing remains.
-func wasted(p *profile.Profile, part profile.Part) float64 {
-	share := shareOf(p, part)
-	if part == profile.Waiting && p.GPUBusy != nil {
-		return min(share, 1-*p.GPUBusy)
-	}
-	return share
-}
-
-// ofProfiles names the causes that profiles show.
-func ofProfiles(list []profile.Profile) (out []finding) {
-	parts := []struct {
-		part  profile.Part
-		class class.Class
-		least float64
-	}{
-		{profile.Loading, class.DataLoading, 0.2}, {profile.Copying, class.HostCopies, 0.15},
-		{profile.Communication, class.Communication, 0.25},
-		{profile.Saving, class.Checkpointing, 0.08}, {profile.Evaluation, class.Evaluation, 0.2},
-		{profile.Waiting, class.Synchronisation, 0.2}, {profile.Logging, class.Logging, 0.1},
-	}
-	for _, p := range list {
-		for _, x := range parts {
-			share := shareOf(&p, x.part)
-			if share < x.least || x.part == profile.Waiting && p.GPUBusy != nil && *p.GPUBusy >= target {
-				continue
-			}
-			of := "time"
-			if p.OfBusy && p.GPUBusy == nil {
-				of = "GPUs' work"
-			}
-			text := fmt.Sprintf("%s: %s of the %s is %s", p.Tool, percent(share), of, x.part)
-			for _, o := range p.Operators {
-				if o.Part == x.part {
-					text += fmt.Sprintf(", most of it in %.60s", o.Name)
-					break
-				}
-			}
-			out = append(out, finding{x.class, text, around(wasted(&p, x.part), 0.5, 1), false})
-		}
-		long := p.Seconds == 0 || p.Seconds >= forLong // 0: the file does not say
-		if p.GPUBusy != nil && *p.GPUBusy < hungry && len(p.Operators) == 0 && long {
-			out = append(out, finding{class.OversizedGPU, fmt.Sprintf("%s: GPUs %s used", p.Tool, percent(*p.GPUBusy)),
-				Range{max(0, 1-*p.GPUBusy/hungry), max(0, 1-*p.GPUBusy/fed), 1 - *p.GPUBusy}, false})
-		}
-	}
-	return merge(nil, out)
 }

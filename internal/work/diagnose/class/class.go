@@ -17,6 +17,7 @@ const (
 	Logging          Class = "logging"
 	HostCopies       Class = "host_device_copies"
 	Synchronisation  Class = "synchronisation"
+	Precision        Class = "precision"
 	Oversubscription Class = "thread_oversubscription"
 	Leak             Class = "memory_leak"
 	MemoryPressure   Class = "memory_pressure"
@@ -34,8 +35,8 @@ const (
 // All returns all classes in table order.
 func All() []Class {
 	return []Class{DataLoading, SlowDisk, RemoteRead, SmallReads, SmallBatch, Checkpointing, Evaluation, Logging,
-		HostCopies, Synchronisation, Oversubscription, Leak, MemoryPressure, SetUp, IdleAfter, Blocked, Straggler, UnusedGPU,
-		Communication, OversizedGPU, OversizedCPU, OversizedMemory}
+		HostCopies, Synchronisation, Precision, Oversubscription, Leak, MemoryPressure, SetUp, IdleAfter, Blocked, Straggler,
+		UnusedGPU, Communication, OversizedGPU, OversizedCPU, OversizedMemory}
 }
 
 // Framework is what a program trains with; empty if unknown.
@@ -147,6 +148,14 @@ var classes = map[Class]kind{
 			"device; zero_grad(set_to_none=True)",
 		TensorFlow: "no .numpy() within a step; steps_per_execution=32",
 		"":         "do not wait for the device within a step",
+	}},
+	Precision: {ofModel, "low", "low", map[Framework]string{
+		PyTorch: "with torch.autocast(\"cuda\", dtype=torch.bfloat16): forward pass and loss (float16 and GradScaler on " +
+			"V100 and T4); torch.set_float32_matmul_precision(\"high\") for what stays in 32 bits",
+		Lightning:   "Trainer(precision=\"bf16-mixed\"); torch.set_float32_matmul_precision(\"high\")",
+		HuggingFace: "TrainingArguments(bf16=True, tf32=True); fp16=True on V100 and T4",
+		TensorFlow:  "tf.keras.mixed_precision.set_global_policy(\"mixed_bfloat16\")",
+		"":          "multiply in 16 bits (bfloat16), or in TF32",
 	}},
 	Oversubscription: {ofCode, "low", "none", map[Framework]string{
 		PyTorch: "torch.set_num_threads(<cores>) in the program and torch.set_num_threads(1) in worker_init_fn, or " +

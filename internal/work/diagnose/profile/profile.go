@@ -102,9 +102,11 @@ var parts = []struct {
 	part  Part
 	words []string
 }{
+	// PyTorch's name for each operator of a backward pass, and what moves nothing between host and device.
+	{Compute, []string{"engine::evaluate_function", "memset", "dtod", "device-to-device"}},
 	{Communication, []string{"nccl", "allreduce", "all_reduce", "allgather", "all_gather", "reduce_scatter", "c10d::",
 		"gloo", "mpi_"}},
-	{Copying, []string{"memcpy", "memset", "[cuda memcpy", "pin_memory"}},
+	{Copying, []string{"memcpy", "pin_memory"}},
 	{Loading, []string{"dataloader", "__getitem__", "_next_data", "collate", "torchvision/transforms", "tf_data",
 		"tf.data", "iteratorgetnext", "pil/", "cv2", "read_csv", "tokeniz", "imread", "imdecode", "dataset.", "load_data"}},
 	{Saving, []string{"torch.save", "torch/serialization", "save_checkpoint", "save_pretrained", "pickle.dump"}},

@@ -60,6 +60,20 @@ func TestRead_TraceOfGPUs(t *testing.T) {
 	}
 }
 
+// Copies within a GPU, zeroing, and PyTorch's names for a backward pass are computing.
+func TestPartOf_Names(t *testing.T) {
+	for name, want := range map[string]profile.Part{
+		"Memcpy HtoD (Pageable -> Device)": profile.Copying, "Memcpy DtoH (Device -> Pinned)": profile.Copying,
+		"[CUDA memcpy Host-to-Device]": profile.Copying, "Memcpy DtoD (Device -> Device)": profile.Compute,
+		"[CUDA memcpy Device-to-Device]": profile.Compute, "Memset (Device)": profile.Compute, "[CUDA memset]": profile.Compute,
+		"autograd::engine::evaluate_function: AddmmBackward0": profile.Compute, "train.py(9): evaluate": profile.Evaluation,
+	} {
+		if is := profile.PartOf(name); is != want {
+			t.Errorf("%s is %s, want %s", name, is, want)
+		}
+	}
+}
+
 func TestRead_BeginsAndEnds(t *testing.T) {
 	p := read(t, "spans", `[{"ph":"B","name":"outer","pid":1,"tid":1,"ts":0},{"ph":"B","name":"inner","pid":1,"tid":1,"ts":10},
 		{"ph":"E","pid":1,"tid":1,"ts":40},{"ph":"E","pid":1,"tid":1,"ts":50},{"ph":"E","pid":1,"tid":1,"ts":60}]`)
