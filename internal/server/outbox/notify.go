@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
@@ -68,6 +69,25 @@ type chat struct {
 	Text string `json:"text"`
 }
 
+// longestChat bounds the text of a message, in characters with their escapes. A text object of Slack has at most
+// 3,000; the names of users, which replace their IDs later, may be longer than those.
+const longestChat = 2900
+
+// chatOf returns a text as the message of a chat: one line, in which no part of it is a command.
+func chatOf(text string) chat {
+	var b strings.Builder
+	n := 0
+	for _, c := range oneLine(text) {
+		escaped := chatEscapes.Replace(string(c))
+		if n += utf8.RuneCountInString(escaped); n >= longestChat {
+			b.WriteString("…")
+			break
+		}
+		b.WriteString(escaped)
+	}
+	return chat{b.String()}
+}
+
 // message returns the body of a call: a word, or a line of text for a chat.
 func message(target string, w word) any {
 	if !webhook.IsChat(target) {
@@ -80,7 +100,7 @@ func message(target string, w word) any {
 	if f := w.Forecast; f != nil {
 		text += ": " + f.Detail + ". " + f.Fix
 	}
-	return chat{text}
+	return chatOf(text)
 }
 
 // line returns the event in a few words.
