@@ -341,6 +341,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
 	s.hooks.Names = s.gate.Names
 	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Odds: &s.odds, Dir: o.Dir, Log: o.Log}
+	s.outbox.Known = s.gate.Known
 	s.outbox.Past, s.outbox.Address = &notices.Past{Dir: o.Dir}, address
 	if s.outbox.Mails, _ = mailer.New(o.Mail, o.Log); s.outbox.Mails != nil { // Serve has reported the errors
 		s.outbox.Mails.Names = s.gate.Names

@@ -143,6 +143,17 @@ func (n *Names) Of(id string) string {
 // on, every other is as it is.
 func (n *Names) Known(id string) string { return cmp.Or(n.gone[id], id) }
 
+// nameInText finds what may be a name.
+var nameInText = regexp.MustCompile(`[a-z0-9][a-z0-9._@-]*`)
+
+// Said is Known for each word of a sentence.
+func (n *Names) Said(text string) string {
+	if len(n.gone) == 0 {
+		return text
+	}
+	return nameInText.ReplaceAllStringFunc(text, n.Known)
+}
+
 // In returns a text with names in place of IDs.
 func (n *Names) In(text []byte) []byte {
 	if len(n.byID) > 0 && bytes.Contains(text, []byte(idMark)) {

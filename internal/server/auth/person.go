@@ -130,6 +130,9 @@ func (g *Gate) Names(text []byte) []byte {
 	return g.People.Names().In(text)
 }
 
+// Known returns an ID that names nobody any more.
+func (g *Gate) Known(id string) string { return g.People.Names().Known(id) }
+
 // ofUsers reports whether a route is about users, so that its errors may name a person.
 func (a Access) ofUsers() bool {
 	return strings.Contains(a.Route, " /v1/users/") || strings.Contains(a.Route, " /v1/tokens") ||

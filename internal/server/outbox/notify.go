@@ -31,10 +31,11 @@ type Outbox struct {
 	Hooks   webhook.Sender
 	Mails   *mailer.Sender // nil: the server sends no e-mail
 	Odds    Forecasts
-	Weeks   func() []Weekly // the weeks that webhooks of schedules should have by now
-	Past    *notices.Past   // what became of each report
-	Dir     string          // the data folder
-	Address string          // of the server, for users; "": none
+	Known   func(id string) string // the ID of a user, or erased-1 and so on; nil: as it is
+	Weeks   func() []Weekly        // the weeks that webhooks of schedules should have by now
+	Past    *notices.Past          // what became of each report
+	Dir     string                 // the data folder
+	Address string                 // of the server, for users; "": none
 	Log     *slog.Logger
 }
 

@@ -339,7 +339,11 @@ func (d *Desk) Audit(w http.ResponseWriter, r *http.Request) {
 }
 
 // actOf converts an act for the API.
-func actOf(event uint64, a identity.Act) api.Act {
+func actOf(event uint64, a identity.Act, names *identity.Names) api.Act {
+	if strings.Contains(a.Route, "/v1/users/") || strings.Contains(a.Route, "/v1/tokens") {
+		a.Object = names.Said(a.Object)
+	}
+	a.Detail = names.Said(a.Detail)
 	return api.Act{Event: event, At: a.At, Who: a.Who, Token: a.Token, From: a.From, Route: a.Route, Object: a.Object,
 		Outcome: a.Outcome, Detail: a.Detail}
 }
@@ -355,13 +359,14 @@ func (d *Desk) acts(ctx context.Context, after uint64, limit int, user string) (
 	if err != nil {
 		return page, err
 	}
+	names := d.Gate.People.Names()
 	for _, rec := range records {
 		e, _, err := replay.Decode(rec)
 		if err != nil {
 			return page, err
 		}
 		if b, ok := e.Body.(core.Audited); ok {
-			page.Acts = append(page.Acts, actOf(rec.Seq, b.Act))
+			page.Acts = append(page.Acts, actOf(rec.Seq, b.Act, names))
 		}
 	}
 	if len(records) == limit {
