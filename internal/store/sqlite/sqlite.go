@@ -41,10 +41,10 @@ type Store struct {
 // databaseName is the database's file in the folder.
 const databaseName = "scrimp.db"
 
-// pragmas configure each connection. FULL makes a commit durable when it returns, even if power is lost. FAST overwrites
-// what is deleted in pages that are written anyway: nobody finds an erased name in the file.
-const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
-	"&_pragma=busy_timeout(5000)&_pragma=foreign_keys(ON)&_pragma=secure_delete(FAST)"
+// pragmas configure each connection. FULL makes a commit durable when it returns, even if power is lost. FAST erases
+// what is deleted in pages that are written anyway, as copies of an erased name may be.
+const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(FAST)" +
+	"&_pragma=busy_timeout(5000)&_pragma=foreign_keys(ON)"
 
 // Open opens the folder's database, creates it at first use, and migrates its schema. It returns ErrLocked if another
 // server has it open.
@@ -237,8 +237,8 @@ func dropSlice(ctx context.Context, tx *sql.Tx, upTo uint64) (dropped int64, err
 	return result.RowsAffected()
 }
 
-// PutMeta implements Store. An empty value also overwrites the bytes of the value before it, which may be a name that is
-// erased. The log, whose samples are deleted in bulk, does without that.
+// PutMeta implements Store. An empty value also overwrites the bytes of the value before it, which may be a name that
+// is erased. The log, whose samples are deleted in bulk, does without that.
 func (s *Store) PutMeta(ctx context.Context, key, value string) error {
 	if value == "" {
 		return s.eraseMeta(ctx, key)
