@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"net/http"
+	"regexp"
 	"time"
 
 	"scrimp/client"
@@ -35,19 +36,23 @@ func (s signIn) End(r *http.Request, kept string, life time.Duration) (token, to
 	return token, to, nil
 }
 
+// emailInText finds addresses in sentences.
+var emailInText = regexp.MustCompile(`[^\s"':,;()]+@[^\s"':,;()]+`)
+
 // refused puts a refused sign-in in the log and in the audit trail. Neither has a secret: the texts of the errors are
-// those that the reader sees. email is the address of a person whom the provider has identified.
+// those that the reader sees. email is the address of a person whom the provider has identified; the audit trail, which
+// is kept for ever, has the user alone.
 func (s signIn) refused(r *http.Request, email string, err error) {
 	p, is := errors.AsType[*client.Problem](err)
 	if !is {
 		p = &client.Problem{Status: http.StatusInternalServerError, Title: "the sign-in has failed"}
 	}
 	s.server.opts.Log.Warn("a sign-in is refused", "email", email, "from", auth.From(r), "why", p.Title)
-	who := email
+	who := ""
 	s.server.gate.People.Read(func(b *identity.Book) {
 		if u, known := b.UserOf(email); known {
 			who = u.Name
 		}
 	})
-	s.server.gate.RecordStranger(r, who, p.Status, p.Title)
+	s.server.gate.RecordStranger(r, who, p.Status, emailInText.ReplaceAllString(p.Title, "that address"))
 }

@@ -50,7 +50,9 @@ func (d *Desk) Erase(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	})
-	if !b.DryRun && !d.change(w, r, id, identity.Change{User: &u, At: &now}) {
+	if b.DryRun {
+		auth.CallOf(r).Act.Detail = "dry run"
+	} else if !d.change(w, r, id, identity.Change{User: &u, At: &now}) {
 		return
 	}
 	reply.JSON(w, v)
