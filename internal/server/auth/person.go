@@ -9,10 +9,8 @@ import (
 	"time"
 
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/store"
 )
-
-// personMeta begins the keys, beside the log, of the persons of users.
-const personMeta = "person/"
 
 // personTime bounds a write of a person.
 const personTime = 10 * time.Second
@@ -25,7 +23,7 @@ func (p *People) readPersons(ctx context.Context) error {
 		return err
 	}
 	for key, text := range all {
-		id, is := strings.CutPrefix(key, personMeta)
+		id, is := strings.CutPrefix(key, store.PersonMeta)
 		if !is || text == "" {
 			continue
 		}
@@ -91,7 +89,7 @@ func (p *People) putPerson(ctx context.Context, id string, who *identity.Person)
 		}
 		text = string(b)
 	}
-	return p.log.PutMeta(ctx, personMeta+id, text)
+	return p.log.PutMeta(ctx, store.PersonMeta+id, text)
 }
 
 // Names returns the present names of users.

@@ -86,11 +86,9 @@ func (w *Writer) WriteHeader(code int) {
 func (w *Writer) begin() {
 	h := w.Header()
 	kind := h.Get("Content-Type")
-	w.named = w.Names != nil && h.Get("Content-Encoding") == "" &&
+	// what has a length is a file, or a page whose parts went through here
+	w.named = w.Names != nil && h.Get("Content-Encoding") == "" && h.Get("Content-Length") == "" &&
 		(strings.HasPrefix(kind, "text/") || strings.Contains(kind, "json"))
-	if w.named {
-		h.Del("Content-Length")
-	}
 }
 
 // sendRest sends what waits for the end of an ID.
