@@ -94,6 +94,9 @@ func TestErase_LeavesTheNameNowhere(t *testing.T) {
 	if rec, _ := w.ask("GET", "/v1/me", token, nil); rec.Code != http.StatusUnauthorized {
 		t.Errorf("the token still opens the server: %d", rec.Code)
 	}
+	if rec, p := w.ask("POST", "/v1/users/erased-1/erase", auth.OwnerName, api.EraseUser{}); rec.Code != http.StatusConflict {
+		t.Errorf("a second erasure: %d %+v", rec.Code, p)
+	}
 	w.erased(t)
 	w.user(leaver, identity.Grant{Team: "vision", Role: identity.Submitter})
 	var jobs []api.Job

@@ -31,9 +31,20 @@ func (s signIn) End(r *http.Request, kept string, life time.Duration) (token, to
 	}
 	if err != nil {
 		s.refused(r, who.Email, err)
-		return "", "", err
+		return "", "", s.named(err)
 	}
 	return token, to, nil
+}
+
+// named returns an error with the names of users in place of their IDs.
+func (s signIn) named(err error) error {
+	p, is := errors.AsType[*client.Problem](err)
+	if !is {
+		return err
+	}
+	v, name := *p, func(text string) string { return string(s.server.gate.Names([]byte(text))) }
+	v.Title, v.Fix, v.Detail = name(p.Title), name(p.Fix), name(p.Detail)
+	return &v
 }
 
 // emailInText finds addresses in sentences.

@@ -30,6 +30,7 @@ func (d *Desk) Erase(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var u identity.User
+	left := false // of an erasure that failed
 	v, now := api.Erasure{Logged: !identity.IsID(id), DryRun: b.DryRun}, time.Now().UTC()
 	d.Gate.People.Read(func(b *identity.Book) {
 		u, _ = b.User(id)
@@ -38,10 +39,16 @@ func (d *Desk) Erase(w http.ResponseWriter, r *http.Request) {
 				v.Tokens++
 			}
 		}
+		_, left = b.Persons()[id]
 		if u.Erased == 0 {
+			left = true
 			u = identity.User{Name: id, Grants: []identity.Grant{}, Off: true, Made: u.Made, Erased: b.Erasures() + 1}
 		}
 	})
+	if !left {
+		reply.Problem(w, http.StatusConflict, "that user is erased already", "scrimp users lists them", nil)
+		return
+	}
 	v.As = identity.ErasedName(u.Erased)
 	d.Gate.Control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {

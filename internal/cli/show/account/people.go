@@ -63,7 +63,7 @@ func Erasure(name string, v api.Erasure, p show.Place) string {
 			"user did as that of %s, and revokes %s.", name, v.As, draw.Count(v.Tokens, "token"))
 	}
 	if v.Jobs > 0 {
-		text += fmt.Sprintf(" %s of the user go on: an operator of the team ends or pauses such jobs.",
+		text += fmt.Sprintf(" %s of the user will run on, unless an operator of the team ends or pauses it.",
 			draw.Count(v.Jobs, "job"))
 	}
 	if v.Logged {
