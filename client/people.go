@@ -51,6 +51,8 @@ type User struct {
 	Email string `json:"email,omitempty"`
 	// Grouped says that the grants follow the user's groups at the identity provider.
 	Grouped bool `json:"grouped,omitempty"`
+	// Erased says that the name and address are gone for ever: Name is erased-1, erased-2 and so on.
+	Erased bool `json:"erased,omitempty"`
 }
 
 // Team owns jobs. If it lists projects, its jobs may use no others.
@@ -75,6 +77,20 @@ type SetUser struct {
 	Grants []Grant `json:"grants,omitempty"` // replaces all grants, which then follow no group any more
 	Off    *bool   `json:"off,omitempty"`
 	Email  *string `json:"email,omitempty"` // by which an identity provider knows the user; empty: none
+}
+
+// EraseUser forgets the name and the address of a user for ever.
+type EraseUser struct {
+	DryRun bool `json:"dry_run,omitempty"` // only report what would happen
+}
+
+// Erasure is what an erasure does.
+type Erasure struct {
+	As     string `json:"as"`               // the name of the user from then on
+	Tokens int    `json:"tokens"`           // live ones, which are revoked
+	Jobs   int    `json:"jobs"`             // of the user that are not over
+	Logged bool   `json:"logged,omitempty"` // an older release wrote the name into the log, whose files keep it
+	DryRun bool   `json:"dry_run,omitempty"`
 }
 
 // SetTeam creates or changes a team.

@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +20,8 @@ import (
 )
 
 // Two servers share a database and a data folder. The leader is killed repeatedly while a job runs: the other takes
-// over, the program keeps running, and the machine is rented once.
+// over, the program keeps running, and the machine is rented once. Users whom it has erased stay so, and nothing in the
+// database has their name.
 func TestTakeover_JobKeepsRunning(t *testing.T) {
 	lane.Component(t, "postgres")
 	t.Parallel()
@@ -47,7 +49,8 @@ func TestTakeover_JobKeepsRunning(t *testing.T) {
 	h.do("run", "-y", "-d", "job.yaml")
 	h.until("the program runs", func() bool { return h.job("endless").Phase == "running" })
 	machine := h.job("endless").Machine
-	for range lane.Pick(2, 5) {
+	for n := range lane.Pick(2, 5) {
+		h.do("users", "set", "zephyrine", "--email", "zephyrine@example.org")
 		s, ok := answers()
 		if !ok {
 			t.Fatal("nobody answers")
@@ -62,6 +65,7 @@ func TestTakeover_JobKeepsRunning(t *testing.T) {
 		if killed == nil {
 			t.Fatalf("process %d answers, which was not started here", s.PID)
 		}
+		h.do("users", "erase", "zephyrine", "--yes")
 		if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +74,16 @@ func TestTakeover_JobKeepsRunning(t *testing.T) {
 		if j := h.job("endless"); j.Machine != machine || j.Attempts != 1 || j.State != "running" {
 			t.Errorf("after it the job is %s on %s after %d attempts, was on %s", j.State, j.Machine, j.Attempts, machine)
 		}
+		if out := h.do("users"); strings.Contains(out, "zephyrine") || !strings.Contains(out, fmt.Sprint("erased-", n+1)) {
+			t.Errorf("after it the users are\n%s", out)
+		}
 		servers = append(servers, begin())
+	}
+	for _, table := range []string{"event", "meta"} {
+		if out, err := db.Query(url, "SELECT count(*) FROM "+table+" AS t WHERE t::text LIKE '%zephyrine%'"); err != nil ||
+			strings.TrimSpace(out) != "0" {
+			t.Errorf("rows of %s that name an erased user: %s, %v", table, out, err)
+		}
 	}
 	h.do("exec", "endless", "--", "touch", "stop")
 	h.until("it is done", func() bool { return h.job("endless").Closed })

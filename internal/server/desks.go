@@ -50,7 +50,7 @@ func (s *Server) buildHandlers() {
 		Log: s.opts.Log}, s.engines)
 	s.bills.Exports = s.exports.List
 	s.books = &books.Books{Control: s.control, Log: s.store, Errors: s.opts.Log, Fees: s.bills.FeesOf,
-		HasTeam: s.bills.HasTeam}
+		HasTeam: s.bills.HasTeam, Names: s.gate.People.Names}
 	s.bills.Ledger = s.books
 	s.receipts = &receipts.Desk{Control: s.control, Log: s.store, View: s.view, Machines: s.dataUse().Receipt}
 	s.anomalies = &anomalies.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,

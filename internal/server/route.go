@@ -257,6 +257,8 @@ func peopleRoutes() []route {
 			ofPeople((*people.Desk).Users)},
 		{"PUT", "/v1/users/{id}", identity.Admin, allTeams, false, "Make a user, or change one", api.SetUser{},
 			client.User{}, "", nil, ofPeople((*people.Desk).PutUser)},
+		{"POST", "/v1/users/{id}/erase", identity.Admin, allTeams, false, "Forget the name and the address of a user",
+			api.EraseUser{}, api.Erasure{}, "", nil, ofPeople((*people.Desk).Erase)},
 		{"GET", "/v1/teams", identity.Viewer, anyTeam, true, "List the teams that the caller sees", nil, []client.Team{},
 			"", nil, ofPeople((*people.Desk).Teams)},
 		{"PUT", "/v1/teams/{id}", identity.Admin, allTeams, false, "Make a team, or change its projects", api.SetTeam{},

@@ -39,7 +39,6 @@ import (
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/mailer"
 	"scrimp/internal/server/metrics"
-	"scrimp/internal/server/notices"
 	"scrimp/internal/server/oidc"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/outbox"
@@ -338,10 +337,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 		Limits: auth.NewLimits(pace, o.Log, s.metrics.RefusedBy)}
 	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has reported the errors
 	s.provider, _ = oidc.New(o.OIDC, time.Now, o.Log)      // here, too
-	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
-	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Odds: &s.odds, Dir: o.Dir, Log: o.Log}
-	s.outbox.Past, s.outbox.Address = &notices.Past{Dir: o.Dir}, address
-	s.outbox.Mails, _ = mailer.New(o.Mail, o.Log) // Serve has reported the errors
+	s.openOutbox(address)
 	return s
 }
 

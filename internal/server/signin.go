@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"net/http"
+	"regexp"
 	"time"
 
 	"scrimp/client"
@@ -30,24 +31,39 @@ func (s signIn) End(r *http.Request, kept string, life time.Duration) (token, to
 	}
 	if err != nil {
 		s.refused(r, who.Email, err)
-		return "", "", err
+		return "", "", s.named(err)
 	}
 	return token, to, nil
 }
 
+// named returns an error with the names of users in place of their IDs.
+func (s signIn) named(err error) error {
+	p, is := errors.AsType[*client.Problem](err)
+	if !is {
+		return err
+	}
+	v, name := *p, func(text string) string { return string(s.server.gate.Names([]byte(text))) }
+	v.Title, v.Fix, v.Detail = name(p.Title), name(p.Fix), name(p.Detail)
+	return &v
+}
+
+// emailInText finds addresses in sentences.
+var emailInText = regexp.MustCompile(`[^\s"':,;()]+@[^\s"':,;()]+`)
+
 // refused puts a refused sign-in in the log and in the audit trail. Neither has a secret: the texts of the errors are
-// those that the reader sees. email is the address of a person whom the provider has identified.
+// those that the reader sees. email is the address of a person whom the provider has identified; the audit trail, which
+// is kept for ever, has the user alone.
 func (s signIn) refused(r *http.Request, email string, err error) {
 	p, is := errors.AsType[*client.Problem](err)
 	if !is {
 		p = &client.Problem{Status: http.StatusInternalServerError, Title: "the sign-in has failed"}
 	}
 	s.server.opts.Log.Warn("a sign-in is refused", "email", email, "from", auth.From(r), "why", p.Title)
-	who := email
+	who := ""
 	s.server.gate.People.Read(func(b *identity.Book) {
 		if u, known := b.UserOf(email); known {
 			who = u.Name
 		}
 	})
-	s.server.gate.RecordStranger(r, who, p.Status, p.Title)
+	s.server.gate.RecordStranger(r, who, p.Status, emailInText.ReplaceAllString(p.Title, "that address"))
 }

@@ -210,7 +210,8 @@ func aJob(name, team string) string {
 
 // expired creates an expired token.
 func (w *world) expired(user string) string {
-	text, tok := identity.Mint(sha256.Sum256([]byte(user)), user, time.Now().Add(-2*time.Hour), time.Hour)
+	id, _ := w.gate.People.ID(user)
+	text, tok := identity.Mint(sha256.Sum256([]byte(user)), id, time.Now().Add(-2*time.Hour), time.Hour)
 	e := core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: w.control.Tenant(),
 		Body: core.IdentityChanged{Change: identity.Change{Token: &tok}}}
 	if err := w.control.Propose(w.t.Context(), e); err != nil {

@@ -22,6 +22,10 @@ var (
 	ErrNeeded   = errors.New("a snapshot needs them")              // samples that a restart reads
 )
 
+// PersonMeta begins the keys, beside the log, of the names and addresses of users. They are written before the event of
+// their user.
+const PersonMeta = "person/"
+
 // Record is one step of the core: the event, the facts that follow from it, and the postings. It is written in one
 // transaction.
 //

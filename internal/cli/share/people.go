@@ -50,7 +50,8 @@ func (a *app) usersCmd() *cobra.Command {
 	var set *cobra.Command
 	set = &cobra.Command{Use: "set NAME", Short: "Make a user, or change one", Args: command.Takes("NAME"),
 		Long: "Makes a user, or changes one. Grants replace those that the user had. --off revokes all tokens " +
-			"and sessions of the user, who may do nothing until --on and a new token; what they did stays on record. " +
+			"and sessions of the user, who may do nothing until --on and a new token; what they did stays on record " +
+			"(scrimp users erase forgets who it was). " +
 			"With --email the user can sign in to the dashboard by the identity " +
 			"provider of the server." + command.PlainExit,
 		Example: "  scrimp users set ann --grant admin --email ann@example.com\n" +
@@ -88,7 +89,7 @@ func (a *app) usersCmd() *cobra.Command {
 		"removes it (default: as it is)")
 	set.Flags().BoolVar(&off, "off", false, "let the user do nothing, and revoke all their tokens (default: as it is)")
 	set.Flags().BoolVar(&on, "on", false, "let the user work again, with new tokens (default: as it is)")
-	cmd.AddCommand(set)
+	cmd.AddCommand(set, a.eraseCmd())
 	return cmd
 }
 

@@ -21,14 +21,17 @@ var (
 
 // User is a person, or a program that acts for one.
 type User struct {
-	Name   string    `json:"name"`
+	Name   string    `json:"name"` // its ID: Person tells the name that people know
 	Grants []Grant   `json:"grants"`
 	Off    bool      `json:"off,omitempty"` // may do nothing; past actions stay on record
 	Made   time.Time `json:"made"`          // wall time
-	// Email is the address with which an identity provider names the user; "": the user signs in by token only.
+	// Email is the address with which an identity provider names the user; "": the user signs in by token only. This
+	// release reads it in logs of older ones, and writes it into Person alone.
 	Email string `json:"email,omitempty"`
 	// Grouped marks grants that follow the groups of the identity provider; an admin who sets grants ends that.
 	Grouped bool `json:"grouped,omitempty"`
+	// Erased counts the erased users up to this one; 0: the user is not erased.
+	Erased int `json:"erased,omitempty"`
 }
 
 // Team owns jobs. If it names projects, its jobs must belong to one of them.
@@ -114,6 +117,8 @@ type Change struct {
 	Revoke string `json:"revoke,omitempty"`
 	// At is the wall time of Revoke. With User it ends all tokens that the user has then.
 	At *time.Time `json:"at,omitempty"`
+	// Person is how people know User from now on; nil: as before. It is no part of the log.
+	Person *Person `json:"-"`
 }
 
 // Book is the state after all changes so far.
@@ -122,11 +127,13 @@ type Book struct {
 	teams  map[string]Team
 	tokens map[string]Token  // by hash
 	ids    map[string]string // hash by ID
+	// persons is how people know users, by ID, without those whom an older release made.
+	persons map[string]Person
 }
 
 // NewBook returns an empty book.
 func NewBook() *Book {
-	return &Book{map[string]User{}, map[string]Team{}, map[string]Token{}, map[string]string{}}
+	return &Book{map[string]User{}, map[string]Team{}, map[string]Token{}, map[string]string{}, map[string]Person{}}
 }
 
 // Check returns what is wrong with a change to this book, and how to fix it.
@@ -136,11 +143,13 @@ func (b *Book) Check(c Change) error {
 		if err := checkName("user", "name", c.User.Name); err != nil {
 			return err
 		}
-		if c.User.Name == "owner" {
-			return Wrong{"name", `user "owner" is who holds the data folder`, "take another name"}
+		if c.User.Erased == 0 && b.users[c.User.Name].Erased > 0 {
+			return Wrong{"name", fmt.Sprintf("user %s is erased", c.User.Name), "make another user"}
 		}
-		if err := b.checkEmail(*c.User); err != nil {
-			return err
+		if c.Person != nil {
+			if err := b.checkPerson(c.User.Name, *c.Person); err != nil {
+				return err
+			}
 		}
 		for _, g := range c.User.Grants {
 			if _, known := b.teams[g.Team]; !known && g.Team != Everywhere {
@@ -194,6 +203,9 @@ func (b *Book) Apply(c Change) {
 		u := *c.User
 		u.Grants = slices.Clone(u.Grants)
 		b.users[u.Name] = u
+		if c.Person != nil {
+			b.SetPerson(u.Name, c.Person)
+		}
 		if c.At != nil {
 			b.revokeAll(u.Name, *c.At)
 		}
@@ -337,8 +349,8 @@ func (b *Book) UserOf(email string) (User, bool) {
 	if email == "" {
 		return User{}, false
 	}
-	for _, u := range b.users {
-		if u.Email != "" && PlainEmail(u.Email) == PlainEmail(email) {
+	for id, u := range b.users {
+		if has := b.Person(id).Email; has != "" && PlainEmail(has) == PlainEmail(email) {
 			return u, true
 		}
 	}

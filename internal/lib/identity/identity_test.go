@@ -33,7 +33,8 @@ func team(name string, projects ...string) identity.Change {
 }
 
 func user(name string, grants ...identity.Grant) identity.Change {
-	return identity.Change{User: &identity.User{Name: name, Grants: grants, Made: now}}
+	return identity.Change{User: &identity.User{Name: name, Grants: grants, Made: now},
+		Person: &identity.Person{Name: name}}
 }
 
 func TestToken_WorksUntilExpiryRevocationOrUserOff(t *testing.T) {
@@ -174,7 +175,7 @@ func TestParseGrant_ReadsWhatStringWrites(t *testing.T) {
 
 func TestUserOf_IgnoresTheCaseOfASCIILettersAlone(t *testing.T) {
 	ann := user("ann")
-	ann.User.Email = "Ask@example.com"
+	ann.Person.Email = "Ask@example.com"
 	b := book(t, ann)
 	for email, want := range map[string]bool{"ask@EXAMPLE.com": true, "Ask@example.com": true, "": false,
 		"a\u017fk@example.com": false, "as\u212a@example.com": false, "ask@example.co": false} {
@@ -185,7 +186,7 @@ func TestUserOf_IgnoresTheCaseOfASCIILettersAlone(t *testing.T) {
 	for _, email := range []string{"ask@EXAMPLE.com", "ask", "@x", "a@", "a@b@c", "a b@c", "a@b\n", "a@\u200bb",
 		strings.Repeat("a", 254) + "@b"} {
 		bob := user("bob")
-		bob.User.Email = email
+		bob.Person.Email = email
 		var wrong identity.Wrong
 		if err := b.Check(bob); !errors.As(err, &wrong) || wrong.Field != "email" || wrong.Fix == "" {
 			t.Errorf("%q: %v", email, err)

@@ -98,7 +98,7 @@ func Allowed(w http.ResponseWriter, r *http.Request, pace *Pace, instead string)
 func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took time.Duration)) http.HandlerFunc {
 	return func(plain http.ResponseWriter, r *http.Request) {
 		w, begun := reply.NewWriter(plain, g.lost, a.Scope == Bootstraps || a.Scope == Machines), time.Now()
-		w.Hide = g.Dir
+		w.Hide, w.Names = g.Dir, g.Names
 		defer func() {
 			if err := w.Fault(); err != nil {
 				g.Refusals.log.Error("an answer cannot be written as JSON", "route", a.Route, "error", err)
@@ -221,7 +221,8 @@ func (g *Gate) serveUser(a Access, w *reply.Writer, r *http.Request, do http.Han
 	g.Asked()
 	attribute(r, g.UserBodies, name)
 	c := &Call{Caller: caller, Act: identity.Act{Who: caller.User, Token: caller.Token, From: From(r),
-		Route: a.Route, Object: bound.Cut(r.PathValue("id"), longestObject)}}
+		Route: a.Route, Object: bound.Cut(g.objectOf(a, r), longestObject)}}
+	r = g.named(r)
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	if g.authorize(w, r, a) {
 		g.serveLimited(a, w, r, name, do)

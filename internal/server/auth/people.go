@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"scrimp/internal/control/replay"
@@ -16,27 +17,41 @@ type People struct {
 	mu      sync.RWMutex // guards the fields below; serializes changes
 	book    *identity.Book
 	revised chan struct{} // closed at the next change of the book
+	names   atomic.Pointer[identity.Names]
+	log     log
 }
 
-// log is the source of the identity book.
+// log is the source of the identity book: its changes are in the log, and the persons beside it.
 type log interface {
 	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
+	AllMeta(ctx context.Context) (map[string]string, error)
+	PutMeta(ctx context.Context, key, value string) error
 }
 
-// ReadPeople builds the identity book from the changes in the log.
+// ReadPeople builds the identity book.
 func ReadPeople(ctx context.Context, log log) (*People, error) {
-	p := &People{book: identity.NewBook(), revised: make(chan struct{})}
+	p := &People{book: identity.NewBook(), revised: make(chan struct{}), log: log}
+	if err := p.readChanges(ctx); err != nil {
+		return p, err
+	}
+	err := p.readPersons(ctx)
+	p.names.Store(p.book.Names())
+	return p, err
+}
+
+// readChanges applies the changes in the log.
+func (p *People) readChanges(ctx context.Context) error {
 	kind := core.IdentityChanged{}.Kind()
 	for after := uint64(0); ; {
-		records, err := log.RecordsOf(ctx, kind, after, 1000)
+		records, err := p.log.RecordsOf(ctx, kind, after, 1000)
 		if err != nil || len(records) == 0 {
-			return p, err
+			return err
 		}
 		for _, r := range records {
 			after = r.Seq
 			e, _, err := replay.Decode(r)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if b, ok := e.Body.(core.IdentityChanged); ok {
 				p.book.Apply(b.Change)
@@ -72,13 +87,17 @@ func (p *People) Change(c identity.Change, write func() error) (wrong, err error
 	if wrong := p.book.Check(c); wrong != nil {
 		return wrong, nil
 	}
-	if err := write(); err != nil {
+	written, err := p.writePerson(c, write)
+	if !written {
 		return nil, err
 	}
 	p.book.Apply(c)
+	if c.Person != nil || c.User != nil && c.User.Erased > 0 {
+		p.names.Store(p.book.Names())
+	}
 	close(p.revised)
 	p.revised = make(chan struct{})
-	return nil, nil
+	return nil, err
 }
 
 // who returns the owner of a token.

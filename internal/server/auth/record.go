@@ -105,6 +105,9 @@ func (g *Gate) audit(r *http.Request, a Access, w *reply.Writer) {
 	switch user, now := c.Caller.User, time.Now(); {
 	case code >= 400:
 		record = g.Refusals.refused(user, a.Route, code, record, now)
+		if a.ofUsers() && code != http.StatusForbidden {
+			title = "" // it may name a person
+		}
 		c.Act.Detail = cmp.Or(bound.Cut(title, 200), http.StatusText(code))
 	case record:
 		record = g.Refusals.acts(user, now)

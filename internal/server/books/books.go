@@ -13,6 +13,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/control"
 	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/view/projection"
 )
@@ -33,6 +34,8 @@ type Books struct {
 	Fees func(ctx context.Context, month time.Time) ([]client.Fee, error)
 	// HasTeam reports whether the team exists.
 	HasTeam func(name string) bool
+	// Names returns the names of users.
+	Names func() *identity.Names
 
 	spent spent
 }

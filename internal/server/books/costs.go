@@ -54,6 +54,16 @@ func groupBy(by string) (func(w ledger.Dimensions, job string) string, error) {
 	return nil, fmt.Errorf("costs cannot be grouped by %.40q", by)
 }
 
+// nameBy is groupBy with users under the names that people know.
+func (b *Books) nameBy(by string) (func(w ledger.Dimensions, job string) string, error) {
+	name, err := groupBy(by)
+	if by != "user" {
+		return name, err
+	}
+	names := b.Names()
+	return func(w ledger.Dimensions, _ string) string { return names.Of(w.User) }, nil
+}
+
 // byJob groups costs by job: the only grouping whose list grows with the ledger.
 const byJob = "job"
 
@@ -144,7 +154,7 @@ func (l *lines) use(line *api.CostLine, w ledger.Dimensions, u ledger.Use, a mon
 // negative back means all time. It reads the kept sums and the running jobs. It reads single postings only for the
 // hour in which the span starts, or for the whole span if the grouping is by job.
 func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back time.Duration) error {
-	name, _ := groupBy(v.By)
+	name, _ := b.nameBy(v.By)
 	l := &lines{name: name, named: v.By == byJob || v.By == "kind", caller: c, all: map[lineKey]*api.CostLine{},
 		items:  slices.Contains([]string{"sku", "category"}, v.By),
 		bought: slices.Contains([]string{"provider", "region", "sku", "category"}, v.By)}

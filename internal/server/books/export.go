@@ -47,7 +47,13 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is no span of time", bad.Fix, bad.Err)
 		return
 	}
-	only := charge.OnlyOf(r.URL.Query().Get)
+	names := b.Names()
+	only := charge.OnlyOf(func(key string) string {
+		if key == "user" {
+			return names.Known(r.URL.Query().Get(key))
+		}
+		return r.URL.Query().Get(key)
+	})
 	out := csv.NewWriter(w)
 	began := false
 	var room []string
@@ -106,7 +112,7 @@ func (b *Books) EachChargeIn(ctx context.Context, caller identity.Caller, spans 
 	if len(spans) == 0 {
 		return nil
 	}
-	whole, streams := spans[0], []*charge.Stream{}
+	whole, streams, names := spans[0], []*charge.Stream{}, b.Names()
 	for _, s := range spans {
 		if s.Since.Before(whole.Since) {
 			whole.Since = s.Since
@@ -116,6 +122,7 @@ func (b *Books) EachChargeIn(ctx context.Context, caller identity.Caller, spans 
 		}
 		streams = append(streams, charge.NewStream(s, func(c charge.Charge) {
 			if err == nil {
+				c.User = names.Known(c.User)
 				err = f(c)
 			}
 		}))

@@ -24,7 +24,7 @@ const mostMoved = 10
 func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	by := cmp.Or(q.Get("by"), "team")
-	name, err := groupBy(by)
+	name, err := b.nameBy(by)
 	if err != nil {
 		reply.FieldProblem(w, http.StatusBadRequest, "by", "costs are not listed by that", "write "+groups, err)
 		return

@@ -164,6 +164,10 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 		}
 		v.Limits = append(v.Limits, line)
 	}
+	names := d.Gate.People.Names()
+	slices.SortStableFunc(v.Limits, func(x, y api.BudgetLine) int {
+		return strings.Compare(names.Of(x.Limit.Name()), names.Of(y.Limit.Name()))
+	})
 	reply.JSON(w, v)
 }
 
@@ -247,6 +251,7 @@ func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) 
 	switch {
 	case b.Limit != nil:
 		limit := convert.To[budget.Limit](*b.Limit)
+		limit.Scope = budget.Scope(d.Gate.People.Scope(string(limit.Scope)))
 		if err := limit.Check(); err != nil {
 			reply.FieldProblem(w, http.StatusUnprocessableEntity, "limit", "the limit is not valid",
 				"scrimp budgets set --help says more", err)
@@ -272,11 +277,11 @@ func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) 
 			return v, "", false
 		}
 	case b.Remove != "":
-		object = b.Remove
+		object = d.Gate.People.Scope(b.Remove)
 		n := len(v.Limits)
 		if v.Limits = slices.DeleteFunc(v.Limits,
 			func(l budget.Limit) bool { return l.Name() == object }); len(v.Limits) == n {
-			reply.Problem(w, http.StatusNotFound, "there is no budget "+object, "scrimp budgets lists them", nil)
+			reply.Problem(w, http.StatusNotFound, "there is no budget "+b.Remove, "scrimp budgets lists them", nil)
 			return v, "", false
 		}
 	case b.Tag != "":

@@ -38,6 +38,8 @@ type Sender struct {
 	log   *slog.Logger
 	pause func(context.Context, time.Duration) error
 	slots chan struct{}
+	// Names returns a text with names of users in place of their IDs; nil: no message has any.
+	Names func(text []byte) []byte
 }
 
 // New returns a Sender with the settings, or nil if they name no mail server.
@@ -86,6 +88,9 @@ func (s *Sender) inTurn(ctx context.Context, to string, m Message) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-s.slots }()
+	if s.Names != nil {
+		m.Subject, m.Text = string(s.Names([]byte(m.Subject))), string(s.Names([]byte(m.Text)))
+	}
 	return s.post(ctx, to, m)
 }
 

@@ -97,11 +97,11 @@ type pageLink struct {
 func (r *AnomalyReport) body(to *Receiver, source string) any {
 	switch to.By {
 	case bySlack:
-		text := chatEscapes.Replace(r.Text)
+		c := chatOf(r.Text)
 		if r.Link != "" {
-			text += " " + r.Link
+			c.Text += " " + r.Link
 		}
-		return chat{text}
+		return c
 	case byPager:
 		return r.page(to.key, source)
 	}

@@ -34,6 +34,9 @@ func (o *Outbox) about(id string) (s subject) {
 	}
 	o.Control.Job(id, func(_ *core.Machine, j *core.Job) {
 		s = subjectOf(j, o.Control.Now(), o.Control.Clock().ToWall)
+		if o.Known != nil {
+			s.user = o.Known(s.user)
+		}
 		if known && sameTerms(&m.Terms, j.Terms()) && !j.State().Over() && !m.Finish.IsZero() {
 			s.finish = o.Control.Clock().ToWall(m.Finish)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
@@ -30,10 +31,11 @@ type Outbox struct {
 	Hooks   webhook.Sender
 	Mails   *mailer.Sender // nil: the server sends no e-mail
 	Odds    Forecasts
-	Weeks   func() []Weekly // the weeks that webhooks of schedules should have by now
-	Past    *notices.Past   // what became of each report
-	Dir     string          // the data folder
-	Address string          // of the server, for users; "": none
+	Known   func(id string) string // the ID of a user, or erased-1 and so on; nil: as it is
+	Weeks   func() []Weekly        // the weeks that webhooks of schedules should have by now
+	Past    *notices.Past          // what became of each report
+	Dir     string                 // the data folder
+	Address string                 // of the server, for users; "": none
 	Log     *slog.Logger
 }
 
@@ -68,6 +70,25 @@ type chat struct {
 	Text string `json:"text"`
 }
 
+// longestChat bounds the text of a message, in characters with their escapes. A text object of Slack has at most
+// 3,000; the names of users, which replace their IDs later, may be longer than those.
+const longestChat = 2900
+
+// chatOf returns a text as the message of a chat: one line, in which no part of it is a command.
+func chatOf(text string) chat {
+	var b strings.Builder
+	n := 0
+	for _, c := range oneLine(text) {
+		escaped := chatEscapes.Replace(string(c))
+		if n += utf8.RuneCountInString(escaped); n >= longestChat {
+			b.WriteString("…")
+			break
+		}
+		b.WriteString(escaped)
+	}
+	return chat{b.String()}
+}
+
 // message returns the body of a call: a word, or a line of text for a chat.
 func message(target string, w word) any {
 	if !webhook.IsChat(target) {
@@ -80,7 +101,7 @@ func message(target string, w word) any {
 	if f := w.Forecast; f != nil {
 		text += ": " + f.Detail + ". " + f.Fix
 	}
-	return chat{text}
+	return chatOf(text)
 }
 
 // line returns the event in a few words.

@@ -79,7 +79,7 @@ func (o *Outbox) reportWeek(ctx context.Context, one Weekly) {
 		func(e notices.Entry) (int, error) {
 			var body any = r
 			if webhook.IsChat(target) {
-				body = chat{"scrimp: " + r.Name + ", " + r.Text}
+				body = chatOf("scrimp: " + r.Name + ", " + r.Text)
 			}
 			return o.Hooks.Deliver(ctx, target, one.User, r.Schedule, r.ID, body, o.progress(&w, e))
 		})

@@ -58,23 +58,28 @@ func (d *Desk) ReadAdmin(ctx context.Context, file string) error {
 		return err
 	}
 	token.Note = adminNote
-	var user, known, live bool
+	var known, live bool
+	id, user := newID(), false
 	var old []string
 	d.Gate.People.Read(func(b *identity.Book) {
-		_, user = b.User(adminName)
+		if is, has := b.ID(adminName); has {
+			id, user = is, true
+		}
+		token.User = id
 		var t identity.Token
 		t, known = b.Token(token.ID)
 		live = t.Live(now)
 		for _, t := range b.Tokens() {
-			if t.User == adminName && t.Note == adminNote && t.Live(now) && t.ID != token.ID {
+			if t.User == id && t.Note == adminNote && t.Live(now) && t.ID != token.ID {
 				old = append(old, t.ID)
 			}
 		}
 	})
 	if !user { // an existing user keeps its grants
 		everything := []identity.Grant{{Team: identity.Everywhere, Role: identity.Admin}}
-		if err := d.writeOwn(ctx, identity.Change{User: &identity.User{Name: adminName, Grants: everything,
-			Made: now}}); err != nil {
+		if err := d.writeOwn(ctx, identity.Change{User: &identity.User{Name: id, Grants: everything,
+			Made: now},
+			Person: &identity.Person{Name: adminName}}); err != nil {
 			return err
 		}
 	}

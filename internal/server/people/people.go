@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,9 +87,21 @@ func (d *Desk) Me(w http.ResponseWriter, r *http.Request) {
 
 // Users lists users.
 func (d *Desk) Users(w http.ResponseWriter, _ *http.Request) {
-	var list []identity.User
-	d.Gate.People.Read(func(b *identity.Book) { list = b.Users() })
-	reply.JSON(w, convert.To[[]client.User](reply.List(list)))
+	list := []client.User{}
+	d.Gate.People.Read(func(b *identity.Book) {
+		for _, u := range b.Users() {
+			list = append(list, userOf(b, u))
+		}
+	})
+	slices.SortFunc(list, func(x, y client.User) int { return strings.Compare(x.Name, y.Name) })
+	reply.JSON(w, list)
+}
+
+// userOf converts a user for the API.
+func userOf(b *identity.Book, u identity.User) client.User {
+	who := b.Person(u.Name)
+	return client.User{Name: who.Name, Grants: convert.To[[]client.Grant](reply.List(u.Grants)), Off: u.Off, Made: u.Made,
+		Email: who.Email, Grouped: u.Grouped, Erased: u.Erased > 0}
 }
 
 // PutUser creates or changes a user.
@@ -98,11 +112,17 @@ func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
 	}
 	d.users.Lock()
 	defer d.users.Unlock()
-	var u identity.User
-	known := false
-	d.Gate.People.Read(func(b *identity.Book) { u, known = b.User(r.PathValue("id")) })
-	if !known {
-		u = identity.User{Name: r.PathValue("id"), Made: time.Now().UTC()}
+	u := identity.User{Name: newID(), Made: time.Now().UTC()}
+	who := identity.Person{Name: r.PathValue("id")}
+	d.Gate.People.Read(func(b *identity.Book) {
+		if id, known := b.ID(who.Name); known {
+			u, _ = b.User(id)
+			who = b.Person(id)
+		}
+	})
+	if u.Erased > 0 {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "name", "user "+who.Name+" is erased", "make another user", nil)
+		return
 	}
 	wasOff := u.Off
 	if b.Grants != nil {
@@ -112,16 +132,25 @@ func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
 		u.Off = *b.Off
 	}
 	if b.Email != nil {
-		u.Email = *b.Email
+		who.Email = *b.Email
 	}
-	u.Grants = reply.List(u.Grants)
-	c := identity.Change{User: &u}
+	u.Grants, u.Email = reply.List(u.Grants), ""
+	c := identity.Change{User: &u, Person: &who}
 	if u.Off || wasOff { // a user who is on again gets new tokens: somebody else may have the old ones
 		c.At = new(time.Now().UTC())
 	}
 	if d.change(w, r, u.Name, c) {
-		reply.JSON(w, convert.To[client.User](u))
+		var v client.User
+		d.Gate.People.Read(func(b *identity.Book) { v = userOf(b, u) })
+		reply.JSON(w, v)
 	}
+}
+
+// newID returns the ID of a new user.
+func newID() string {
+	var chance [10]byte
+	_, _ = rand.Read(chance[:]) // rand.Read never fails
+	return identity.NewID(chance)
 }
 
 // Teams lists the teams that the caller sees.
@@ -198,6 +227,12 @@ func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
 	c := auth.CallerOf(r)
 	if b.User == "" {
 		b.User = c.User
+	} else if id, known := d.Gate.People.ID(b.User); known {
+		b.User = id
+	} else if b.User != auth.OwnerName {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "user", fmt.Sprintf("user %q is not known", b.User),
+			"scrimp users lists them", nil)
+		return
 	}
 	if b.User != c.User && !auth.Rules(c) {
 		reply.Problem(w, http.StatusForbidden, "a token of another user is made by an admin",
@@ -304,7 +339,11 @@ func (d *Desk) Audit(w http.ResponseWriter, r *http.Request) {
 }
 
 // actOf converts an act for the API.
-func actOf(event uint64, a identity.Act) api.Act {
+func actOf(event uint64, a identity.Act, names *identity.Names) api.Act {
+	if strings.Contains(a.Route, "/v1/users/") || strings.Contains(a.Route, "/v1/tokens") {
+		a.Object = names.Said(a.Object)
+	}
+	a.Detail = names.Said(a.Detail)
 	return api.Act{Event: event, At: a.At, Who: a.Who, Token: a.Token, From: a.From, Route: a.Route, Object: a.Object,
 		Outcome: a.Outcome, Detail: a.Detail}
 }
@@ -320,13 +359,14 @@ func (d *Desk) acts(ctx context.Context, after uint64, limit int, user string) (
 	if err != nil {
 		return page, err
 	}
+	names := d.Gate.People.Names()
 	for _, rec := range records {
 		e, _, err := replay.Decode(rec)
 		if err != nil {
 			return page, err
 		}
 		if b, ok := e.Body.(core.Audited); ok {
-			page.Acts = append(page.Acts, actOf(rec.Seq, b.Act))
+			page.Acts = append(page.Acts, actOf(rec.Seq, b.Act, names))
 		}
 	}
 	if len(records) == limit {

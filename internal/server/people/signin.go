@@ -27,9 +27,10 @@ func (d *Desk) SignIn(r *http.Request, who Person, life time.Duration, note stri
 	var u identity.User
 	known, taken := false, false
 	name := identity.PlainEmail(who.Email)
+	var person *identity.Person
 	d.Gate.People.Read(func(b *identity.Book) {
 		u, known = b.UserOf(who.Email)
-		_, taken = b.User(name)
+		_, taken = b.ID(name)
 	})
 	switch {
 	case known:
@@ -43,12 +44,13 @@ func (d *Desk) SignIn(r *http.Request, who Person, life time.Duration, note stri
 		return "", forbidden("no user can be made for "+who.Email+": the name "+name+" is taken, or is no name",
 			"ask an admin to run: scrimp users set NAME --email "+who.Email)
 	default:
-		u = identity.User{Name: name, Email: who.Email, Grouped: true, Made: time.Now().UTC()}
+		u = identity.User{Name: newID(), Grouped: true, Made: time.Now().UTC()}
+		person = &identity.Person{Name: name, Email: who.Email}
 	}
 	r = d.Gate.As(r, u.Name)
 	if u.Grouped && who.Mapped && (!known || !slices.Equal(u.Grants, who.Grants)) {
 		u.Grants = slices.Clone(who.Grants)
-		if err := problemOf(d.write(r, u.Name, identity.Change{User: &u})); err != nil {
+		if err := problemOf(d.write(r, u.Name, identity.Change{User: &u, Person: person})); err != nil {
 			return "", err
 		}
 	}

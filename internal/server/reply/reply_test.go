@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
 )
@@ -59,6 +60,35 @@ func TestBody_RefusesUnknownFields(t *testing.T) {
 		}
 		if v, ok, _ := ask(reply.FromAgent[named]); ok != c.agent || ok && v.Name != "a" {
 			t.Errorf("%s of an agent: %+v, %v", c.body, v, ok)
+		}
+	}
+}
+
+// Names replace IDs in texts however they are cut into writes, and not in files.
+func TestWriter_ReplacesIDsHoweverTheyAreCut(t *testing.T) {
+	id := identity.NewID([10]byte{7, 1})
+	b := identity.NewBook()
+	b.Apply(identity.Change{User: &identity.User{Name: id}, Person: &identity.Person{Name: "zoe"}})
+	text := "a " + id + `,p,person-x"` + id + "person-"
+	for kind, want := range map[string]string{"text/csv": `a zoe,p,person-x"zoeperson-`, "application/x-tar": text} {
+		for cut := range len(text) {
+			for _, flushes := range []bool{false, cut <= 2 || cut >= 25 && cut <= 37} { // not within an ID
+				rec := httptest.NewRecorder()
+				w := reply.NewWriter(rec, func() bool { return false }, false)
+				w.Names = b.Names().In
+				w.Header().Set("Content-Type", kind)
+				for _, part := range []string{text[:cut], text[cut:]} {
+					if n, err := w.Write([]byte(part)); n != len(part) || err != nil {
+						t.Fatal(n, err)
+					}
+					if flushes {
+						w.Flush()
+					}
+				}
+				if w.End(); rec.Body.String() != want {
+					t.Fatalf("%s cut at %d: %q, want %q", kind, cut, rec.Body, want)
+				}
+			}
 		}
 	}
 }

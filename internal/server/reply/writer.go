@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/lib/identity"
 	"scrimp/internal/wire/signed"
 )
 
@@ -25,6 +26,11 @@ type Writer struct {
 	fault   error       // why the response could not be encoded as JSON; nil: it could
 	// Hide is the path of the data folder, which is removed from all problems.
 	Hide string
+	// Names returns a text with names of users in place of their IDs; nil: the response has none.
+	Names func(text []byte) []byte
+
+	named bool   // the body is a text, and passes through Names
+	rest  []byte // an unfinished ID at the end of what is sent so far
 }
 
 // NewWriter returns a Writer; lost reports whether a write to the log has failed. dated adds the date for machines.
@@ -51,6 +57,7 @@ func (w *Writer) End() int {
 	if w.code == 0 { // a response without a body reveals something, too
 		w.keepsBack(http.StatusOK)
 	}
+	w.sendRest()
 	return w.code
 }
 
@@ -70,7 +77,26 @@ func (w *Writer) WriteHeader(code int) {
 	}
 	if !w.instead {
 		w.date()
+		w.begin()
 		w.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// begin decides whether the body passes through Names.
+func (w *Writer) begin() {
+	h := w.Header()
+	kind := h.Get("Content-Type")
+	// what has a length is a file, or a page whose parts went through here
+	w.named = w.Names != nil && h.Get("Content-Encoding") == "" && h.Get("Content-Length") == "" &&
+		(strings.HasPrefix(kind, "text/") || strings.Contains(kind, "json"))
+}
+
+// sendRest sends what waits for the end of an ID.
+func (w *Writer) sendRest() {
+	rest := w.rest
+	w.rest = nil
+	if len(rest) > 0 && !w.instead {
+		_, _ = w.ResponseWriter.Write(rest) // the client has it or has left
 	}
 }
 
@@ -102,6 +128,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 	if w.code == 0 && !w.keepsBack(http.StatusOK) {
 		w.code = http.StatusOK
 		w.date()
+		w.begin()
 	}
 	switch {
 	case w.instead:
@@ -111,7 +138,16 @@ func (w *Writer) Write(b []byte) (int, error) {
 	}
 	// fails with a test's recorder only, which has no deadlines
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writePatience))
-	return w.ResponseWriter.Write(b)
+	if !w.named || len(b) == 0 {
+		return w.ResponseWriter.Write(b)
+	}
+	text := append(w.rest, b...)
+	whole := identity.Whole(text)
+	w.rest = text[whole:]
+	if _, err := w.ResponseWriter.Write(w.Names(text[:whole])); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // sendAtOnce is the number of bytes of a file sent between two checks.
@@ -139,7 +175,10 @@ func (w *Writer) ReadFrom(from io.Reader) (sent int64, err error) {
 }
 
 // Flush implements http.Flusher.
-func (w *Writer) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+func (w *Writer) Flush() {
+	w.sendRest()
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+}
 
 // Hijack implements http.Hijacker. After it, the connection is no longer HTTP.
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {

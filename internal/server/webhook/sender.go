@@ -35,6 +35,8 @@ type Sender struct {
 	log    *slog.Logger
 	pause  func(context.Context, time.Duration) error
 	slots  *slots
+	// Names returns a text with names of users in place of their IDs; nil: no message has any.
+	Names func(text []byte) []byte
 }
 
 // NewSender returns a Sender for a version of the program, which its requests name. hosts lists the hosts inside the
@@ -98,6 +100,9 @@ func (s Sender) inTurn(ctx context.Context, user, target, key string, body []byt
 		return 0, err
 	}
 	defer done()
+	if s.Names != nil {
+		body = s.Names(body)
+	}
 	return s.Post(ctx, target, key, body)
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -94,6 +95,17 @@ func factsOf(ctx context.Context, s store.Store) (map[string]string, error) {
 	return all, err
 }
 
+// addPersons adds the persons of all users up to the end of the log, which is read before it.
+func addPersons(ctx context.Context, s store.Store, facts map[string]string) error {
+	all, err := s.AllMeta(ctx)
+	for key, value := range all {
+		if strings.HasPrefix(key, store.PersonMeta) {
+			facts[key] = value
+		}
+	}
+	return err
+}
+
 // archive writes the members of a backup.
 type archive struct {
 	w *tar.Writer
@@ -164,6 +176,9 @@ func (o Whole) write(ctx context.Context, a archive) (Sum, error) {
 		head.Format = formatOfBills
 	}
 	if head.End, err = s.End(ctx); err != nil {
+		return Sum{}, err
+	}
+	if err := addPersons(ctx, s, facts); err != nil {
 		return Sum{}, err
 	}
 	if ok {

@@ -41,8 +41,9 @@ type Store struct {
 // databaseName is the database's file in the folder.
 const databaseName = "scrimp.db"
 
-// pragmas configure each connection. FULL makes a commit durable when it returns, even if power is lost.
-const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
+// pragmas configure each connection. FULL makes a commit durable when it returns, even if power is lost. FAST erases
+// what is deleted in pages that are written anyway, as copies of an erased name may be.
+const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(FAST)" +
 	"&_pragma=busy_timeout(5000)&_pragma=foreign_keys(ON)"
 
 // Open opens the folder's database, creates it at first use, and migrates its schema. It returns ErrLocked if another
@@ -236,9 +237,31 @@ func dropSlice(ctx context.Context, tx *sql.Tx, upTo uint64) (dropped int64, err
 	return result.RowsAffected()
 }
 
-// PutMeta implements Store.
+// PutMeta implements Store. An empty value also overwrites the bytes of the value before it, which may be a name that
+// is erased. The log, whose samples are deleted in bulk, does without that.
 func (s *Store) PutMeta(ctx context.Context, key, value string) error {
+	if value == "" {
+		return s.eraseMeta(ctx, key)
+	}
 	if _, err := s.addMeta.ExecContext(ctx, key, value); err != nil {
+		return s.failed(err)
+	}
+	return nil
+}
+
+// eraseMeta replaces a value by an empty one and overwrites its bytes.
+func (s *Store) eraseMeta(ctx context.Context, key string) error {
+	c, err := s.write.Conn(ctx)
+	if err != nil {
+		return s.failed(err)
+	}
+	defer func() { _ = c.Close() }() // back to the pool
+	if _, err := c.ExecContext(ctx, "PRAGMA secure_delete = ON"); err != nil {
+		return s.failed(err)
+	}
+	_, err = c.ExecContext(ctx, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, '')", key)
+	_, back := c.ExecContext(context.WithoutCancel(ctx), "PRAGMA secure_delete = FAST")
+	if err = errors.Join(err, back); err != nil {
 		return s.failed(err)
 	}
 	return nil

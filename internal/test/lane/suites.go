@@ -40,7 +40,8 @@ var Suites = []Suite{
 		Packages: []string{"internal/engine/aws/answer", "internal/engine/aws/identity", "internal/engine/kube/pool"},
 		Inputs: []string{"go.mod", "internal/test/lane", "internal/cli/export", "internal/cli/bill",
 			"internal/cli/kube_test.go", "internal/cli/engines", "internal/engine/aws", "internal/engine/kube",
-			"internal/content/blob", "internal/content/billfile", "internal/store"},
+			"internal/content/blob", "internal/content/billfile", "internal/store",
+			"internal/cli/upgrade_test.go", "internal/cli/testdata/upgrade", "internal/control", "internal/lib/identity"},
 	},
 	{
 		Name: "python", Needs: "python3 with venv and pip, jupyter-notebook",

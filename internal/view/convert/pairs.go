@@ -49,7 +49,6 @@ var Pairs = [][2]reflect.Type{
 	of[client.Terms, core.Terms](),
 	of[client.Threshold, budget.Threshold](),
 	of[client.Trace, market.Trace](),
-	of[client.User, identity.User](),
 }
 
 func of[Wire, Program any]() [2]reflect.Type {

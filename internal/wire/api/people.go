@@ -7,6 +7,7 @@ import "scrimp/client"
 //	GET    /v1/me                        -> Me
 //	GET    /v1/users                     -> []User
 //	PUT    /v1/users/{name}   SetUser    -> User
+//	POST   /v1/users/{name}/erase  EraseUser -> Erasure
 //	GET    /v1/teams                     -> []Team
 //	PUT    /v1/teams/{name}   SetTeam    -> Team
 //	GET    /v1/tokens                    -> []Token
@@ -16,6 +17,8 @@ import "scrimp/client"
 type (
 	Me        = client.Me
 	SetUser   = client.SetUser
+	EraseUser = client.EraseUser
+	Erasure   = client.Erasure
 	SetTeam   = client.SetTeam
 	Token     = client.Token
 	NewToken  = client.NewToken

@@ -23,7 +23,7 @@ var kinds = map[string]*quantity.Kind{
 	"count":    quantity.Count, "cpus": quantity.Count, "max_cpus": quantity.Count, "cores": quantity.Count,
 	"accelerators": quantity.Count, "max_accelerators": quantity.Count, "gpus": quantity.Count, "index": quantity.Count,
 	"jobs": quantity.Count, "running": quantity.Count, "max_running": quantity.Count, "at_once": quantity.Count,
-	"needs": quantity.Count, "stage": quantity.Count,
+	"needs": quantity.Count, "erased": quantity.Count, "stage": quantity.Count,
 	"members": quantity.Count, "member": quantity.Count, "config": quantity.Count, "trials": quantity.Count,
 	"seats": quantity.Count, "reserve": quantity.Count, "failures": quantity.Count, "max_retries": quantity.Count,
 	"incarnation": quantity.Count, "wire": quantity.Count, "processes": quantity.Count, "cpu": quantity.Count,

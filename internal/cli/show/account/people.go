@@ -54,6 +54,24 @@ func Users(list []api.User, p show.Place) string {
 		{Name: "EMAIL", Leaves: 2}, {Name: "MAY BE", Least: 16}}, rows, p.Columns())
 }
 
+// Erasure describes what the erasure of a user does, or has done.
+func Erasure(name string, v api.Erasure, p show.Place) string {
+	text := fmt.Sprintf("%s is erased: what the user did is now shown as that of %s. "+
+		"%s went with the name.", name, v.As, draw.Count(v.Tokens, "token"))
+	if v.DryRun {
+		text = fmt.Sprintf("Nothing is erased yet: --yes forgets the name and the address of %s for ever, shows what the "+
+			"user did as that of %s, and revokes %s.", name, v.As, draw.Count(v.Tokens, "token"))
+	}
+	if v.Jobs > 0 {
+		text += fmt.Sprintf(" %s of the user will run on, unless an operator of the team ends or pauses it.",
+			draw.Count(v.Jobs, "job"))
+	}
+	if v.Logged {
+		text += " An older release made this user: the files of the log hold the name for ever, though nothing shows it."
+	}
+	return draw.Wrap("", text, p.Columns())
+}
+
 // Teams formats the table of teams.
 func Teams(list []api.Team, p show.Place) string {
 	if len(list) == 0 {
