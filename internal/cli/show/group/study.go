@@ -56,6 +56,14 @@ func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
 	if s.Ignored > 0 {
 		p.Fact(b, "ignored", "%d values: of no whole epoch, or that came twice, late or beyond what is kept", s.Ignored)
 	}
+	doubts(b, s, p)
+}
+
+// doubts adds what is probably wrong with the values of a search.
+func doubts(b *strings.Builder, s *api.StudyState, p show.Place) {
+	for _, text := range s.Doubts {
+		p.Fact(b, "check", "%s", show.Clean(text))
+	}
 }
 
 // limits adds the limits of a search that are no money, and when it ends by itself.
@@ -179,6 +187,9 @@ func order(a, b api.Trial, maximize bool) int {
 	return -1
 }
 
+// noValues is why a search ends in which no trial reports its metric.
+const noValues = "no_values"
+
 // studyReceipt adds the results of a search to the receipt of its group.
 func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	s, c := r.Study, r.Group.Currency
@@ -186,7 +197,7 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 		bestTrial(b, *s.Best, r.Group.Study, p)
 	}
 	limits(b, r.Group, p)
-	if g := r.Group; g.Study.StoppedGain != nil {
+	if g := r.Group; g.Study.StoppedGain != nil || g.Why == noValues {
 		p.Fact(b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+show.Clean(g.Detail), ": "))
 	}
 	text := draw.Count(s.Trials, "trial") + fmt.Sprintf(", %d trained in full", s.Full)
@@ -208,6 +219,7 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 			p.Fact(b, "saved", "%s against that", show.USD(saved))
 		}
 	}
+	doubts(b, r.Group.Study, p)
 }
 
 // StudyPlan describes what a search would do, before it spends anything.

@@ -252,7 +252,7 @@ func (ms *Members) finishes(g *state.Group, v groups.Move) bool {
 // finishedBy returns why a search ends, from its planner's reason.
 func finishedBy(why string) string {
 	switch why {
-	case step.BudgetSpent, step.HoursSpent, step.TimeSpent:
+	case step.BudgetSpent, step.HoursSpent, step.TimeSpent, step.NoValues:
 		return why
 	}
 	return step.SearchDone

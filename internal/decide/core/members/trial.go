@@ -49,6 +49,8 @@ func (ms *Members) outOfHours(g *state.Group) bool {
 func (ms *Members) used(g *state.Group, why string) string {
 	spec, trials := g.Terms.Study, step.Count(g.Study.Active(), "trial")
 	switch why {
+	case step.NoValues:
+		return fmt.Sprintf("%s have begun, and none has reported a value of %s", step.Count(g.Began, "trial"), spec.Metric)
 	case step.HoursSpent:
 		used, gpus := ms.GPUTime(g, ms.Now())
 		text := fmt.Sprintf("%.3g of %.3g GPU-hours are used", used.Hours(), spec.GPUHours)
