@@ -194,8 +194,8 @@ type groupPage struct {
 	Now     time.Time
 	Path    string
 	Members []client.GroupMember
-	Search  *search // its trials and drawings
-	Graph   template.HTML  // of a pipeline
+	Search  *search       // its trials and drawings
+	Graph   template.HTML // of a pipeline
 	More    int
 	Receipt client.GroupReceipt
 	Actions []action

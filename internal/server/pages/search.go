@@ -218,4 +218,6 @@ func spread(list []float64, log bool) (places []float64, low, high float64) {
 }
 
 // digits formats a statistic.
-func digits(v float64) string { return strings.ReplaceAll(strconv.FormatFloat(v, 'g', 4, 64), "e+0", "e") }
+func digits(v float64) string {
+	return strings.ReplaceAll(strconv.FormatFloat(v, 'g', 4, 64), "e+0", "e")
+}

@@ -27,12 +27,11 @@ func pausedIn(g api.Group) int {
 
 // studyProgress summarizes a search in a few words.
 func studyProgress(g api.Group) []string {
-	s := g.Study
-	list := []string{draw.Count(g.Began, "trial"), fmt.Sprintf("%d in full", s.Full)}
+	s, best := g.Study, "no value yet"
 	if s.Best != nil && s.Best.Best != nil {
-		list = append(list, fmt.Sprintf("best %s %s", show.Clean(s.Metric), number(*s.Best.Best)))
+		best = fmt.Sprintf("best %s %s", show.Clean(s.Metric), number(*s.Best.Best))
 	}
-	return list
+	return []string{best, draw.Count(g.Began, "trial"), fmt.Sprintf("%d in full", s.Full)}
 }
 
 // studyFacts adds the state of a search to the page of its group.
@@ -219,6 +218,7 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 			p.Fact(b, "saved", "%s against that", show.USD(saved))
 		}
 	}
+	b.WriteString(Course(r, p))
 	doubts(b, r.Group.Study, p)
 }
 
@@ -238,8 +238,13 @@ type StudyPlan struct {
 	FullRuns *float64 `json:"full_runs"` // number of full runs that the budget pays for
 	AllUSD   *float64 `json:"all_usd"`   // every full configuration
 	OneMore  *float64 `json:"more_runs"` // further full runs that another $20 would pay for
-	Final    bool     `json:"final"`
-	GPUHours float64  `json:"gpu_hours,omitempty"` // limit of all trials together
+	// ExpectedUSD is the expected spend, and TrialsUSD the cost of as many trials in full; null if unknown.
+	ExpectedUSD *float64 `json:"expected_usd"`
+	TrialsUSD   *float64 `json:"trials_in_full_usd"`
+	Prune       string   `json:"prune,omitempty"`      // what the searcher does with poor trials; empty: nothing
+	Checkpoint  string   `json:"checkpoint,omitempty"` // interval of the job's checkpoints; empty: it has none
+	Final       bool     `json:"final"`
+	GPUHours    float64  `json:"gpu_hours,omitempty"` // limit of all trials together
 	// GPUKept is the part of GPUHours that is kept for the saves at the end.
 	GPUKept float64  `json:"gpu_hours_kept,omitempty"`
 	Wall    string   `json:"wall_clock,omitempty"` // limit of the search
@@ -256,6 +261,13 @@ func (v StudyPlan) Text(p show.Place) string {
 	p.Fact(&b, "trials", "at most %d of %d configurations, %d at once", v.Trials, v.Configs, v.Parallel)
 	if len(v.Rungs) > 0 {
 		p.Fact(&b, "rungs", "trials are compared after %s", strings.Join(v.Rungs, ", "))
+	}
+	if v.Prune != "" {
+		p.Fact(&b, "prune", "%s", v.Prune)
+	}
+	if v.Checkpoint != "" {
+		p.Fact(&b, "checkpoints", "%s", strings.Replace("every "+show.Clean(v.Checkpoint), "every auto",
+			"at the interval that loses least (auto)", 1))
 	}
 	text := "at most " + v.BudgetS + " begins"
 	if v.ExtraUSD != nil {
@@ -283,6 +295,11 @@ func (v StudyPlan) Text(p show.Place) string {
 			number(*v.FullRuns))
 		p.Fact(&b, "", "all %d in full would cost %s; another $20 would pay for %s more", v.Configs, show.USD(*v.AllUSD),
 			number(*v.OneMore))
+		text := "about " + show.USD(*v.ExpectedUSD)
+		if saved := *v.TrialsUSD - *v.ExpectedUSD; saved > 0.005**v.TrialsUSD {
+			text += fmt.Sprintf("; %d trials in full would cost %s, %s more", v.Trials, show.USD(*v.TrialsUSD), show.USD(saved))
+		}
+		p.Fact(&b, "expected", "%s", text)
 	} else {
 		p.Fact(&b, "in full", "nobody knows what one configuration costs: give work in the job file")
 	}

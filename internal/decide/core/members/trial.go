@@ -72,6 +72,9 @@ func (ms *Members) used(g *state.Group, why string) string {
 		least := ms.LeastOfTrial(g.Terms.Member)
 		if rest := g.Terms.Budget.Sub(spent); rest.Sign() > 0 && rest.Cmp(least) < 0 {
 			return text + fmt.Sprintf(", and a trial that begins or goes on needs %s for starts and saves", short(least))
+		} else if spec.Final && rest.Sign() > 0 {
+			return text + fmt.Sprintf(", and the rest, %s, does not pay for another unit of training and then for a full "+
+				"training of a trial that it makes the best", short(rest))
 		}
 		return text + ", and the rest is too little for another unit of training"
 	}
