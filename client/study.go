@@ -87,8 +87,8 @@ type StudyState struct {
 	// StoppedGain is the expected gain of the metric per dollar at which the search ended by itself; null: it has not.
 	StoppedGain *float64 `json:"stopped_gain_per_usd"`
 	Past        int      `json:"past,omitempty"` // configurations of earlier searches that the searcher knows
-	// Doubts says in sentences what is probably wrong with the values that the trials report.
-	Doubts []string `json:"doubts,omitempty"`
+	// Warnings says in sentences what is probably wrong with the values that the trials report.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Trial is a configuration that a search trains, with amounts so far.

@@ -17,7 +17,8 @@ type app struct {
 }
 
 // Commands returns the commands of this package. study plans a search in place of a job.
-func Commands(shared *command.App, study func(ctx context.Context, file string, f jobfile.Flags) error) []*cobra.Command {
+func Commands(shared *command.App,
+	study func(ctx context.Context, file string, f jobfile.Flags) error) []*cobra.Command {
 	a := &app{shared, study}
 	return []*cobra.Command{
 		a.planCmd(), a.checkCmd(),

@@ -8,6 +8,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/group"
+	"scrimp/internal/cli/show/search"
 	"scrimp/internal/lib/money"
 )
 
@@ -43,14 +44,14 @@ func TestGroup_SaysAtWhichGainASearchStopped(t *testing.T) {
 func TestCourse_FitsTheTerminal(t *testing.T) {
 	r := api.GroupReceipt{Group: api.Group{Currency: "USD", Study: &api.StudyState{Metric: "loss", Fidelity: &api.StudyFidelity{Name: "epoch", Min: 1, Max: 9}}},
 		Study: &api.StudyReceipt{}}
-	if got := group.Course(r, show.Place{Width: 80}); got != "" {
+	if got := search.Course(r, show.Place{Width: 80}); got != "" {
 		t.Errorf("without a value: %q", got)
 	}
 	r.Study.BestBySpend = []api.StudyMark{{SpentUSD: 0.5, Best: 3}, {SpentUSD: 1, Best: 2}, {SpentUSD: 4, Best: 1.25}, {SpentUSD: 8, Best: 1.25}}
 	r.Study.Rungs = []api.StudyRung{{Unit: 1, Reached: 12, Continued: 4, Best: 2}, {Unit: 3, Reached: 4, Best: 1.25}}
 	r.Study.Importance = &api.StudyImportance{Unit: 1, Trials: 12, Shares: map[string]float64{"width": 0.08, "lr": 0.62}}
 	for _, width := range []int{60, 80, 120} {
-		got := group.Course(r, show.Place{Width: width})
+		got := search.Course(r, show.Place{Width: width})
 		flat := strings.Join(strings.Fields(got), " ")
 		for _, want := range []string{"12 trials by epoch 1, 4 trials by epoch 3", "lr 62 %, width 8 % of the spread of loss", "$0.50", "$8.00", "1.25 |", "3 |"} {
 			if !strings.Contains(flat, want) {

@@ -19,6 +19,7 @@ import (
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/cli/show/search"
 	"scrimp/internal/cli/submit"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
@@ -92,7 +93,7 @@ func (a *app) statusCmd() *cobra.Command {
 			}
 			text := group.Group(g, a.Place())
 			if r, err := c.GroupReceipt(ctx, g.ID); err == nil {
-				text += group.Course(r, a.Place())
+				text += search.Course(r, a.Place())
 			}
 			return a.Show(g, text)
 		})}
@@ -190,7 +191,7 @@ type prepared struct {
 	job    spec.Job
 	folder string
 	study  api.Study
-	plan   group.StudyPlan
+	plan   search.Plan
 }
 
 // tune runs a search.
@@ -354,12 +355,12 @@ func pruning(s *study.Spec) string {
 const another = 20
 
 // planned returns what a study would do; p is the plan of one full configuration, and m what its trials need.
-func planned(read *studyfile.File, j spec.Job, p planning.Plan, m study.Means) group.StudyPlan {
+func planned(read *studyfile.File, j spec.Job, p planning.Plan, m study.Means) search.Plan {
 	st, budget := &read.Study, read.Budget.Float()
-	v := group.StudyPlan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
+	v := search.Plan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
 		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, GPUHours: st.GPUHours,
 		Notes:   read.Notes,
-		Plateau: group.PlateauText((*api.StudyPlateau)(st.Plateau), st.Metric), Past: len(st.Past)}
+		Plateau: search.PlateauText((*api.StudyPlateau)(st.Plateau), st.Metric), Past: len(st.Past)}
 	if st.Wall > 0 {
 		v.Wall = draw.Span(st.Wall)
 	}

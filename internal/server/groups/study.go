@@ -20,7 +20,7 @@ func (d *Desk) studyOf(k known, g *state.Group) *api.StudyState {
 	spec, y := g.Terms.Study, g.Study
 	v := &api.StudyState{Metric: spec.Metric, Maximize: spec.Maximize, Searcher: spec.Searcher, Ignored: y.Ignored,
 		Plateau: (*api.StudyPlateau)(spec.Plateau), StoppedGain: y.Flat, Past: len(spec.Past),
-		Doubts: groups.Doubts(spec, y.Trials, y.Reports, y.Ignored)}
+		Warnings: groups.Warnings(spec, y.Trials, y.Reports, y.Ignored)}
 	for _, q := range spec.Params {
 		v.Params = append(v.Params, api.StudyParam{Name: q.Name, Values: q.Values, Min: q.Min, Max: q.Max, Int: q.Int,
 			Log: q.Log, Q: q.Q, Mu: q.Mu, Sigma: q.Sigma})

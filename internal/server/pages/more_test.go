@@ -37,7 +37,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 		{ID: "search.2", Best: new(0.25), Params: map[string]string{name: "a", "lr": "0.01"}, Curve: []client.TrialPoint{{Unit: 1, Value: 0.75}, {Unit: 2, Value: 0.25}}}}
 	study.Study.Best = &client.Trial{ID: "search.2", Best: new(0.25)}
 	study.Study.Params = []client.StudyParam{{Name: "lr", Min: 0.001, Max: 1, Log: true}, {Name: name, Values: []string{`"a"`, `"b"`}}}
-	study.State, study.Study.Doubts = "over", []string{name}
+	study.State, study.Study.Warnings = "over", []string{name}
 	f.answers["/v1/groups/search"] = study
 	f.answers["/v1/groups/search/receipt"] = client.GroupReceipt{Cost: money.Picos(5e12), Study: &client.StudyReceipt{Trials: 3, Full: 1,
 		PerTrial: new(5.0 / 3), PerFull: new(5.0), Pruned: money.Picos(2e12), AllFull: new(9.0), Failed: money.Picos(1e12),

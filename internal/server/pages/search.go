@@ -115,10 +115,8 @@ func trialCurves(s *client.StudyState, trials []client.Trial) template.HTML {
 	if len(named) == 0 {
 		return ""
 	}
-	for i := range others { // a series takes the place of its key
-		others[i].Name = ""
-	}
-	return template.HTML(draw.Curves(draw.Cut(s.Metric, 30)+" by "+s.Fidelity.Name, append(named, others...), digits, digits))
+	return template.HTML(draw.Curves(draw.Cut(s.Metric, 30)+" by "+s.Fidelity.Name, append(named, others...), digits,
+		digits))
 }
 
 // parallel draws each trial as a line across its parameters to its best value.

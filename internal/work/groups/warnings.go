@@ -6,16 +6,16 @@ import (
 	"scrimp/internal/work/study"
 )
 
-// Bounds of doubts: several trials must show the same, each with some values.
+// Bounds of warnings: several trials must show the same, each with some values.
 const (
-	doubtTrials = 2
-	doubtValues = 3
+	warnTrials = 2
+	warnValues = 3
 )
 
-// Doubts says in sentences what is probably wrong with the values that the trials of a study report: none arrives, they
+// Warnings says in sentences what is probably wrong with the values that the trials of a study report: none arrives, they
 // move away from the goal, or the program trains longer or shorter than the fidelity says. Ignored counts the values
 // that were dropped.
-func Doubts(spec *study.Spec, trials []Trial, reports []Report, ignored int) (list []string) {
+func Warnings(spec *study.Spec, trials []Trial, reports []Report, ignored int) (list []string) {
 	silent, heard, beyond, full := 0, false, 0, 0
 	own := make([]int, len(trials)) // trials that ended by themselves
 	for _, r := range reports {
@@ -40,19 +40,19 @@ func Doubts(spec *study.Spec, trials []Trial, reports []Report, ignored int) (li
 	if !heard && silent > 0 {
 		list = append(list, noValue(spec, silent, ignored))
 	}
-	if n := astray(spec, len(trials), reports); n >= doubtTrials {
+	if n := astray(spec, len(trials), reports); n >= warnTrials {
 		goal, other := "minimize", "maximize"
 		if spec.Maximize {
 			goal, other = other, goal
 		}
 		list = append(list, fmt.Sprintf("%s becomes worse from its first value on in all %d trials with %d values or more: "+
-			"is goal %s right, or should it be %s?", spec.Metric, n, doubtValues, goal, other))
+			"is goal %s right, or should it be %s?", spec.Metric, n, warnValues, goal, other))
 	}
 	if beyond > 0 {
 		list = append(list, fmt.Sprintf("%d of %d trials train beyond %s %g, the end of a full training: let the program "+
 			"stop there, or raise fidelity.max", beyond, len(trials), spec.Fidelity.Name, spec.Fidelity.Max))
 	}
-	if spec.Fidelity.Name != "" && full == 0 && short >= doubtTrials {
+	if spec.Fidelity.Name != "" && full == 0 && short >= warnTrials {
 		list = append(list, fmt.Sprintf("%d trials ended by themselves by %s %g, and none reached %g, the end of a full "+
 			"training: let the program train on, or lower fidelity.max", short, spec.Fidelity.Name,
 			float64(most)*spec.Fidelity.Min, spec.Fidelity.Max))
@@ -84,7 +84,8 @@ func noValue(spec *study.Spec, silent, ignored int) string {
 // astray returns the number of trials with enough values, if in all of them the first value is the best and the newest
 // is worse. Otherwise it returns 0.
 func astray(spec *study.Spec, trials int, reports []Report) (n int) {
-	first, best, last, count := make([]float64, trials), make([]float64, trials), make([]float64, trials), make([]int, trials)
+	first, best, last := make([]float64, trials), make([]float64, trials), make([]float64, trials)
+	count := make([]int, trials)
 	for _, r := range reports {
 		if r.Phase != "" || r.Bad || r.Trial >= trials {
 			continue
@@ -100,7 +101,7 @@ func astray(spec *study.Spec, trials int, reports []Report) (n int) {
 	}
 	for t := range count {
 		switch {
-		case count[t] < doubtValues:
+		case count[t] < warnValues:
 		case best[t] < first[t] || last[t] <= first[t]:
 			return 0
 		default:

@@ -22,7 +22,7 @@ func played(curves [][]float64, over Report) (trials []Trial, reports []Report) 
 	return trials, reports
 }
 
-func TestDoubts_SayWhatIsProbablyWrong(t *testing.T) {
+func TestWarnings_SayWhatIsProbablyWrong(t *testing.T) {
 	epochs := study.Fidelity{Name: study.Epoch, Min: 1, Max: 4}
 	rises, falls := []float64{1, 2, 3, 4}, []float64{4, 3, 2, 1}
 	for name, c := range map[string]struct {
@@ -49,14 +49,14 @@ func TestDoubts_SayWhatIsProbablyWrong(t *testing.T) {
 		"pruned":             {spec: study.Spec{Metric: "loss", Fidelity: epochs}, curves: [][]float64{{3, 2}, {3, 2, 1}}, over: Report{Cut: true}},
 	} {
 		trials, reports := played(c.curves, c.over)
-		got := Doubts(&c.spec, trials, reports, c.ignored)
+		got := Warnings(&c.spec, trials, reports, c.ignored)
 		if len(got) != len(c.want) || len(got) > 0 && !strings.Contains(fmt.Sprint(got), c.want[0]) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 	trials, reports := played([][]float64{falls, falls}, Report{})
 	trials[1].Beyond = true
-	got := Doubts(&study.Spec{Metric: "loss", Fidelity: epochs}, trials, reports, 9)
+	got := Warnings(&study.Spec{Metric: "loss", Fidelity: epochs}, trials, reports, 9)
 	if len(got) != 1 || !strings.Contains(got[0], "1 of 2 trials train beyond epoch 4") {
 		t.Errorf("a program that trains on: %q", got)
 	}
