@@ -136,6 +136,7 @@ func TestSearch_InABrowser(t *testing.T) {
 			w.says(id, int64(2+e), float64(e+1), 3-float64(n)+0.25*float64(e))
 		}
 	}
+	w.until(func(m *core.Machine) bool { return len(m.State().Group("search").Study.Reports) == 6 })
 	looks(t, b, "search full", axe, func() { b.Go(at + "/groups/search") })
 	var shown string
 	b.Eval(`document.querySelector("main").innerText`, &shown)

@@ -12,9 +12,9 @@ const (
 	warnValues = 3
 )
 
-// Warnings says in sentences what is probably wrong with the values that the trials of a study report: none arrives, they
-// move away from the goal, or the program trains longer or shorter than the fidelity says. Ignored counts the values
-// that were dropped.
+// Warnings says in sentences what is probably wrong with the values that the trials of a study report: none arrives,
+// they move away from the goal, or the program trains longer or shorter than the fidelity says. Ignored counts the
+// values that were dropped.
 func Warnings(spec *study.Spec, trials []Trial, reports []Report, ignored int) (list []string) {
 	silent, heard, beyond, full := 0, false, 0, 0
 	own := make([]int, len(trials)) // trials that ended by themselves
