@@ -174,6 +174,29 @@ func (ms *Members) mayBegin(g *state.Group, v groups.Move) bool {
 	return g.Began < most && v.Config >= 0 && v.Config < study.MaxTrials && !g.Study.Has(v.Config)
 }
 
+// owed returns what the machines of the members that have ended or are paused may still cost. Of a study, whose trials
+// may be thousands, the moves of a proposal share the sum; movesTrial keeps it.
+func (ms *Members) owed(w *admission.Weighing, g *state.Group) (sum money.Amount) {
+	if w.Owed != nil && g.Study != nil {
+		return *w.Owed
+	}
+	for n := range g.Began {
+		if j := ms.State.Job(g.MemberID(n)); j != nil {
+			sum = sum.Add(ms.owedBy(j))
+		}
+	}
+	w.Owed = &sum
+	return sum
+}
+
+// owedBy is owes of a member that has ended or is paused by its search; nothing of any other.
+func (ms *Members) owedBy(j *state.Job) money.Amount {
+	if j.State().Over() || admission.BySearch(j) {
+		return ms.owes(j)
+	}
+	return money.Amount{}
+}
+
 // movesTrial pauses, resumes or ends a trial, if the trial is still as the planner saw it.
 func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Move) bool {
 	if g.Study == nil || v.Member < 0 || v.Member >= len(g.Study.Trials) {
@@ -183,6 +206,16 @@ func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Mo
 	if j == nil {
 		return false
 	}
+	before := ms.owedBy(j)
+	done := ms.movesJob(w, g, j, v)
+	if w.Owed != nil {
+		w.Owed = new(w.Owed.Add(ms.owedBy(j).Sub(before)))
+	}
+	return done
+}
+
+// movesJob carries out a move of a trial with its job.
+func (ms *Members) movesJob(w *admission.Weighing, g *state.Group, j *state.Job, v groups.Move) bool {
 	phase := g.Study.Trials[v.Member].Phase
 	if !j.Costs() && v.Do != groups.Resume { // the sums of the group omit a job that this step changes
 		w.Takes(g.Name, j.Spent(ms.Now()))
