@@ -87,6 +87,8 @@ type StudyState struct {
 	// StoppedGain is the expected gain of the metric per dollar at which the search ended by itself; null: it has not.
 	StoppedGain *float64 `json:"stopped_gain_per_usd"`
 	Past        int      `json:"past,omitempty"` // configurations of earlier searches that the searcher knows
+	// Warnings says in sentences what is probably wrong with the values that the trials report.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Trial is a configuration that a search trains, with amounts so far.
@@ -128,6 +130,34 @@ type StudyReceipt struct {
 	// AllFull is the estimated cost if no trial had been left early: one that was, at its mean cost per unit; all others
 	// at what they cost. Null: unknown, as where a trial was left before its first unit.
 	AllFull *float64 `json:"all_full_usd"`
+	// BestBySpend is the best value against the cost of all trials, as reported with their values: a mark where it
+	// improved, and one at the end.
+	BestBySpend []StudyMark `json:"best_by_spend,omitempty"`
+	Rungs       []StudyRung `json:"rungs,omitempty"` // of a search with a fidelity, as far as a trial has reached them
+	// Importance says how much each parameter matters; null: too few trials have values that can be compared.
+	Importance *StudyImportance `json:"importance"`
+}
+
+// StudyMark is the best value of a search once its trials had cost an amount together.
+type StudyMark struct {
+	SpentUSD float64 `json:"spent_usd"`
+	Best     float64 `json:"best"`
+}
+
+// StudyRung is how many trials of a search were trained to a unit of the fidelity, and how many of them further.
+type StudyRung struct {
+	Unit      float64 `json:"unit"`
+	Reached   int     `json:"reached"`
+	Continued int     `json:"continued"`
+	Best      float64 `json:"best"` // value up to this unit
+}
+
+// StudyImportance compares the ranks of the trials' values at one unit of the fidelity. The share of a parameter is how
+// much of their spread it explains alone, corrected for chance, from 0 to 1.
+type StudyImportance struct {
+	Unit   float64            `json:"unit"`
+	Trials int                `json:"trials"` // compared ones
+	Shares map[string]float64 `json:"shares"` // by parameter
 }
 
 // Trials lists the trials of a search in the order of their start.

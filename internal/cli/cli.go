@@ -182,7 +182,7 @@ scrimp wait is over.`,
 	for _, family := range [][]*cobra.Command{
 		run.Commands(a.App), jobs.Commands(a.App, queue.Commands(a.App)...), groups.Commands(a.App),
 		utilization.Commands(a.App), files.Commands(a.App),
-		pipeline.Commands(a.App, gc.Cache(a.App)), plan.Commands(a.App),
+		pipeline.Commands(a.App, gc.Cache(a.App)), plan.Commands(a.App, tune.Planner(a.App)),
 		ab.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),
 		storage.Commands(a.App), gc.Commands(a.App), compress.Commands(a.App), export.Commands(a.App), bill.Commands(a.App),

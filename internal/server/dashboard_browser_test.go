@@ -118,6 +118,35 @@ func TestDiagnosis_InABrowser(t *testing.T) {
 	}
 }
 
+// The page of a search: before its first value, and with curves and a warning.
+func TestSearch_InABrowser(t *testing.T) {
+	lane.Component(t, "browser")
+	axe, err := os.ReadFile(os.Getenv("SCRIMP_AXE"))
+	if err != nil {
+		t.Fatalf("SCRIMP_AXE names no file of axe-core: test/tools.sh installs it: %v", err)
+	}
+	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
+	w.must("POST", "/v1/groups", strings.Replace(inStudy("search", "", ""), `"asha-promo"`, `"random"`, 1), nil)
+	w.began("search", 2)
+	b, at := w.inBrowser(t)
+	looks(t, b, "search empty", axe, func() { b.Go(at + "/groups/search") })
+	for n, id := range w.booting(2) {
+		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Minute)
+		for e := range 3 {
+			w.says(id, int64(2+e), float64(e+1), 3-float64(n)+0.25*float64(e))
+		}
+	}
+	w.until(func(m *core.Machine) bool { return len(m.State().Group("search").Study.Reports) == 6 })
+	looks(t, b, "search full", axe, func() { b.Go(at + "/groups/search") })
+	var shown string
+	b.Eval(`document.querySelector("main").innerText`, &shown)
+	for _, want := range []string{"Best against spend", "Curves", "Parameters", "Rungs", "should it be maximize?"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the page lacks %q:\n%s", want, shown)
+		}
+	}
+}
+
 // The pages with forecasts of what runs and waits, and the page of a job with ten metrics. Open metrics stay open on an
 // update.
 func TestPages_ShowForecastsAndCurvesInABrowser(t *testing.T) {

@@ -2,13 +2,17 @@ package plan
 
 import (
 	"context"
+	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/work/studyfile"
 )
 
 func (a *app) planCmd() *cobra.Command {
@@ -17,7 +21,7 @@ func (a *app) planCmd() *cobra.Command {
 	var svg string
 	var most int
 	cmd := &cobra.Command{
-		Use:   "plan job.yaml | plan -- COMMAND [ARG ...]",
+		Use:   "plan job.yaml | plan study.yaml | plan -- COMMAND [ARG ...]",
 		Short: "Show what a job would cost and when it finishes; spends nothing",
 		Long: `Makes 200 simulated runs of the job with the production code, on markets drawn from what is known of the
 offers, and prints the cost (10 %, median, 90 %), the finish, the chance to meet the deadline, and why
@@ -27,11 +31,18 @@ With --catalog, or where the job asks for an accelerator that the market of the 
 sell, it ranks the offers of the catalogue instead, by expected cost, finish and chance to be on time,
 says why each other one is rejected and what would be cheaper, and simulates the first (docs/plan.md).
 
+A study file gives the plan of the search, as scrimp tune plan does.
+
 Exit status: 0 feasible, 2 not feasible, 1 error.`,
 		Example: "  scrimp plan job.yaml\n  scrimp plan --catalog job.yaml --svg frontier.svg\n" +
 			"  scrimp plan --json job.yaml --env STEPS=100",
 		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if is, err := isStudy(cmd, args); err != nil {
+				return err
+			} else if is {
+				return a.study(cmd.Context(), args[0], f)
+			}
 			j, _, _, err := jobfile.Load(spec.Read, args, cmd.ArgsLenAtDash(), f, a.Now())
 			if err != nil {
 				return err
@@ -64,6 +75,23 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 	cmd.Flags().StringVar(&svg, "svg", "", "with --catalog: draw cost against time into this `file` (default: no drawing)")
 	cmd.Flags().IntVar(&most, "limit", 50, "with --catalog: plans and rejected offers to return; 0 is all")
 	return cmd
+}
+
+// isStudy reports whether the file is one of a search, and refuses the flags that a search has no use for.
+func isStudy(cmd *cobra.Command, args []string) (is bool, err error) {
+	if cmd.ArgsLenAtDash() >= 0 || len(args) != 1 {
+		return false, nil
+	}
+	text, err := os.ReadFile(args[0])
+	if err != nil || !studyfile.Is(text) {
+		return false, nil // what is wrong with a job file is said where it is read
+	}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "env" && f.Name != "market" && cmd.InheritedFlags().Lookup(f.Name) == nil {
+			err = fmt.Errorf("%s is a study: it takes no --%s; write it into the study or its job", args[0], f.Name)
+		}
+	})
+	return err == nil, err
 }
 
 // plan simulates a job on the server's market.

@@ -8,6 +8,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/group"
+	"scrimp/internal/cli/show/search"
 	"scrimp/internal/lib/money"
 )
 
@@ -35,5 +36,41 @@ func TestGroup_SaysAtWhichGainASearchStopped(t *testing.T) {
 		if page := group.Group(g, show.Place{Width: 200}); strings.Contains(page, no) {
 			t.Errorf("a search without limits says %q:\n%s", no, page)
 		}
+	}
+}
+
+// The course of a search fits into the terminal, names the parameter that matters most first, and its plot goes from
+// the first to the best value. Nothing is said before the first value.
+func TestCourse_FitsTheTerminal(t *testing.T) {
+	r := api.GroupReceipt{Group: api.Group{Currency: "USD", Study: &api.StudyState{Metric: "loss", Fidelity: &api.StudyFidelity{Name: "epoch", Min: 1, Max: 9}}},
+		Study: &api.StudyReceipt{}}
+	if got := search.Course(r, show.Place{Width: 80}); got != "" {
+		t.Errorf("without a value: %q", got)
+	}
+	r.Study.BestBySpend = []api.StudyMark{{SpentUSD: 0.5, Best: 3}, {SpentUSD: 1, Best: 2}, {SpentUSD: 4, Best: 1.25}, {SpentUSD: 8, Best: 1.25}}
+	r.Study.Rungs = []api.StudyRung{{Unit: 1, Reached: 12, Continued: 4, Best: 2}, {Unit: 3, Reached: 4, Best: 1.25}}
+	r.Study.Importance = &api.StudyImportance{Unit: 1, Trials: 12, Shares: map[string]float64{"width": 0.08, "lr": 0.62}}
+	for _, width := range []int{60, 80, 120} {
+		got := search.Course(r, show.Place{Width: width})
+		flat := strings.Join(strings.Fields(got), " ")
+		for _, want := range []string{"12 trials by epoch 1, 4 trials by epoch 3", "lr 62 %, width 8 % of the spread of loss", "$0.50", "$8.00", "1.25 |", "3 |"} {
+			if !strings.Contains(flat, want) {
+				t.Errorf("%d columns: it lacks %q:\n%s", width, want, got)
+			}
+		}
+		for line := range strings.Lines(got) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > width {
+				t.Errorf("%d columns: a line has %d: %s", width, n, line)
+			}
+		}
+	}
+}
+
+// The line of a search that runs says its best value and its spend first, so that 80 columns show both.
+func TestProgress_OfASearchShowsBestAndSpendIn80Columns(t *testing.T) {
+	g := api.Group{ID: "chargpt-study", State: "open", Currency: "USD", Began: 12, Open: 4, Budget: new(money.Picos(100e12)),
+		Spent: money.Picos(12_345e9), Study: &api.StudyState{Metric: "val_loss", Full: 3, Best: &api.Trial{Best: new(2.6789)}}}
+	if got := group.Progress(g, show.Place{Width: 80}); !strings.Contains(got, "best val_loss 2.6789, $12.3450 of $100.00") {
+		t.Errorf("the line is %s", got)
 	}
 }

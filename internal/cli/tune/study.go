@@ -19,6 +19,7 @@ import (
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/cli/show/search"
 	"scrimp/internal/cli/submit"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
@@ -63,14 +64,23 @@ func (a *app) tunePlanCmd() *cobra.Command {
 			command.PlainExit,
 		Args: command.Takes("study.yaml"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.readStudy(cmd.Context(), args[0], f)
-			if err != nil {
-				return err
-			}
-			return a.Show(s.plan, s.plan.Text(a.Place()))
+			return a.planStudy(cmd.Context(), args[0], f)
 		}}
 	f.Add(cmd)
 	return cmd
+}
+
+// Planner returns what shows the plan of a study file.
+func Planner(shared *command.App) func(ctx context.Context, file string, f jobfile.Flags) error {
+	return (&app{shared}).planStudy
+}
+
+func (a *app) planStudy(ctx context.Context, file string, f jobfile.Flags) error {
+	s, err := a.readStudy(ctx, file, f)
+	if err != nil {
+		return err
+	}
+	return a.Show(s.plan, s.plan.Text(a.Place()))
 }
 
 func (a *app) statusCmd() *cobra.Command {
@@ -81,7 +91,11 @@ func (a *app) statusCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Show(g, group.Group(g, a.Place()))
+			text := group.Group(g, a.Place())
+			if r, err := c.GroupReceipt(ctx, g.ID); err == nil {
+				text += search.Course(r, a.Place())
+			}
+			return a.Show(g, text)
 		})}
 }
 
@@ -177,7 +191,7 @@ type prepared struct {
 	job    spec.Job
 	folder string
 	study  api.Study
-	plan   group.StudyPlan
+	plan   search.Plan
 }
 
 // tune runs a search.
@@ -320,16 +334,33 @@ func onWire(read *studyfile.File) api.Study {
 	return b
 }
 
+// pruning says what a searcher does with trials that look poor; empty: it trains each in full.
+func pruning(s *study.Spec) string {
+	switch s.Searcher {
+	case "default":
+		return "the next unit goes to the trial with the largest expected gain per dollar; the others pause"
+	case "median-stop":
+		return "a trial ends once its best value is behind the median of the others' means so far"
+	case "asha-stop":
+		return "the best third goes on at each rung; the others end"
+	case "asha-promo", "hyperband-async":
+		return "the best third goes on at each rung; the others pause"
+	case "top-k":
+		return "each trains one unit until half the budget is spent, then the best go on in full"
+	}
+	return ""
+}
+
 // another is an additional budget, in dollars, whose benefit a plan shows.
 const another = 20
 
 // planned returns what a study would do; p is the plan of one full configuration, and m what its trials need.
-func planned(read *studyfile.File, j spec.Job, p planning.Plan, m study.Means) group.StudyPlan {
+func planned(read *studyfile.File, j spec.Job, p planning.Plan, m study.Means) search.Plan {
 	st, budget := &read.Study, read.Budget.Float()
-	v := group.StudyPlan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
+	v := search.Plan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
 		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, GPUHours: st.GPUHours,
 		Notes:   read.Notes,
-		Plateau: group.PlateauText((*api.StudyPlateau)(st.Plateau), st.Metric), Past: len(st.Past)}
+		Plateau: search.PlateauText((*api.StudyPlateau)(st.Plateau), st.Metric), Past: len(st.Past)}
 	if st.Wall > 0 {
 		v.Wall = draw.Span(st.Wall)
 	}
@@ -348,6 +379,10 @@ func planned(read *studyfile.File, j spec.Job, p planning.Plan, m study.Means) g
 			v.Rungs = []string{fmt.Sprintf("each %s %g, up to %g", fid.Name, fid.Min, fid.Max)}
 		}
 	}
+	v.Prune, v.Checkpoint = pruning(st), cmp.Or(j.Checkpoint.Interval, "auto")
+	if j.Checkpoint.Dir == "" {
+		v.Checkpoint = ""
+	}
 	if p.RateUSD != nil {
 		extra := float64(read.Parallel) * *p.RateUSD * m.Grace.Hours()
 		v.ExtraUSD, v.WorstUSD = &extra, new(budget+extra)
@@ -357,6 +392,8 @@ func planned(read *studyfile.File, j spec.Job, p planning.Plan, m study.Means) g
 		runs := budget / one
 		v.FullUSD, v.FullRuns = &one, &runs
 		v.AllUSD, v.OneMore = new(one*float64(v.Configs)), new(another/one)
+		v.ExpectedUSD = new(min(budget, one*st.Expected(v.Trials)))
+		v.TrialsUSD = new(one * float64(v.Trials))
 	}
 	return v
 }

@@ -156,6 +156,16 @@ type Series struct {
 
 // Lines draws series over common axes, with X in seconds. It leaves out values that are not finite.
 func Lines(title string, series []Series, xs, ys func(float64) string) string {
+	return lines(title, series, moments, xs, ys)
+}
+
+// Curves is Lines with X in any other unit.
+func Curves(title string, series []Series, xs, ys func(float64) string) string {
+	return lines(title, series, rounds, xs, ys)
+}
+
+// lines draws series over common axes; ticks returns the labelled values of the x axis.
+func lines(title string, series []Series, ticks func(x0, x1 float64) []float64, xs, ys func(float64) string) string {
 	left, top, right, bottom := 62.0, 30.0, 20.0, 226.0
 	x0, x1, y0, y1 := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
 	for i := range series {
@@ -190,7 +200,7 @@ func Lines(title string, series []Series, xs, ys func(float64) string) string {
 			`<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="grid"/><text x="%.1f" y="%.1f" class="tick end">`+
 				`%s</text>`, left, svgWidth-right, y(v), y(v), left-6, y(v)+4, html.EscapeString(ys(v)))
 	}
-	axis(&s, bottom+18, x0, x1, left, svgWidth-right, moments(x0, x1), xs)
+	axis(&s, bottom+18, x0, x1, left, svgWidth-right, ticks(x0, x1), xs)
 	for i, line := range series {
 		if len(line.Points) == 0 {
 			continue

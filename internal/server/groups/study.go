@@ -19,7 +19,8 @@ import (
 func (d *Desk) studyOf(k known, g *state.Group) *api.StudyState {
 	spec, y := g.Terms.Study, g.Study
 	v := &api.StudyState{Metric: spec.Metric, Maximize: spec.Maximize, Searcher: spec.Searcher, Ignored: y.Ignored,
-		Plateau: (*api.StudyPlateau)(spec.Plateau), StoppedGain: y.Flat, Past: len(spec.Past)}
+		Plateau: (*api.StudyPlateau)(spec.Plateau), StoppedGain: y.Flat, Past: len(spec.Past),
+		Warnings: groups.Warnings(spec, y.Trials, y.Reports, y.Ignored)}
 	for _, q := range spec.Params {
 		v.Params = append(v.Params, api.StudyParam{Name: q.Name, Values: q.Values, Min: q.Min, Max: q.Max, Int: q.Int,
 			Log: q.Log, Q: q.Q, Mu: q.Mu, Sigma: q.Sigma})
@@ -167,7 +168,25 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 		rec.PerFull = new(sum.Float() / float64(rec.Full))
 	}
 	rec.AllFull = allFull(trials, cost, most)
+	d.Control.Group(v.ID, func(_ *core.Machine, g *state.Group) { course(rec, g.Terms.Study, g.Study) })
 	return rec
+}
+
+// course adds how a search went to its receipt.
+func course(rec *api.StudyReceipt, spec *study.Spec, y *state.Study) {
+	for _, m := range groups.BestBySpend(spec, len(y.Trials), y.Reports) {
+		rec.BestBySpend = append(rec.BestBySpend, api.StudyMark{SpentUSD: m.Spent, Best: m.Best})
+	}
+	for _, r := range groups.Rungs(spec, y.Trials, y.Reports) {
+		rec.Rungs = append(rec.Rungs, api.StudyRung{Unit: length(spec, r.Unit), Reached: r.Reached, Continued: r.Continued,
+			Best: r.Best})
+	}
+	if x := groups.ImportanceOf(spec, spec.Pool(), y.Trials, y.Reports); x != nil {
+		rec.Importance = &api.StudyImportance{Unit: length(spec, x.Unit), Trials: x.Trials, Shares: map[string]float64{}}
+		for d, share := range x.Shares {
+			rec.Importance.Shares[spec.Params[d].Name] = share
+		}
+	}
 }
 
 // allFull estimates what the trials would have cost without pruning. One that trained in full, ended by itself, failed

@@ -194,8 +194,8 @@ type groupPage struct {
 	Now     time.Time
 	Path    string
 	Members []client.GroupMember
-	Trials  []client.Trial // of a search, best first
-	Graph   template.HTML  // of a pipeline
+	Search  *search       // its trials and drawings
+	Graph   template.HTML // of a pipeline
 	More    int
 	Receipt client.GroupReceipt
 	Actions []action
@@ -241,7 +241,7 @@ func group(v *visit) (any, error) {
 	p.Members, p.More = p.Receipt.Members, max(0, len(p.Receipt.Members)-mostMembers)
 	p.Members = p.Members[:len(p.Members)-p.More]
 	if p.Study != nil {
-		if err := p.trials(v, id); err != nil {
+		if err := p.search(v, id); err != nil {
 			return nil, err
 		}
 	}
@@ -259,29 +259,6 @@ func group(v *visit) (any, error) {
 		}
 	}
 	return p, nil
-}
-
-// trials fetches the trials of a search and sorts them, best first and those without a value last.
-func (p *groupPage) trials(v *visit, id string) error {
-	if err := v.get("/v1/groups/"+id+"/trials", &p.Trials); err != nil {
-		return err
-	}
-	slices.SortStableFunc(p.Trials, func(a, b client.Trial) int {
-		switch {
-		case a.Best == nil && b.Best == nil:
-			return 0
-		case a.Best == nil:
-			return 1
-		case b.Best == nil:
-			return -1
-		case p.Study.Maximize:
-			return cmp.Compare(*b.Best, *a.Best)
-		}
-		return cmp.Compare(*a.Best, *b.Best)
-	})
-	p.More = max(0, len(p.Trials)-mostMembers)
-	p.Trials = p.Trials[:len(p.Trials)-p.More]
-	return nil
 }
 
 // estimatesPage compares the expected costs of runs with the actual ones.

@@ -32,10 +32,18 @@ func full(t testing.TB, name string) (*fake, *Site) {
 		Detail: name, Budget: new(money.Picos(9e12))}
 	study := client.Group{ID: "search", State: "open", Kind: "study", Currency: "USD", Submitted: now, User: "ann",
 		Study: &client.StudyState{Metric: name, Fidelity: &client.StudyFidelity{Name: name}}}
-	f.answers["/v1/groups/search/trials"] = []client.Trial{{ID: "search.0"}, {ID: "search.1", Best: new(0.5), Params: map[string]string{"lr": name}},
-		{ID: "search.2", Best: new(0.25)}}
+	f.answers["/v1/groups/search/trials"] = []client.Trial{{ID: "search.0"},
+		{ID: "search.1", Best: new(0.5), Params: map[string]string{name: "b", "lr": "0.1"}, Curve: []client.TrialPoint{{Unit: 1, Value: 0.5}}},
+		{ID: "search.2", Best: new(0.25), Params: map[string]string{name: "a", "lr": "0.01"}, Curve: []client.TrialPoint{{Unit: 1, Value: 0.75}, {Unit: 2, Value: 0.25}}}}
 	study.Study.Best = &client.Trial{ID: "search.2", Best: new(0.25)}
-	f.answers["/v1/groups/search"], f.answers["/v1/groups/search/receipt"] = study, client.GroupReceipt{Cost: money.Picos(5)}
+	study.Study.Params = []client.StudyParam{{Name: "lr", Min: 0.001, Max: 1, Log: true}, {Name: name, Values: []string{`"a"`, `"b"`}}}
+	study.State, study.Study.Warnings = "over", []string{name}
+	f.answers["/v1/groups/search"] = study
+	f.answers["/v1/groups/search/receipt"] = client.GroupReceipt{Cost: money.Picos(5e12), Study: &client.StudyReceipt{Trials: 3, Full: 1,
+		PerTrial: new(5.0 / 3), PerFull: new(5.0), Pruned: money.Picos(2e12), AllFull: new(9.0), Failed: money.Picos(1e12),
+		BestBySpend: []client.StudyMark{{SpentUSD: 1, Best: 0.75}, {SpentUSD: 2, Best: 0.5}, {SpentUSD: 4, Best: 0.25}},
+		Rungs:       []client.StudyRung{{Unit: 1, Reached: 2, Continued: 1, Best: 0.5}, {Unit: 2, Reached: 1, Best: 0.25}},
+		Importance:  &client.StudyImportance{Unit: 1, Trials: 8, Shares: map[string]float64{"lr": 0.625, name: 0.25}}}}
 	flow := client.Group{ID: "flow", State: "over", Kind: "pipeline", Currency: "USD", Submitted: now, User: "ann", Pipeline: &client.PipelineState{
 		Saved: money.Picos(4), Stages: []client.StageState{{Name: "gated", State: "skipped", Why: name, Gates: []client.GateVerdict{{Why: name}}, Spared: new(money.Picos(4))},
 			{Name: "passed", State: "done", Gates: []client.GateVerdict{{Pass: true, Why: name}}}, {Name: name, State: "reused", Job: "flow.a", Saved: new(money.Picos(4))},
@@ -275,6 +283,49 @@ func TestGroup_ListsTheBestTrialFirst(t *testing.T) {
 	at := func(id string) int { return strings.Index(text, ">"+id+"<") }
 	if at("search.2") < 0 || at("search.2") > at("search.1") || at("search.1") > at("search.0") {
 		t.Errorf("the trials stand at %d, %d and %d", at("search.2"), at("search.1"), at("search.0"))
+	}
+}
+
+// The page of a search has its drawings, what its trials cost, and what leaving trials early saved: in full less the
+// cost.
+func TestGroup_ShowsHowASearchWent(t *testing.T) {
+	t.Parallel()
+	_, s := full(t, "loss")
+	text := asks(s, "GET", "/groups/search", "").Body.String()
+	parse(t, text)
+	for _, want := range []string{"Best value against the spend", "loss by loss", "Parameters of the trials and their best values",
+		`<th scope="row">lr</th><td class="n">62 %`, `<p class="notice">loss</p>`, "$1.67</p>", "$5.00 for each of 1 trained in full",
+		"$4.00 saved against all in full", `<th scope="row">1</th><td class="n">2</td><td class="n">1</td><td class="n">0.5</td>`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
+
+// Places of values on an axis: by the logarithm where the parameter has one, in the middle where all are equal, and
+// nowhere for a value that is none of the parameter's.
+func TestPlacesOf_FollowTheParameter(t *testing.T) {
+	t.Parallel()
+	trials := func(values ...string) (list []client.Trial) {
+		for _, v := range values {
+			list = append(list, client.Trial{Params: map[string]string{"p": v}})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		q      client.StudyParam
+		values []string
+		want   string
+	}{
+		{client.StudyParam{Name: "p", Min: 1, Max: 9}, []string{"2", "4", "6"}, "[0 0.5 1] 2 6"},
+		{client.StudyParam{Name: "p", Log: true}, []string{"0.01", "0.1", "1"}, "[0 0.5 1] 0.01 1"},
+		{client.StudyParam{Name: "p"}, []string{"3", "3", "x"}, "[0.5 0.5 NaN] 3 3"},
+		{client.StudyParam{Name: "p", Values: []string{`"a"`, "16"}}, []string{"16", "a", "b"}, "[0.75 0.25 NaN] a 16"},
+	} {
+		column, low, high := placesOf(c.q, trials(c.values...))
+		if got := fmt.Sprintf("%.4g %s %s", column, low, high); got != c.want {
+			t.Errorf("%+v of %v: %s, want %s", c.q, c.values, got, c.want)
+		}
 	}
 }
 

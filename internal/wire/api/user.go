@@ -36,29 +36,32 @@ import "scrimp/client"
 //
 // Package client declares the types, so that other programs can import them.
 type (
-	Dashboard     = client.Dashboard
-	Submission    = client.Submission
-	Group         = client.Group
-	GroupReceipt  = client.GroupReceipt
-	GroupMember   = client.GroupMember
-	Indexes       = client.Indexes
-	Study         = client.Study
-	StudyFidelity = client.StudyFidelity
-	TrialPoint    = client.TrialPoint
-	StudyParam    = client.StudyParam
-	StudyPast     = client.StudyPast
-	StudyPlateau  = client.StudyPlateau
-	StudyPoint    = client.StudyPoint
-	StudyState    = client.StudyState
-	StudyReceipt  = client.StudyReceipt
-	Trial         = client.Trial
-	Pipeline      = client.Pipeline
-	PipelineState = client.PipelineState
-	Schedule      = client.Schedule
-	ScheduleState = client.ScheduleState
-	ScheduleRun   = client.ScheduleRun
-	ScheduleCheck = client.ScheduleCheck
-	ScheduleWeek  = client.ScheduleWeek
+	Dashboard       = client.Dashboard
+	Submission      = client.Submission
+	Group           = client.Group
+	GroupReceipt    = client.GroupReceipt
+	GroupMember     = client.GroupMember
+	Indexes         = client.Indexes
+	Study           = client.Study
+	StudyFidelity   = client.StudyFidelity
+	TrialPoint      = client.TrialPoint
+	StudyParam      = client.StudyParam
+	StudyPast       = client.StudyPast
+	StudyPlateau    = client.StudyPlateau
+	StudyPoint      = client.StudyPoint
+	StudyState      = client.StudyState
+	StudyReceipt    = client.StudyReceipt
+	StudyMark       = client.StudyMark
+	StudyRung       = client.StudyRung
+	StudyImportance = client.StudyImportance
+	Trial           = client.Trial
+	Pipeline        = client.Pipeline
+	PipelineState   = client.PipelineState
+	Schedule        = client.Schedule
+	ScheduleState   = client.ScheduleState
+	ScheduleRun     = client.ScheduleRun
+	ScheduleCheck   = client.ScheduleCheck
+	ScheduleWeek    = client.ScheduleWeek
 
 	ScheduleConditions = client.ScheduleConditions
 	ScheduleData       = client.ScheduleData

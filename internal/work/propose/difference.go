@@ -56,6 +56,10 @@ func (c *costs) next(units []unit, r int) float64 {
 	return careful * c.mean()
 }
 
+// mute is how many trials must end by themselves without a value, at the least, before a search without any value
+// ends: the others would cost as much and say as little.
+const mute = 3
+
 // difference returns the moves from the trials that train to those that should.
 func (d *driver) difference(s groups.Snapshot) []groups.Move {
 	wanted, active := map[int]bool{}, 0
@@ -68,6 +72,9 @@ func (d *driver) difference(s groups.Snapshot) []groups.Move {
 		if t.Phase == groups.Open || t.Phase == groups.Leaving {
 			active++
 		}
+	}
+	if !d.heard && d.silent >= max(mute, len(d.workers)) {
+		return []groups.Move{{Do: groups.Finish, Why: NoValues}}
 	}
 	if len(wanted)+active == 0 {
 		why := SearchDone

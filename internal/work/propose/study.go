@@ -23,6 +23,8 @@ const (
 	TimeSpent  = "time_spent"
 	// Plateau: another dollar is not expected to gain enough.
 	Plateau = "plateau"
+	// NoValues: several trials have ended by themselves, and none has ever reported a value of the metric.
+	NoValues = "no_values"
 )
 
 // driver plays a search on what has happened. As in a simulation, it asks the searcher after each unit of training for
@@ -46,6 +48,8 @@ type driver struct {
 	cost    [resources]costs
 	flat    *tune.Choice // the searcher's decision to end the search; nil: none yet
 	broke   bool         // the searcher does not exist
+	silent  int          // trials that ended by themselves without a value
+	heard   bool         // a trial has reported a value
 }
 
 // trial is what the driver knows about a member.
@@ -118,8 +122,10 @@ func (d *driver) take(r groups.Report) {
 		d.ends(c, r)
 	case r.Phase == groups.Paused: // the cost of leaving is part of spent
 	case r.Bad:
+		d.heard = true
 		d.known[c] = append(d.known[c], unit{math.NaN(), uses})
 	default:
+		d.heard = true
 		for n := r.Unit - len(d.known[c]); n > 0; n-- { // a program may report only every second unit
 			u := unit{value: d.goal(r.Value)}
 			for k := range uses {
@@ -156,6 +162,9 @@ func (d *driver) goal(v float64) float64 {
 // more.
 func (d *driver) ends(c int, r groups.Report) {
 	list := d.known[c]
+	if len(list) == 0 && !r.Bad && !r.Cut {
+		d.silent++
+	}
 	switch {
 	case len(list) == 0 || r.Bad:
 		d.known[c] = append(list, unit{value: math.NaN()})

@@ -82,6 +82,28 @@ func (s *Spec) Unit(step int64, epoch float64) int {
 	return max(0, min(s.Units(), int(x/s.Fidelity.Min+1e-9)))
 }
 
+// Expected returns about how many full trainings a search with so many trials needs, if no budget ends it before. A
+// third of the trials goes on at each rung. It is an upper bound for searchers without rungs.
+func (s *Spec) Expected(trials int) float64 {
+	of := func(first int) (units float64) {
+		share, before := 1.0, 0
+		for rung := first; before < s.Units(); rung *= 3 {
+			rung = min(rung, s.Units())
+			units += share * float64(rung-before)
+			share, before = share/3, rung
+		}
+		return units / float64(s.Units())
+	}
+	each := 1.0
+	switch s.Searcher {
+	case "asha-stop", "asha-promo":
+		each = of(1)
+	case "hyperband-async": // nine, three and one of thirteen trials begin at the first, second and third rung
+		each = (9*of(1) + 3*of(3) + of(9)) / 13
+	}
+	return each * float64(trials)
+}
+
 // Resumes reports whether the searcher returns to trials that it has left.
 func (s *Spec) Resumes() bool {
 	return !slices.Contains([]string{"random", "median-stop", "asha-stop"}, s.Searcher)

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -33,6 +34,24 @@ func TestPool_IsTheSameForTheSameSeed(t *testing.T) {
 	s.Params[0], s.Grid = Param{Name: "n", Min: 1, Max: 4, Int: true}, true
 	if all := s.Pool(); len(all) != 12 || all[0][0] != 1 || all[11][0] != 4 {
 		t.Errorf("a grid of 4 times 3 is %v", all)
+	}
+}
+
+// Expected agrees with counting the trials at each rung of halving searches.
+func TestExpected_CountsATrialsShareOfRungs(t *testing.T) {
+	s := &Spec{Fidelity: Fidelity{Name: Epoch, Min: 1, Max: 15}}
+	for searcher, want := range map[string]float64{
+		"random": 81, "default": 81, "median-stop": 81,
+		"asha-stop":       (81*1 + 27*2 + 9*6 + 3*6) / 15.0,
+		"asha-promo":      (81*1 + 27*2 + 9*6 + 3*6) / 15.0,
+		"hyperband-async": 81 / 13.0 * (9*(1+2/3.0+6/9.0+6/27.0) + 3*(3+6/3.0+6/9.0) + (9 + 6/3.0)) / 15,
+	} {
+		if s.Searcher = searcher; math.Abs(s.Expected(81)-want) > 1e-9 {
+			t.Errorf("%s: %g full trainings, want %g", searcher, s.Expected(81), want)
+		}
+	}
+	if s := (&Spec{Searcher: "random"}); s.Expected(5) != 5 {
+		t.Errorf("without a fidelity: %g", s.Expected(5))
 	}
 }
 

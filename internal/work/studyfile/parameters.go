@@ -95,8 +95,28 @@ var shapes = map[string]shape{
 	"q_log_normal": {normal: true, log: true, quantised: true},
 }
 
+// contradicts refuses a parameter that is both a list of values and a range.
+func (r *reader) contradicts(f form, field string) {
+	if f.value != nil && f.values != nil {
+		r.wrong(f.values, field+".values", "stands beside value", "leave one of them out")
+	}
+	if f.value == nil && f.values == nil {
+		return
+	}
+	for _, o := range []struct {
+		name string
+		v    *yaml.Node
+	}{{"min", f.min}, {"max", f.max}, {"q", f.q}, {"mu", f.mu}, {"sigma", f.sigma}} {
+		if o.v != nil {
+			r.wrong(o.v, field+"."+o.name, "stands beside a list of values", "write the values, or a range")
+			return
+		}
+	}
+}
+
 // distributed converts a form to a parameter.
 func (r *reader) distributed(f form, field string) (p study.Param) {
+	r.contradicts(f, field)
 	name := f.distributionName()
 	s, known := shapes[name]
 	if !known {

@@ -44,6 +44,15 @@ const parallel = 4
 // maxText bounds a file.
 const maxText = 1 << 20
 
+// Is reports whether a file is meant as a study: it has parameters beside a job or a metric.
+func Is(text []byte) bool {
+	var f struct {
+		Parameters, Metric, Job yaml.Node
+	}
+	return len(text) <= maxText && yaml.Unmarshal(text, &f) == nil && !f.Parameters.IsZero() &&
+		!(f.Metric.IsZero() && f.Job.IsZero())
+}
+
 // reader reads one file and collects its problems.
 type reader struct {
 	file     string

@@ -4,6 +4,7 @@ package group
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,16 +57,19 @@ func outcome(r api.GroupReceipt) string {
 	if again > 0 && again == g.Members {
 		return fmt.Sprintf("all %s were reused: nothing was run", draw.Count(again, "stage"))
 	}
-	pruned := 0
+	pruned, left := 0, 0
 	for _, m := range r.Members {
-		if m.Why == "pruned" {
+		switch m.Why {
+		case "pruned":
 			pruned++
+		case "search_over":
+			left++
 		}
 	}
 	text := fmt.Sprintf("%d of %d members have begun, %d succeeded", g.Began, g.Members, g.Succeeded)
-	for i, n := range []int{again, pruned, bad(g) - pruned} {
+	for i, n := range []int{again, pruned, left, bad(g) - pruned - left} {
 		if n > 0 {
-			text += fmt.Sprintf(", %d %s", n, [...]string{"reused", "pruned", "did not succeed"}[i])
+			text += fmt.Sprintf(", %d %s", n, [...]string{"reused", "pruned", "left early", "did not succeed"}[i])
 		}
 	}
 	return text
@@ -107,7 +111,12 @@ func Progress(g api.Group, p show.Place) string {
 	if g.Finished != nil && !g.Closed && g.Schedule == nil { // a machine of it may still cost something, or less
 		spent += " (estimated)"
 	}
-	line := strings.Join(append(items, spent), ", ")
+	if g.Study != nil { // a narrow terminal cuts the end: the best value and the spend come first
+		items = slices.Insert(items, min(2, len(items)), spent)
+	} else {
+		items = append(items, spent)
+	}
+	line := strings.Join(items, ", ")
 	if p.Width > 0 {
 		line = draw.Cut(line, p.Width)
 	}

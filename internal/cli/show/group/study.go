@@ -10,6 +10,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/search"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
@@ -27,12 +28,11 @@ func pausedIn(g api.Group) int {
 
 // studyProgress summarizes a search in a few words.
 func studyProgress(g api.Group) []string {
-	s := g.Study
-	list := []string{draw.Count(g.Began, "trial"), fmt.Sprintf("%d in full", s.Full)}
+	s, best := g.Study, "no value yet"
 	if s.Best != nil && s.Best.Best != nil {
-		list = append(list, fmt.Sprintf("best %s %s", show.Clean(s.Metric), number(*s.Best.Best)))
+		best = fmt.Sprintf("best %s %s", show.Clean(s.Metric), number(*s.Best.Best))
 	}
-	return list
+	return []string{best, draw.Count(g.Began, "trial"), fmt.Sprintf("%d in full", s.Full)}
 }
 
 // studyFacts adds the state of a search to the page of its group.
@@ -56,6 +56,14 @@ func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
 	if s.Ignored > 0 {
 		p.Fact(b, "ignored", "%d values: of no whole epoch, or that came twice, late or beyond what is kept", s.Ignored)
 	}
+	warnings(b, s, p)
+}
+
+// warnings adds what is probably wrong with the values of a search.
+func warnings(b *strings.Builder, s *api.StudyState, p show.Place) {
+	for _, text := range s.Warnings {
+		p.Fact(b, "check", "%s", show.Clean(text))
+	}
 }
 
 // limits adds the limits of a search that are no money, and when it ends by itself.
@@ -74,7 +82,7 @@ func limits(b *strings.Builder, g api.Group, p show.Place) {
 	if s.Plateau == nil {
 		return
 	}
-	p.Fact(b, "plateau", "%s", PlateauText(s.Plateau, s.Metric))
+	p.Fact(b, "plateau", "%s", search.PlateauText(s.Plateau, s.Metric))
 	if s.StoppedGain != nil {
 		p.Fact(b, "stopped at", "%s %s for another dollar", number(*s.StoppedGain), show.Clean(s.Metric))
 	}
@@ -91,22 +99,6 @@ func wallUsed(g api.Group, p show.Place) (time.Duration, bool) {
 	}
 	used := float64(until.Sub(g.Submitted)) * max(1, g.Speed)
 	return time.Duration(min(used, 1e18)).Round(time.Second), true
-}
-
-// PlateauText says when a search ends by itself; empty: never.
-func PlateauText(v *api.StudyPlateau, metric string) string {
-	if v == nil {
-		return ""
-	}
-	least, during := v.MinGain, "15 % of the spend"
-	if v.PointValue > 0 {
-		least = 1 / v.PointValue
-	}
-	if v.Patience > 0 {
-		during = draw.Count(v.Patience, "report")
-	}
-	return fmt.Sprintf("ends the search once another dollar is expected to gain less than %s %s for %s", number(least),
-		show.Clean(metric), during)
 }
 
 // bestTrial adds a trial with its parameters.
@@ -179,6 +171,9 @@ func order(a, b api.Trial, maximize bool) int {
 	return -1
 }
 
+// noValues is why a search ends in which no trial reports its metric.
+const noValues = "no_values"
+
 // studyReceipt adds the results of a search to the receipt of its group.
 func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	s, c := r.Study, r.Group.Currency
@@ -186,7 +181,7 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 		bestTrial(b, *s.Best, r.Group.Study, p)
 	}
 	limits(b, r.Group, p)
-	if g := r.Group; g.Study.StoppedGain != nil {
+	if g := r.Group; g.Study.StoppedGain != nil || g.Why == noValues {
 		p.Fact(b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+show.Clean(g.Detail), ": "))
 	}
 	text := draw.Count(s.Trials, "trial") + fmt.Sprintf(", %d trained in full", s.Full)
@@ -208,77 +203,6 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 			p.Fact(b, "saved", "%s against that", show.USD(saved))
 		}
 	}
-}
-
-// StudyPlan describes what a search would do, before it spends anything.
-type StudyPlan struct {
-	Name     string   `json:"name"`
-	Metric   string   `json:"metric"`
-	Searcher string   `json:"searcher"`
-	Configs  int      `json:"configurations"` // from which the trials are chosen
-	Trials   int      `json:"trials"`         // at most
-	Parallel int      `json:"parallel"`
-	Rungs    []string `json:"rungs,omitempty"` // epochs after which trials are compared
-	BudgetS  string   `json:"budget"`
-	WorstUSD *float64 `json:"worst_usd"` // including the cost of trials while they save at the end
-	ExtraUSD *float64 `json:"saves_usd"` // that cost alone
-	FullUSD  *float64 `json:"full_usd"`  // median of one full configuration; null if unknown
-	FullRuns *float64 `json:"full_runs"` // number of full runs that the budget pays for
-	AllUSD   *float64 `json:"all_usd"`   // every full configuration
-	OneMore  *float64 `json:"more_runs"` // further full runs that another $20 would pay for
-	Final    bool     `json:"final"`
-	GPUHours float64  `json:"gpu_hours,omitempty"` // limit of all trials together
-	// GPUKept is the part of GPUHours that is kept for the saves at the end.
-	GPUKept float64  `json:"gpu_hours_kept,omitempty"`
-	Wall    string   `json:"wall_clock,omitempty"` // limit of the search
-	Plateau string   `json:"plateau,omitempty"`    // when the search ends by itself
-	Past    int      `json:"past,omitempty"`       // configurations of earlier searches
-	Notes   []string `json:"notes,omitempty"`
-}
-
-// Text formats the plan for people.
-func (v StudyPlan) Text(p show.Place) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s searches for the best %s, by %s\n", show.Clean(v.Name), show.Clean(v.Metric),
-		show.Clean(v.Searcher))
-	p.Fact(&b, "trials", "at most %d of %d configurations, %d at once", v.Trials, v.Configs, v.Parallel)
-	if len(v.Rungs) > 0 {
-		p.Fact(&b, "rungs", "trials are compared after %s", strings.Join(v.Rungs, ", "))
-	}
-	text := "at most " + v.BudgetS + " begins"
-	if v.ExtraUSD != nil {
-		text += "; ending it all may add " + show.USD(*v.ExtraUSD)
-	}
-	p.Fact(&b, "budget", "%s", text)
-	if v.GPUHours > 0 {
-		p.Fact(&b, "GPU-hours", "%s for all trials; the saves of %[3]s need %[2]s of them", number(v.GPUHours),
-			number(v.GPUKept), draw.Count(v.Parallel, "trial"))
-	}
-	if v.Wall != "" {
-		p.Fact(&b, "wall clock", "%s: nothing begins that would end later", v.Wall)
-	}
-	if v.Plateau != "" {
-		p.Fact(&b, "plateau", "%s", v.Plateau)
-	}
-	if v.Past > 0 {
-		p.Fact(&b, "warm start", "%s of earlier searches, which cost this one nothing", draw.Count(v.Past, "configuration"))
-	}
-	if v.WorstUSD != nil {
-		p.Fact(&b, "worst", "%s: trials that run when the budget is spent save first", show.USD(*v.WorstUSD))
-	}
-	if v.FullUSD != nil {
-		p.Fact(&b, "in full", "%s for one configuration (median); the budget pays for %s of them", show.USD(*v.FullUSD),
-			number(*v.FullRuns))
-		p.Fact(&b, "", "all %d in full would cost %s; another $20 would pay for %s more", v.Configs, show.USD(*v.AllUSD),
-			number(*v.OneMore))
-	} else {
-		p.Fact(&b, "in full", "nobody knows what one configuration costs: give work in the job file")
-	}
-	if v.Final {
-		p.Fact(&b, "final", "money for one full training is held back for the best configuration")
-	}
-	for _, n := range v.Notes {
-		p.Fact(&b, "note", "%s", show.Clean(n))
-	}
-	return b.String()
+	b.WriteString(search.Course(r, p))
+	warnings(b, r.Group.Study, p)
 }

@@ -33,6 +33,7 @@ type Weighing struct {
 
 	Family *family                 // what groups with a budget have taken; nil: not summed yet
 	Taken  map[string]money.Amount // what earlier jobs take from such groups
+	Owed   *money.Amount           // by settled trials of the study whose moves are weighed; nil: not summed yet
 }
 
 // Weigher returns a Weighing at the time of the step.

@@ -252,7 +252,7 @@ func (ms *Members) finishes(g *state.Group, v groups.Move) bool {
 // finishedBy returns why a search ends, from its planner's reason.
 func finishedBy(why string) string {
 	switch why {
-	case step.BudgetSpent, step.HoursSpent, step.TimeSpent:
+	case step.BudgetSpent, step.HoursSpent, step.TimeSpent, step.NoValues:
 		return why
 	}
 	return step.SearchDone
@@ -316,11 +316,7 @@ func (ms *Members) shareOf(w *admission.Weighing, g *state.Group, index int) mon
 		w.Family = ms.admission.Family(w.T)
 	}
 	_, taken := w.Family.Sums(g.Name)
-	for n := range g.Began {
-		if j := ms.State.Job(g.MemberID(n)); j != nil && (j.State().Over() || admission.BySearch(j)) {
-			taken = taken.Add(ms.owes(j))
-		}
-	}
+	taken = taken.Add(ms.owed(w, g))
 	left := g.Terms.Budget.Sub(taken.Add(w.Taken[g.Name]))
 	switch {
 	case left.Sign() <= 0:

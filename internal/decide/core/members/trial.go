@@ -49,6 +49,8 @@ func (ms *Members) outOfHours(g *state.Group) bool {
 func (ms *Members) used(g *state.Group, why string) string {
 	spec, trials := g.Terms.Study, step.Count(g.Study.Active(), "trial")
 	switch why {
+	case step.NoValues:
+		return fmt.Sprintf("%s have begun, and none has reported a value of %s", step.Count(g.Began, "trial"), spec.Metric)
 	case step.HoursSpent:
 		used, gpus := ms.GPUTime(g, ms.Now())
 		text := fmt.Sprintf("%.3g of %.3g GPU-hours are used", used.Hours(), spec.GPUHours)
@@ -70,6 +72,9 @@ func (ms *Members) used(g *state.Group, why string) string {
 		least := ms.LeastOfTrial(g.Terms.Member)
 		if rest := g.Terms.Budget.Sub(spent); rest.Sign() > 0 && rest.Cmp(least) < 0 {
 			return text + fmt.Sprintf(", and a trial that begins or goes on needs %s for starts and saves", short(least))
+		} else if spec.Final && rest.Sign() > 0 {
+			return text + fmt.Sprintf(", and the rest, %s, does not pay for another unit of training and then for a full "+
+				"training of a trial that it makes the best", short(rest))
 		}
 		return text + ", and the rest is too little for another unit of training"
 	}
@@ -169,6 +174,29 @@ func (ms *Members) mayBegin(g *state.Group, v groups.Move) bool {
 	return g.Began < most && v.Config >= 0 && v.Config < study.MaxTrials && !g.Study.Has(v.Config)
 }
 
+// owed returns what the machines of the members that have ended or are paused may still cost. Of a study, whose trials
+// may be thousands, the moves of a proposal share the sum; movesTrial keeps it.
+func (ms *Members) owed(w *admission.Weighing, g *state.Group) (sum money.Amount) {
+	if w.Owed != nil && g.Study != nil {
+		return *w.Owed
+	}
+	for n := range g.Began {
+		if j := ms.State.Job(g.MemberID(n)); j != nil {
+			sum = sum.Add(ms.owedBy(j))
+		}
+	}
+	w.Owed = &sum
+	return sum
+}
+
+// owedBy is owes of a member that has ended or is paused by its search; nothing of any other.
+func (ms *Members) owedBy(j *state.Job) money.Amount {
+	if j.State().Over() || admission.BySearch(j) {
+		return ms.owes(j)
+	}
+	return money.Amount{}
+}
+
 // movesTrial pauses, resumes or ends a trial, if the trial is still as the planner saw it.
 func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Move) bool {
 	if g.Study == nil || v.Member < 0 || v.Member >= len(g.Study.Trials) {
@@ -178,6 +206,16 @@ func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Mo
 	if j == nil {
 		return false
 	}
+	before := ms.owedBy(j)
+	done := ms.movesJob(w, g, j, v)
+	if w.Owed != nil {
+		w.Owed = new(w.Owed.Add(ms.owedBy(j).Sub(before)))
+	}
+	return done
+}
+
+// movesJob carries out a move of a trial with its job.
+func (ms *Members) movesJob(w *admission.Weighing, g *state.Group, j *state.Job, v groups.Move) bool {
 	phase := g.Study.Trials[v.Member].Phase
 	if !j.Costs() && v.Do != groups.Resume { // the sums of the group omit a job that this step changes
 		w.Takes(g.Name, j.Spent(ms.Now()))

@@ -28,5 +28,6 @@ const (
 	HoursSpent       = "gpu_hours_spent"   // its limit on GPU-hours is reached
 	Plateau          = "plateau"           // another dollar is not expected to gain enough
 	SearchDone       = "search_done"       // the searcher wants nothing more
+	NoValues         = "no_values"         // several trials have ended, and none has reported a value of the metric
 	DependencyFailed = "dependency_failed" // a dependency did not succeed
 )

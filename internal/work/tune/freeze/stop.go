@@ -24,7 +24,15 @@ const (
 // few reports the model is too uncertain to stop.
 const (
 	patience = 0.15
-	unsure   = 3 * starts
+	unsure   = 2 * starts
+)
+
+// A model of the curves so far does not expect a trial that beats them all by much, and yet such trials come: the
+// longer the search, the rarer, as records in a series do. While the spend doubles, the search counts on about chance
+// of what is still to gain, and that on least of the way from the trial at the best quarter to the best one.
+const (
+	chance    = 0.5
+	leastLeft = 0.1
 )
 
 // judge says in a choice whether the search should end, because continuing is not worth its cost.
@@ -32,7 +40,7 @@ func (d *Searcher) judge(h *tune.History, room float64, c *tune.Choice) {
 	if !h.Stops() {
 		return
 	}
-	c.Gain, c.Least = d.gain(h, room), h.Plateau.MinGain
+	c.Gain, c.Least = math.Max(d.gain(h, room), d.surprise(h)), h.Plateau.MinGain
 	if h.PointValue > 0 {
 		c.Least = math.Max(d.scale.value(d.quarter)-d.scale.value(d.best), 1e-12) / h.PointValue
 	}
@@ -44,6 +52,16 @@ func (d *Searcher) judge(h *tune.History, room float64, c *tune.Choice) {
 	} else {
 		c.Stop = h.Spent > d.paid*(1+patience)
 	}
+}
+
+// surprise returns the expected improvement of the metric per unit of cost by a trial that the model does not expect.
+func (d *Searcher) surprise(h *tune.History) float64 {
+	best := d.scale.value(d.best)
+	way := d.scale.value(d.quarter) - best
+	if !(way > 0 && h.Spent > 0) {
+		return 0
+	}
+	return chance * math.Min(way, math.Max(h.Incumbent-best, leastLeft*way)) / h.Spent
 }
 
 // gain returns the expected improvement of the metric per unit of cost, by the most promising trial, times the share

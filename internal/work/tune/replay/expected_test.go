@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"scrimp/internal/test/lane"
 )
 
 // shared returns the folder of measured tables, which are not part of the repository.
@@ -83,6 +85,46 @@ func TestSearchers_AgreeWithTheProtocol(t *testing.T) {
 	for _, by := range []string{"random", "median-stop", "asha-stop", "asha-promo", "hyperband-async"} {
 		if seen[by] != 4*30 {
 			t.Errorf("%s was compared %d times, want 120", by, seen[by])
+		}
+	}
+}
+
+// The default searcher reaches the protocol's figures on the measured tables, and stops near the best moment where a
+// point of r is worth ten times the budget. With few seeds the bounds are the same; the mean of all is far below them.
+func TestDefault_ReachesTheProtocolsFigures(t *testing.T) {
+	dir := shared(t)
+	var sum Result
+	regret, n := 0.0, 0.0
+	for _, name := range []string{"digits-mlp", "patch-mlp", "code-lm", "rnn-text-a"} {
+		table := load(t, filepath.Join(dir, name))
+		own, asha := 0.0, 0.0
+		for seed := range uint64(lane.Pick(2, 30)) {
+			got, err := Simulate(table, "default", seed, End{PointUSD: 10 * table.BudgetSeconds * table.PriceUSD / 3600}, goOn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := Simulate(table, "asha-stop", seed, End{}, goOn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			own, asha, n = own+got.AUC, asha+other.AUC, n+1
+			sum.R10, sum.R25, sum.R50 = sum.R10+got.R10, sum.R25+got.R25, sum.R50+got.R50
+			sum.R100, sum.AUC, regret = sum.R100+got.R100, sum.AUC+got.AUC, regret+got.Regret
+			if got.Overshoot > 0.001 {
+				t.Errorf("%s, seed %d: it spends %.2f %% beyond its budget", name, seed, 100*got.Overshoot)
+			}
+		}
+		if own > 1.05*asha {
+			t.Errorf("%s: the AUC is %.3f of asha-stop's", name, own/asha)
+		}
+	}
+	for _, f := range []struct {
+		name       string
+		mean, most float64
+	}{{"r10", sum.R10 / n, 0.60}, {"r25", sum.R25 / n, 0.35}, {"r50", sum.R50 / n, 0.16}, {"r100", sum.R100 / n, 0.10},
+		{"auc", sum.AUC / n, 0.27}, {"stop_regret", regret / n, 0.06}} {
+		if t.Logf("%s is %.4f", f.name, f.mean); f.mean > f.most {
+			t.Errorf("%s is %.4f, and at most %.2f is allowed", f.name, f.mean, f.most)
 		}
 	}
 }

@@ -1,0 +1,112 @@
+package groups
+
+import (
+	"fmt"
+
+	"scrimp/internal/work/study"
+)
+
+// Bounds of warnings: several trials must show the same, each with some values.
+const (
+	warnTrials = 2
+	warnValues = 3
+)
+
+// Warnings says in sentences what is probably wrong with the values that the trials of a study report: none arrives,
+// they move away from the goal, or the program trains longer or shorter than the fidelity says. Ignored counts the
+// values that were dropped.
+func Warnings(spec *study.Spec, trials []Trial, reports []Report, ignored int) (list []string) {
+	silent, heard, beyond, full := 0, false, 0, 0
+	own := make([]int, len(trials)) // trials that ended by themselves
+	for _, r := range reports {
+		if r.Phase == Over && !r.Bad && !r.Cut && r.Trial < len(trials) {
+			own[r.Trial] = 1
+		}
+	}
+	short, most := 0, 0
+	for n, t := range trials {
+		heard = heard || t.Values > 0 || t.Broken
+		silent += own[n] * zero(t.Values)
+		if t.Beyond {
+			beyond++
+		}
+		switch {
+		case t.Unit >= spec.Units():
+			full++
+		case t.Values > 0 && own[n] == 1:
+			short, most = short+1, max(most, t.Unit)
+		}
+	}
+	if !heard && silent > 0 {
+		list = append(list, noValue(spec, silent, ignored))
+	}
+	if n := astray(spec, len(trials), reports); n >= warnTrials {
+		goal, other := "minimize", "maximize"
+		if spec.Maximize {
+			goal, other = other, goal
+		}
+		list = append(list, fmt.Sprintf("%s becomes worse from its first value on in all %d trials with %d values or more: "+
+			"is goal %s right, or should it be %s?", spec.Metric, n, warnValues, goal, other))
+	}
+	if beyond > 0 {
+		list = append(list, fmt.Sprintf("%d of %d trials train beyond %s %g, the end of a full training: let the program "+
+			"stop there, or raise fidelity.max", beyond, len(trials), spec.Fidelity.Name, spec.Fidelity.Max))
+	}
+	if spec.Fidelity.Name != "" && full == 0 && short >= warnTrials {
+		list = append(list, fmt.Sprintf("%d trials ended by themselves by %s %g, and none reached %g, the end of a full "+
+			"training: let the program train on, or lower fidelity.max", short, spec.Fidelity.Name,
+			float64(most)*spec.Fidelity.Min, spec.Fidelity.Max))
+	}
+	return list
+}
+
+// zero returns 1 for 0, and 0 for anything else.
+func zero(n int) int {
+	if n == 0 {
+		return 1
+	}
+	return 0
+}
+
+// noValue says why trials probably have no value.
+func noValue(spec *study.Spec, silent, ignored int) string {
+	text := fmt.Sprintf("%d trials have ended without a value of %s: ", silent, spec.Metric)
+	if silent == 1 {
+		text = fmt.Sprintf("a trial has ended without a value of %s: ", spec.Metric)
+	}
+	if ignored > 0 && spec.Fidelity.Name != "" {
+		return text + fmt.Sprintf("the program reports it without %s %g or later; let progress.pattern name the %[1]s too",
+			spec.Fidelity.Name, spec.Fidelity.Min)
+	}
+	return text + "does progress.pattern match what the program prints, and is it a number?"
+}
+
+// astray returns the number of trials with enough values, if in all of them the first value is the best and the newest
+// is worse. Otherwise it returns 0.
+func astray(spec *study.Spec, trials int, reports []Report) (n int) {
+	first, best, last := make([]float64, trials), make([]float64, trials), make([]float64, trials)
+	count := make([]int, trials)
+	for _, r := range reports {
+		if r.Phase != "" || r.Bad || r.Trial >= trials {
+			continue
+		}
+		v := r.Value
+		if spec.Maximize {
+			v = -v
+		}
+		if count[r.Trial]++; count[r.Trial] == 1 {
+			first[r.Trial], best[r.Trial] = v, v
+		}
+		best[r.Trial], last[r.Trial] = min(best[r.Trial], v), v
+	}
+	for t := range count {
+		switch {
+		case count[t] < warnValues:
+		case best[t] < first[t] || last[t] <= first[t]:
+			return 0
+		default:
+			n++
+		}
+	}
+	return n
+}
