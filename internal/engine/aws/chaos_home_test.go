@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/enginetest"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
@@ -43,9 +44,7 @@ func newHome(t *testing.T) *home {
 	h := &home{dir: t.TempDir()}
 	h.data, h.program = filepath.Join(h.dir, "d"), testbin.Full.Path(t)
 	for _, sub := range []string{"w", "d"} {
-		if err := os.Mkdir(filepath.Join(h.dir, sub), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(h.dir, sub), 0o700))
 	}
 	// An instance's bill begins when it runs, and its disk's ends when it is terminated: with these delays removed,
 	// both are at times that EC2 reports, so that the sums agree to the last unit.
@@ -54,9 +53,7 @@ func newHome(t *testing.T) *home {
 			Rebalance: 2 * time.Second, Notice: 5 * time.Second, Listed: 24 * time.Hour}})
 	h.file("d/certificate.pem", string(h.Certificate()))
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(h.Host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.listen = l.Addr().String()
 	_ = l.Close()
 	h.file("d/engines.yaml", `engines:
@@ -81,9 +78,7 @@ func newHome(t *testing.T) *home {
 func (h *home) serve() {
 	h.Helper()
 	log, err := os.OpenFile(filepath.Join(h.data, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	cmd := exec.Command(h.program, "--data", h.data, "serve", "--listen", h.listen, "--insecure") //nolint:noctx // scrimp server stop ends it
 	cmd.Stdout, cmd.Stderr = log, log
 	defer func() { _ = log.Close() }()
@@ -130,9 +125,7 @@ func (h *home) killServer() {
 func (h *home) agents() (pids []int) {
 	h.Helper()
 	list, err := os.ReadDir("/proc")
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	for _, f := range list {
 		pid, err := strconv.Atoi(f.Name())
 		line, _ := os.ReadFile(filepath.Join("/proc", f.Name(), "cmdline"))
@@ -147,9 +140,7 @@ func (h *home) agents() (pids []int) {
 
 func (h *home) file(name, text string) {
 	h.Helper()
-	if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600))
 }
 
 func (h *home) scrimp(args ...string) (string, error) {
@@ -179,9 +170,7 @@ func (h *home) job(name string) (j client.Job, ok bool) {
 
 func (h *home) receipt(name string) (r receipt.Receipt) {
 	h.Helper()
-	if err := json.Unmarshal([]byte(h.does("receipt", name, "--json")), &r); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, json.Unmarshal([]byte(h.does("receipt", name, "--json")), &r))
 	if err := r.Check(); err != nil || !r.Ledger.Agrees {
 		h.Errorf("the receipt of %s does not add up: %v, %v", name, err, r.Ledger.Agrees)
 	}

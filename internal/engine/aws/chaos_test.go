@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var chaosFor = flag.Duration("chaos", time.Minute, "how long a cloud and its server are hurt (make chaos-aws)")
@@ -221,9 +222,7 @@ func (c *chaos) hurt() string {
 	}
 	faults := func(how string, most int, list ...awstest.Fault) string {
 		for _, f := range list {
-			if err := c.Inject(f); err != nil {
-				c.Fatal(err)
-			}
+			must.Do(c, c.Inject(f))
 		}
 		pause(most)
 		c.Clear()
@@ -296,8 +295,6 @@ func (c *chaos) hurt() string {
 // instances returns the cloud's instances, read around its faults.
 func (h *home) instances() (list []listed) {
 	h.Helper()
-	if err := json.Unmarshal(h.order("instances"), &list); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, json.Unmarshal(h.order("instances"), &list))
 	return list
 }

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/image"
 	"scrimp/internal/test/kubetest"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
@@ -69,13 +70,9 @@ func newSharedHome(t *testing.T, node int) *home {
 func imports(t *testing.T, c *kubetest.Cluster) {
 	t.Helper()
 	user, err := image.Shell("localhost/user:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	agent, err := image.Agent("localhost/scrimp:1", testbin.Full.Path(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c.Import(t, user, agent)
 }
 
@@ -84,9 +81,7 @@ func homeOf(t *testing.T, s *site, host, pools string) *home {
 	h := &home{site: s, dir: t.TempDir(), host: host, pools: pools}
 	h.data = filepath.Join(h.dir, "d")
 	for _, sub := range []string{"w", "d"} {
-		if err := os.Mkdir(filepath.Join(h.dir, sub), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(h.dir, sub), 0o700))
 	}
 	return h
 }
@@ -97,9 +92,7 @@ func (h *home) engines(pools string) {
 	h.Helper()
 	for {
 		l, err := (&net.ListenConfig{}).Listen(h.Context(), "tcp", net.JoinHostPort(h.host, "0"))
-		if err != nil {
-			h.Fatal(err)
-		}
+		must.Do(h, err)
 		h.listen = l.Addr().String()
 		_ = l.Close()
 		h.file("d/engines.yaml", `engines:
@@ -134,9 +127,7 @@ func (h *home) serve() {
 func (h *home) serves() (listens bool) {
 	h.Helper()
 	log, err := os.OpenFile(filepath.Join(h.data, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(testbin.Full.Path(h), "--data", h.data, "serve", "--listen", h.listen, "--insecure") //nolint:noctx // scrimp server stop ends it
 	cmd.Stdout, cmd.Stderr = log, log
@@ -175,9 +166,7 @@ func (h *home) log() string {
 
 func (h *home) file(name, text string) {
 	h.Helper()
-	if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600))
 }
 
 func (h *home) scrimp(args ...string) (string, error) {
@@ -198,17 +187,13 @@ func (h *home) does(args ...string) string {
 
 func (h *home) job(id string) (j client.Job) {
 	h.Helper()
-	if err := json.Unmarshal([]byte(h.does("status", id, "--json")), &j); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, json.Unmarshal([]byte(h.does("status", id, "--json")), &j))
 	return j
 }
 
 func (h *home) receipt(id string) (r receipt.Receipt) {
 	h.Helper()
-	if err := json.Unmarshal([]byte(h.does("receipt", id, "--json")), &r); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, json.Unmarshal([]byte(h.does("receipt", id, "--json")), &r))
 	if err := r.Check(); err != nil || !r.Ledger.Agrees {
 		h.Errorf("the receipt of %s does not add up: %v, %v", id, err, r.Ledger.Agrees)
 	}

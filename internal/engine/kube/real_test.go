@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/test/image"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
 
@@ -79,13 +80,9 @@ func TestImages_AreNamedWhenUnusable(t *testing.T) {
 	lane.Nightly(t, "the kubelet tries an image again and again before the job fails")
 	h, _ := newHome(t, "std-1")
 	foreign, err := image.Foreign("localhost/foreign:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	bare, err := image.Bare("localhost/bare:1", testbin.Full.Path(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.Import(t, foreign, bare)
 	h.engines(`        - {name: std, rate: 1.20, cpus: 1, memory: 128MiB, grace: 2s, selector: {POOL std}}
         - {name: large, rate: 1.20, cpus: 4000, memory: 128MiB, selector: {POOL std}}

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var chaosFor = flag.Duration("chaos", 2*time.Minute, "how long a cluster and its server are hurt (make chaos-slurm)")
@@ -64,14 +65,10 @@ func TestChaos_LosesNothing(t *testing.T) {
 func (h *home) requests() int {
 	h.Helper()
 	consoles, err := filepath.Glob(filepath.Join(h.data, "engines", h.name, "requests", "*", "console.0.log"))
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	for _, path := range consoles {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			h.Fatal(err)
-		}
+		must.Do(h, err)
 		if strings.Contains(string(text), "runs in another job") {
 			h.Errorf("%s: a request was submitted twice, and both began:\n%s", path, text)
 		}

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/enginetest"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
 
@@ -33,9 +34,7 @@ func newHome(t *testing.T, env ...string) *home {
 	}
 	c := newCluster(t, env...)
 	h := &home{c, filepath.Join(c.dir, "d")}
-	if err := os.Mkdir(filepath.Join(c.dir, "w"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(c.dir, "w"), 0o700))
 	t.Cleanup(func() {
 		if out, err := h.scrimp("server", "stop", "--now"); err != nil {
 			t.Errorf("stop: %v\n%s", err, out)
@@ -58,12 +57,8 @@ func (h *home) engines(text string) {
 func (h *home) file(name, text string) {
 	h.Helper()
 	path := filepath.Join(h.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		h.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(h, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (h *home) scrimp(args ...string) (string, error) {
@@ -84,17 +79,13 @@ func (h *home) does(args ...string) string {
 
 func (h *home) job(id string) (j client.Job) {
 	h.Helper()
-	if err := json.Unmarshal([]byte(h.does("status", id, "--json")), &j); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, json.Unmarshal([]byte(h.does("status", id, "--json")), &j))
 	return j
 }
 
 func (h *home) receipt(id string) (r receipt.Receipt) {
 	h.Helper()
-	if err := json.Unmarshal([]byte(h.does("receipt", id, "--json")), &r); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, json.Unmarshal([]byte(h.does("receipt", id, "--json")), &r))
 	if err := r.Check(); err != nil || !r.Ledger.Agrees {
 		h.Errorf("the receipt of %s does not add up: %v, %v", id, err, r.Ledger.Agrees)
 	}
@@ -145,35 +136,23 @@ func (h *home) submit(name string) {
 	h.Helper()
 	h.does("jobs") // starts the server
 	token, err := os.ReadFile(filepath.Join(h.data, "token"))
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	text, err := os.ReadFile(filepath.Join(h.dir, "w", name+".yaml"))
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	spec, err := json.Marshal(string(text))
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	body, err := json.Marshal(map[string]any{"key": name, "spec": json.RawMessage(spec), "accept_unproven": true})
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", filepath.Join(h.data, "server.sock"))
 	}}}
 	req, err := http.NewRequestWithContext(h.Context(), http.MethodPost, "http://server/v1/jobs", bytes.NewReader(body))
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	req.Header.Set("Content-Type", "application/json")
 	a, err := c.Do(req)
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	defer func() { _ = a.Body.Close() }()
 	if said, _ := io.ReadAll(a.Body); a.StatusCode >= http.StatusMultipleChoices {
 		h.Fatalf("submit: %s: %s", a.Status, said)

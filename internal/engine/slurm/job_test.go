@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 const spotOnly = `engines:
@@ -113,9 +114,7 @@ func TestLostNode_IsFenced(t *testing.T) {
 	h.kill("slurmd." + node)
 	// Freeze the old agent until the next attempt has started, so that it cannot learn of that before: it would then
 	// write.
-	if err := syscall.Kill(agent, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(agent, syscall.SIGSTOP))
 	began := time.Now()
 	h.until("the death is known", func() bool { j := h.job("train"); return j.Attempts == 2 || j.Phase != "running" })
 	t.Logf("from the death to its detection: %v", time.Since(began))
@@ -125,9 +124,7 @@ func TestLostNode_IsFenced(t *testing.T) {
 	if syscall.Kill(agent, 0) != nil {
 		t.Fatal("the old agent has ended: there is nothing to fence")
 	}
-	if err := syscall.Kill(agent, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(agent, syscall.SIGCONT))
 	await.True(t, "the old agent ends", func() bool {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(agent) + "/stat")
 		return err != nil || strings.Contains(string(stat), ") Z ")
@@ -286,9 +283,7 @@ func TestBadInput_SaysWhatToDo(t *testing.T) {
 // If the commands are missing, nothing else is tried.
 func TestMissingCommands_AreNamed(t *testing.T) {
 	d, err := newDriver("hpc", setting.With{Commands: t.TempDir()}, t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if all := d.Examine(t.Context()); len(all) != 1 || all[0].OK || !strings.Contains(all[0].Text, "apt-get "+
 		"install slurm-client") {
 		t.Errorf("%+v", all)

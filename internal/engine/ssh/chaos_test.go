@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var chaosFor = flag.Duration("chaos", 2*time.Minute, "how long machines and their server are hurt (make chaos-ssh)")
@@ -120,9 +121,7 @@ func (h *home) once(j *client.Job) {
 func (h *home) records(k int) map[engine.State][]engine.Instance {
 	h.Helper()
 	paths, err := filepath.Glob(filepath.Join(h.folder, "hosts", fmt.Sprintf("m%d", k), "*", "machine.json"))
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	states := map[engine.State][]engine.Instance{}
 	for _, path := range paths {
 		var i engine.Instance
@@ -130,9 +129,7 @@ func (h *home) records(k int) map[engine.State][]engine.Instance {
 		if err == nil {
 			err = json.Unmarshal(text, &i)
 		}
-		if err != nil {
-			h.Fatal(err)
-		}
+		must.Do(h, err)
 		states[i.State] = append(states[i.State], i)
 		if other, known := h.began[i.Key]; known && other != i.ID {
 			h.Errorf("%s began %s and %s", i.Key, other, i.ID)

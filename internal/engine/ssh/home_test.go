@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/enginetest"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/sshtest"
 	"scrimp/internal/test/testbin"
 )
@@ -38,9 +39,7 @@ func newHome(t *testing.T, n, net int, timing string) *home {
 	machines := sshtest.Start(t, n, net)
 	program := testbin.Local.Path(t)
 	dir, err := os.MkdirTemp("", "sh") // short, because socket paths are limited
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h := &home{t, machines, n, program, dir, filepath.Join(dir, "d"), filepath.Join(dir, "own"), map[string]string{}}
 	t.Cleanup(func() {
 		if out, err := h.scrimp("server", "stop", "--now"); err != nil {
@@ -65,12 +64,8 @@ func newHome(t *testing.T, n, net int, timing string) *home {
 func (h *home) file(name, text string) {
 	h.Helper()
 	path := filepath.Join(h.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		h.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(h, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (h *home) scrimp(args ...string) (string, error) {
@@ -111,9 +106,7 @@ func (h *home) on(id string) (k int) {
 // receipt returns a job's receipt and checks its sums.
 func (h *home) receipt(id string) (r receipt.Receipt) {
 	h.Helper()
-	if err := json.Unmarshal([]byte(h.does("receipt", id, "--json")), &r); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, json.Unmarshal([]byte(h.does("receipt", id, "--json")), &r))
 	if err := r.Check(); err != nil || !r.Ledger.Agrees {
 		h.Errorf("the receipt of %s does not add up: %v, %v", id, err, r.Ledger.Agrees)
 	}
