@@ -50,11 +50,7 @@ func Commands(shared *command.App) []*cobra.Command {
 			if len(list) == 0 && (name != "" || a.project != "") {
 				return a.none(name)
 			}
-			if a.JSON {
-				return command.PrintEach(a, list)
-			}
-			a.Printf("%s", group.Models(list, a.Place()))
-			return nil
+			return command.ShowEach(a.App, list, group.Models(list, a.Place()))
 		})}
 	cmd.PersistentFlags().StringVar(&a.project, "project", "", "take the pipelines of this `project` alone (default: "+
 		"of all)")
@@ -79,14 +75,10 @@ func (a *app) showCmd() *cobra.Command {
 			if no, ok := errors.AsType[*api.Problem](err); ok && no.Status == http.StatusNotFound {
 				return unknown(args[0])
 			}
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case a.JSON:
-				return a.Print(v)
 			}
-			a.Printf("%s", group.Model(v, a.Place()))
-			return nil
+			return a.Show(v, group.Model(v, a.Place()))
 		})}
 }
 

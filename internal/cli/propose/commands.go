@@ -127,14 +127,10 @@ func (a *app) listCmd() *cobra.Command {
 		Example: "  scrimp proposals\n  scrimp proposals --team vision --budget '$500' --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := c.Proposals(ctx, team, budget)
-			switch {
-			case err != nil:
+			if err != nil {
 				return c.Said(ctx, err)
-			case a.JSON:
-				return a.Print(v)
 			}
-			a.Printf("%s", list(v, a.Place()))
-			return nil
+			return a.Show(v, list(v, a.Place()))
 		})}
 	cmd.Flags().StringVar(&team, "team", "", "proposals of this `team` (default: of all that you may see)")
 	cmd.Flags().StringVar(&budget, "budget", "", "say which proposals fit into this `amount` (default: no amount)")
@@ -236,9 +232,5 @@ func (a *app) show(ctx context.Context, c *command.Client, id string) error {
 }
 
 func (a *app) print(v api.Proposal) error {
-	if a.JSON {
-		return a.Print(v)
-	}
-	a.Printf("%s", one(v, a.Place()))
-	return nil
+	return a.Show(v, one(v, a.Place()))
 }

@@ -68,11 +68,7 @@ func (a *app) queueSetCmd() *cobra.Command {
 				return command.InFlags(err, shareFields)
 			}
 			done += withoutTeams(ctx, c, b)
-			if a.JSON {
-				return a.Print(map[string]string{"done": done})
-			}
-			a.Printf("%s\n", done)
-			return nil
+			return a.Showf(map[string]string{"done": done}, "%s\n", done)
 		})}
 	x.add(cmd.Flags())
 	return command.NoEmptyFlags(cmd)

@@ -116,11 +116,7 @@ func (a *app) server(cmd *cobra.Command, f flags) error {
 		return err
 	}
 	out := holdings.ServerOf(v, prices)
-	if a.JSON {
-		return a.Print(out)
-	}
-	a.Printf("%s", out.Text(a.Place()))
-	return nil
+	return a.Show(out, out.Text(a.Place()))
 }
 
 // read reads a file of at most so many bytes, and one more if it is longer.

@@ -86,11 +86,7 @@ func (a *app) scan(ctx context.Context, f flags, args []string) error {
 			return fmt.Errorf("write --plan: %w", err)
 		}
 	}
-	if a.JSON {
-		return a.Print(v)
-	}
-	a.Printf("%s", v.Text(a.Place()))
-	return nil
+	return a.Show(v, v.Text(a.Place()))
 }
 
 func namesOf(places []storage.Place) (list []string) {
