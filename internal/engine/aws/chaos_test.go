@@ -44,7 +44,7 @@ func TestChaos_LosesNothing(t *testing.T) {
 	c := &chaos{newHome(t), rand.New(rand.NewPCG(1, seed)), time.Now(), map[string]int{}, map[string]bool{}}
 	var names []string
 	for time.Since(c.began) < *chaosFor {
-		if c.unfinished() < 3 {
+		if c.Unfinished() < 3 {
 			name, more := fmt.Sprintf("job%d", len(names)), []string{}
 			if c.rng.IntN(3) == 0 {
 				more = append(more, "--on-demand")
@@ -63,13 +63,13 @@ func TestChaos_LosesNothing(t *testing.T) {
 	c.Clear()
 	attempts, costs := 0, map[string]*big.Rat{}
 	for _, name := range names {
-		c.until(name+" is over", func() bool { j, ok := c.job(name); return !ok || j.Closed })
-		j, ok := c.job(name)
+		c.until(name+" is over", func() bool { j, ok := c.TryJob(name); return !ok || j.Closed })
+		j, ok := c.TryJob(name)
 		if !ok {
 			continue
 		}
 		if j.State != "succeeded" {
-			t.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, c.does("logs", name))
+			t.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, c.Does("logs", name))
 		}
 		attempts += j.Attempts
 		c.costs(name, costs)
@@ -80,7 +80,7 @@ func TestChaos_LosesNothing(t *testing.T) {
 		})
 	})
 	machines := c.books(costs)
-	c.does("ledger", "verify")
+	c.Does("ledger", "verify")
 	t.Logf("%v: %d jobs, %d attempts, %d machines, hurt as %v (seed %d)", time.Since(c.began).Round(time.Second),
 		len(names), attempts, machines, c.hurts, seed)
 }
@@ -98,7 +98,7 @@ func (c *chaos) costs(name string, sums map[string]*big.Rat) {
 		}
 		sums[id].Add(sums[id], v)
 	}
-	for _, try := range c.receipt(name).Tries {
+	for _, try := range c.Receipt(name).Tries {
 		if len(try.Nodes) == 0 && try.Instance != "" {
 			add(try.Instance, try.Cost)
 		}
@@ -286,7 +286,7 @@ func (c *chaos) hurt() string {
 		c.Clear()
 		return "clock off"
 	}
-	c.killServer()
+	c.KillServer()
 	pause(8)
 	c.serve()
 	return "server killed"

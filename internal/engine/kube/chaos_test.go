@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/client"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
@@ -32,7 +30,7 @@ func TestChaos_LosesNothing(t *testing.T) {
 	h.engines(chaosPools)
 	rng, began, names, hurts := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now(), []string{}, map[string]int{}
 	for time.Since(began) < *chaosFor {
-		if h.unfinished() < 3 {
+		if h.Unfinished() < 3 {
 			name := fmt.Sprintf("job%d", len(names))
 			if out, err := h.submits(name); err != nil {
 				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
@@ -47,45 +45,26 @@ func TestChaos_LosesNothing(t *testing.T) {
 	h.heal(nodes)
 	attempts := 0
 	for _, name := range names {
-		h.until(name+" is over", func() bool { j, ok := h.tryJob(name); return !ok || j.Closed })
-		j, ok := h.tryJob(name)
+		h.until(name+" is over", func() bool { j, ok := h.TryJob(name); return !ok || j.Closed })
+		j, ok := h.TryJob(name)
 		if !ok {
 			continue
 		}
 		if j.State != "succeeded" {
-			t.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, h.does("logs", name))
+			t.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, h.Does("logs", name))
 		}
 		attempts += j.Attempts
-		h.receipt(name)
+		h.Receipt(name)
 	}
 	h.until("nothing is left but records", func() bool { return len(h.left()) == 0 })
-	h.does("ledger", "verify")
+	h.Does("ledger", "verify")
 	t.Logf("%v: %d jobs, %d attempts, hurt as %v", time.Since(began).Round(time.Second), len(names), attempts, hurts)
 }
 
 // submits submits a job that counts for some seconds.
 func (h *home) submits(name string) (string, error) {
-	h.file("w/"+name+".yaml", counting(name, "20", ""))
-	return h.scrimp("run", "-y", "-d", "--force", name+".yaml")
-}
-
-func (h *home) tryJob(name string) (j client.Job, ok bool) {
-	out, err := h.scrimp("status", name, "--json")
-	return j, err == nil && json.Unmarshal([]byte(out), &j) == nil
-}
-
-func (h *home) unfinished() (n int) {
-	out, err := h.scrimp("jobs", "--json")
-	if err != nil {
-		return 3
-	}
-	for l := range strings.Lines(out) {
-		var j client.Job
-		if json.Unmarshal([]byte(l), &j) == nil && !j.Closed {
-			n++
-		}
-	}
-	return n
+	h.Counts(name, "20", "")
+	return h.Scrimp("run", "-y", "-d", "--force", name+".yaml")
 }
 
 // hurt injects one random fault into the cluster or server, and names it.
@@ -152,12 +131,7 @@ func (h *home) hurt(rng *rand.Rand, nodes []*kubetest.RealNode) string {
 		_, _ = h.Try("delete", "pod", one("pods"), "-n", h.namespace, "--wait=false", "--grace-period=0", "--force")
 		return "pod deleted by force"
 	}
-	out, err := h.scrimp("server", "status", "--json")
-	var s struct {
-		PID int `json:"pid"`
-	}
-	if err == nil && json.Unmarshal([]byte(out), &s) == nil && s.PID > 1 {
-		_ = syscall.Kill(s.PID, syscall.SIGKILL)
+	if h.KillServer() {
 		pause()
 		h.serve()
 	}

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/client"
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
@@ -29,10 +27,10 @@ func TestChaos_LosesNothing(t *testing.T) {
 	h.engines(twoPartitions)
 	rng, began, names, hurts := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now(), []string{}, map[string]int{}
 	for round := 0; time.Since(began) < *chaosFor; round++ {
-		if h.unfinished() < 3 {
+		if h.Unfinished() < 3 {
 			name := fmt.Sprintf("job%d", len(names))
-			h.counts(name, "16", "")
-			if out, err := h.scrimp("run", "-y", "-d", "--force", name+".yaml"); err != nil {
+			h.Counts(name, "16", "")
+			if out, err := h.Scrimp("run", "-y", "-d", "--force", name+".yaml"); err != nil {
 				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
 			}
 			names = append(names, name)
@@ -42,17 +40,17 @@ func TestChaos_LosesNothing(t *testing.T) {
 	}
 	h.heal()
 	for _, name := range names {
-		h.until(name+" is over", func() bool { j, ok := h.tryJob(name); return !ok || j.Closed })
-		if j, ok := h.tryJob(name); ok && j.State != "succeeded" {
+		h.until(name+" is over", func() bool { j, ok := h.TryJob(name); return !ok || j.Closed })
+		if j, ok := h.TryJob(name); ok && j.State != "succeeded" {
 			t.Errorf("%s: %s (%s, exit %d) after %d "+
-				"attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, h.does("logs", name))
+				"attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, h.Does("logs", name))
 		}
 	}
 	requests, attempts := h.requests(), 0
 	for _, name := range names {
-		if j, ok := h.tryJob(name); ok {
+		if j, ok := h.TryJob(name); ok {
 			attempts += j.Attempts
-			h.receipt(name)
+			h.Receipt(name)
 		}
 	}
 	h.until("the queue is "+
@@ -64,7 +62,7 @@ func TestChaos_LosesNothing(t *testing.T) {
 // requests counts the requests that have started, each of which must have run in one Slurm job.
 func (h *home) requests() int {
 	h.Helper()
-	consoles, err := filepath.Glob(filepath.Join(h.data, "engines", h.name, "requests", "*", "console.0.log"))
+	consoles, err := filepath.Glob(filepath.Join(h.Data, "engines", h.name, "requests", "*", "console.0.log"))
 	must.Do(h, err)
 	for _, path := range consoles {
 		text, err := os.ReadFile(path)
@@ -74,25 +72,6 @@ func (h *home) requests() int {
 		}
 	}
 	return len(consoles)
-}
-
-func (h *home) tryJob(name string) (j client.Job, ok bool) {
-	out, err := h.scrimp("status", name, "--json")
-	return j, err == nil && json.Unmarshal([]byte(out), &j) == nil
-}
-
-func (h *home) unfinished() (n int) {
-	out, err := h.scrimp("jobs", "--json")
-	if err != nil {
-		return 3
-	}
-	for l := range strings.Lines(out) {
-		var j client.Job
-		if json.Unmarshal([]byte(l), &j) == nil && !j.Closed {
-			n++
-		}
-	}
-	return n
 }
 
 // hurt injects one random fault into the cluster, and names it.
@@ -127,13 +106,7 @@ func (h *home) hurt(rng *rand.Rand) string {
 		h.begin("slurmd", "-f", h.conf(), "-N", node)
 		return "slurmd killed"
 	}
-	out, err := h.scrimp("server", "status", "--json")
-	var s struct {
-		PID int `json:"pid"`
-	}
-	if err == nil && json.Unmarshal([]byte(out), &s) == nil && s.PID > 1 {
-		_ = syscall.Kill(s.PID, syscall.SIGKILL)
-	}
+	h.KillServer()
 	return "server killed"
 }
 

@@ -45,7 +45,7 @@ func TestHome_LosesNothingUnderFaults(t *testing.T) {
 	c := &chaos{h, rand.New(rand.NewPCG(1, seed)), map[int]heal{}}
 	began, names, hurts := time.Now(), []string{}, map[string]int{}
 	for time.Since(began) < *chaosFor {
-		if h.unfinished() < 3 {
+		if h.Unfinished() < 3 {
 			name := fmt.Sprintf("job%d", len(names))
 			if out, err := h.counts(name, 20+c.rng.IntN(60)); err != nil {
 				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
@@ -60,8 +60,8 @@ func TestHome_LosesNothingUnderFaults(t *testing.T) {
 	c.healed(time.Now().Add(time.Hour))
 	attempts := 0
 	for _, name := range names {
-		h.until(name+" is over", func() bool { j, ok := h.job(name); return !ok || j.Closed })
-		j, ok := h.job(name)
+		h.until(name+" is over", func() bool { j, ok := h.TryJob(name); return !ok || j.Closed })
+		j, ok := h.TryJob(name)
 		if !ok {
 			t.Logf("%s was never submitted", name)
 			continue
@@ -69,7 +69,7 @@ func TestHome_LosesNothingUnderFaults(t *testing.T) {
 		attempts += j.Attempts
 		h.once(&j)
 	}
-	h.does("ledger", "verify")
+	h.Does("ledger", "verify")
 	for k := range h.n {
 		h.until(fmt.Sprintf("nothing runs on m%d", k+1), func() bool { return len(h.records(k + 1)[engine.Running]) == 0 })
 	}
@@ -89,11 +89,11 @@ func (h *home) once(j *client.Job) {
 	h.Helper()
 	if j.State != "succeeded" {
 		h.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", j.Name, j.State, j.Why, j.Exit, j.Attempts,
-			h.does("logs", j.Name))
+			h.Does("logs", j.Name))
 		return
 	}
-	r := h.receipt(j.Name)
-	at, list := 0, made.FindAllStringSubmatch(h.does("logs", j.Name), -1)
+	r := h.Receipt(j.Name)
+	at, list := 0, made.FindAllStringSubmatch(h.Does("logs", j.Name), -1)
 	for n, m := range slices.Backward(list) { // an attempt that lost its machine after printing steps prints them again
 		if m[1] == "1" {
 			list = list[n:]
@@ -113,7 +113,7 @@ func (h *home) once(j *client.Job) {
 		}
 	}
 	if len(list) < 20 {
-		h.Errorf("%s: it says of %d steps where they were made:\n%s", j.Name, len(list), h.does("logs", j.Name))
+		h.Errorf("%s: it says of %d steps where they were made:\n%s", j.Name, len(list), h.Does("logs", j.Name))
 	}
 }
 
@@ -137,20 +137,6 @@ func (h *home) records(k int) map[engine.State][]engine.Instance {
 		h.began[i.Key] = i.ID
 	}
 	return states
-}
-
-func (h *home) unfinished() (n int) {
-	out, err := h.scrimp("jobs", "--json")
-	if err != nil {
-		return 3
-	}
-	for l := range strings.Lines(out) {
-		var j client.Job
-		if json.Unmarshal([]byte(l), &j) == nil && !j.Closed {
-			n++
-		}
-	}
-	return n
 }
 
 // healed ends the faults that have lasted long enough.
@@ -206,7 +192,7 @@ func (c *chaos) hurt() string {
 		c.breaks(k)
 		return "connections broken"
 	}
-	c.killServer()
+	c.KillServer()
 	return "server killed"
 }
 
