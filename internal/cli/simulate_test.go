@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,12 +192,7 @@ func (h *home) simulates(job, market string, flags ...string) (s simulation, sta
 }
 
 func (s simulation) says(words string) bool {
-	for _, n := range s.Notes {
-		if strings.Contains(n, words) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, words) })
 }
 
 const (

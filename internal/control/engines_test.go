@@ -118,14 +118,7 @@ func openedTo(t *testing.T, folder string, ends bool, engines ...engine.Engine) 
 		Log: slog.New(slog.DiscardHandler), Env: func(e *engine.Engine, _ string) map[string]string { return map[string]string{"URL": e.AgentURL} },
 	})
 	must.Do(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	return s, func() {
-		cancel()
-		<-done
-		_ = st.Close()
-	}
+	return s, runs(t, s, st)
 }
 
 func at(c *Control, job string, zones ...string) core.Event {

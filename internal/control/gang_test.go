@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"slices"
 	"testing"
@@ -57,10 +58,16 @@ func asksForThree(t *testing.T, p *place, before func(key string)) (*Control, fu
 		Log: slog.New(slog.DiscardHandler), Env: func(*engine.Engine, string) map[string]string { return nil },
 	})
 	must.Do(t, err)
+	return s, runs(t, s, st)
+}
+
+// runs runs a controller until the function that it returns stops it and closes its store.
+func runs(t *testing.T, s *Control, st io.Closer) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	return s, func() {
+	return func() {
 		cancel()
 		<-done
 		_ = st.Close()

@@ -118,14 +118,7 @@ func (c *cloud) openFor(t *testing.T, folder string, running int) (*Control, fun
 		Log: slog.New(slog.DiscardHandler), Env: func(*engine.Engine, string) map[string]string { return nil },
 	})
 	must.Do(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	return s, func() {
-		cancel()
-		<-done
-		_ = st.Close()
-	}
+	return s, runs(t, s, st)
 }
 
 // until waits for something that the servers do by themselves.

@@ -91,22 +91,10 @@ func valueOf(text string) (amount *money.Amount, words string, err error) {
 }
 
 func (a *app) propose(ctx context.Context, args []string, dash int, f jobfile.Flags, p *api.Proposing) error {
-	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil { // before a server is started for it
-		return err
-	}
-	c, err := a.Ensure(ctx, f.Market)
+	c, _, j, folder, err := jobfile.Connect(ctx, a.App, args, dash, f)
 	if err != nil {
 		return err
 	}
-	v, err := c.Server(ctx)
-	if err != nil {
-		return err
-	}
-	j, folder, notes, err := jobfile.Load(spec.Run, args, dash, f, v.Market.Now)
-	if err != nil {
-		return err
-	}
-	jobfile.Note(a.App, notes)
 	job, err := submit.Job(ctx, a.App, c, api.Submission{Proposal: p}, j, folder)
 	if err != nil {
 		return c.Said(ctx, err)
