@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,6 +100,19 @@ func unknown(version string) error {
 	return fmt.Errorf("there is no version %s: scrimp models lists those that there are", version)
 }
 
+// ofProjects returns the deployed version of each project, or its newest one. The list is oldest first.
+func ofProjects(list []api.ModelVersion) (runs []api.ModelVersion) {
+	for _, v := range list {
+		switch of := len(runs) - 1; {
+		case of < 0 || runs[of].Team != v.Team || runs[of].Project != v.Project:
+			runs = append(runs, v)
+		case !current(runs[of]):
+			runs[of] = v
+		}
+	}
+	return runs
+}
+
 // runOf is the run that has made a version.
 func (a *app) runOf(ctx context.Context, c *command.Client, version string) (string, error) {
 	name, number, found := strings.Cut(version, "@")
@@ -113,16 +127,10 @@ func (a *app) runOf(ctx context.Context, c *command.Client, version string) (str
 		return version, nil
 	}
 	var runs []api.ModelVersion
-	for _, v := range list {
-		switch of := len(runs) - 1; {
-		case found && v.ID() != version:
-		case !found && of >= 0 && runs[of].Team == v.Team && runs[of].Project == v.Project:
-			if !current(runs[of]) { // the list is oldest first
-				runs[of] = v
-			}
-		default:
-			runs = append(runs, v)
-		}
+	if found {
+		runs = slices.DeleteFunc(list, func(v api.ModelVersion) bool { return v.ID() != version })
+	} else {
+		runs = ofProjects(list)
 	}
 	switch {
 	case len(runs) == 0:
