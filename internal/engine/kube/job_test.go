@@ -3,28 +3,15 @@
 package kube
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/realserver"
 )
 
 const onePool = `        - {name: spot, capacity: spot, rate: 1.20, cpus: 1, memory: 256MiB, grace: 20s, selector: {POOL spot}}
 `
-
-var steps = regexp.MustCompile(`(?m)^step=(\d+)$`)
-
-// repeated counts the steps in a log that ran more than once.
-func repeated(log string) (n int) {
-	seen := map[string]bool{}
-	for _, m := range steps.FindAllStringSubmatch(log, -1) {
-		if seen[m[1]] {
-			n++
-		}
-		seen[m[1]] = true
-	}
-	return n
-}
 
 // A job whose pod is evicted saves within its grace and continues on another node, with a real kubelet, containerd
 // and the agent in the user's image. No completed step runs twice.
@@ -47,7 +34,7 @@ func TestEviction_LetsTheJobSaveAndFinish(t *testing.T) {
 		t.Errorf("interruptions: %+v", r.Interruptions)
 	}
 	log := h.Does("logs", "train")
-	if again := repeated(log); again > 1 {
+	if again := realserver.Repeated(log); again > 1 {
 		t.Errorf("%d steps were done twice:\n%s", again, log)
 	}
 }

@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
@@ -25,34 +25,14 @@ func TestChaos_LosesNothing(t *testing.T) {
 	lane.Nightly(t, "it hurts a cluster and its server for as long as -chaos says")
 	h := newHome(t, "NODEDOWN=8", "GRACE=5")
 	h.engines(twoPartitions)
-	rng, began, names, hurts := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now(), []string{}, map[string]int{}
-	for round := 0; time.Since(began) < *chaosFor; round++ {
-		if h.Unfinished() < 3 {
-			name := fmt.Sprintf("job%d", len(names))
-			h.Counts(name, "16", "")
-			if out, err := h.Scrimp("run", "-y", "-d", "--force", name+".yaml"); err != nil {
-				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
-			}
-			names = append(names, name)
-		}
-		_ = wait.For(t.Context(), time.Duration(3+rng.IntN(6))*time.Second)
-		hurts[h.hurt(rng)]++
-	}
+	rng, began := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now()
+	names, hurts := h.Chaos(*chaosFor, func(name string) (string, error) {
+		h.Counts(name, "16", "")
+		return h.Scrimp("run", "-y", "-d", "--force", name+".yaml")
+	}, func() time.Duration { return time.Duration(3+rng.IntN(6)) * time.Second }, func() string { return h.hurt(rng) })
 	h.heal()
-	for _, name := range names {
-		h.until(name+" is over", func() bool { j, ok := h.TryJob(name); return !ok || j.Closed })
-		if j, ok := h.TryJob(name); ok && j.State != "succeeded" {
-			t.Errorf("%s: %s (%s, exit %d) after %d "+
-				"attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, h.Does("logs", name))
-		}
-	}
-	requests, attempts := h.requests(), 0
-	for _, name := range names {
-		if j, ok := h.TryJob(name); ok {
-			attempts += j.Attempts
-			h.Receipt(name)
-		}
-	}
+	attempts := h.Outcomes(names, h.until, func(j client.Job) { h.Receipt(j.ID) })
+	requests := h.requests()
 	h.until("the queue is "+
 		"empty", func() bool { return !strings.Contains(h.do("squeue", "-h", "--format=%j"), scheduler.NamePrefix) })
 	t.Logf("%v: %d jobs, %d attempts, %d requests, hurt as "+

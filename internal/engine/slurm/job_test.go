@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
+	"scrimp/internal/test/realserver"
 )
 
 const spotOnly = `engines:
@@ -62,25 +62,11 @@ func TestPreemption_LetsTheJobSaveAndFinish(t *testing.T) {
 				t.Errorf("interruptions: %+v", r.Interruptions)
 			}
 			log := h.Does("logs", "train")
-			if again := repeated(log); again > 1 {
+			if again := realserver.Repeated(log); again > 1 {
 				t.Errorf("%d steps were done twice:\n%s", again, log)
 			}
 		})
 	}
-}
-
-var steps = regexp.MustCompile(`(?m)^step=(\d+)$`)
-
-// repeated counts the steps in a log that ran more than once.
-func repeated(log string) (n int) {
-	seen := map[string]bool{}
-	for _, m := range steps.FindAllStringSubmatch(log, -1) {
-		if seen[m[1]] {
-			n++
-		}
-		seen[m[1]] = true
-	}
-	return n
 }
 
 // A node that is taken down without notice interrupts its job, which continues on another one.
@@ -210,7 +196,7 @@ func TestTimeLimit_ContinuesInTheNextAllocation(t *testing.T) {
 	h.submit("train")
 	h.finished("train", 2)
 	log := h.Does("logs", "train")
-	if again := repeated(log); again > 4 {
+	if again := realserver.Repeated(log); again > 4 {
 		t.Errorf("%d steps were done twice:\n%s", again, log)
 	}
 }

