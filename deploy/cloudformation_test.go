@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"scrimp/internal/engine/aws/policy"
+	"scrimp/internal/test/must"
 )
 
 // stack is the template with what its functions give for scope: names of resources stand for their identifiers.
@@ -102,18 +103,14 @@ func (s *stack) value(n *yaml.Node) any {
 func template(t *testing.T) (*stack, map[string]*yaml.Node) {
 	t.Helper()
 	text, err := os.ReadFile("cloudformation/scrimp.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var parameters map[string]struct {
 		Type        string `yaml:"Type"`
 		Description string `yaml:"Description"`
 		Default     string `yaml:"Default"`
 	}
 	var parts map[string]yaml.Node
-	if err := yaml.Unmarshal(text, &parts); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(text, &parts))
 	if n := parts["Parameters"]; n.Decode(&parameters) != nil {
 		t.Fatal("parameters")
 	}
@@ -189,9 +186,7 @@ func (spec specification) check(t *testing.T, kind, where string, v any) {
 
 func TestTheTemplateIsOfTheTypesThatCloudFormationKnows(t *testing.T) {
 	text, err := os.ReadFile("cloudformation/specification.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var spec specification
 	if err := json.Unmarshal(text, &spec); err != nil || len(spec.Types) == 0 {
 		t.Fatal(err)
@@ -339,9 +334,7 @@ func TestNothingComesInFromOutside(t *testing.T) {
 
 func TestBothBeginTheSameServer(t *testing.T) {
 	script, err := os.ReadFile("terraform/server.sh.tftpl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s, _ := template(t)
 	got := follow(t, s.resources["ServerInstance"], "Properties", "UserData")
 	want := strings.NewReplacer("${scrimp_url}", s.parameters["ScrimpURL"], "${scrimp_sha256}",

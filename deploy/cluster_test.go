@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/test/image"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/testbin"
 )
@@ -59,9 +60,7 @@ func newSite(t *testing.T) *site {
 func serverImage(t *testing.T) image.Image {
 	t.Helper()
 	body, err := os.ReadFile(testbin.Full.Path(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return image.Image{Name: "localhost/scrimp:1", Entrypoint: []string{"/usr/bin/scrimp", "serve"}, User: "65532:65532",
 		Files: []image.File{{Path: "usr/bin/scrimp", Body: body, Mode: 0o755}, {Path: "data/"}}}
 }
@@ -79,9 +78,7 @@ func (s *site) disk(ns, claim, mode, size string) {
 	if err == nil {
 		err = os.Chmod(dir, 0o775|os.ModeSetgid)
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	s.Apply(s.T, fmt.Sprintf(`
 apiVersion: v1
 kind: PersistentVolume
@@ -116,9 +113,7 @@ func (s *site) pods(ns string) (all []pod) {
 		}
 	}
 	text := s.Do(s.T, "-n", ns, "get", "pods", "-l", "app.kubernetes.io/name=scrimp", "-o", "json")
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, json.Unmarshal([]byte(text), &list))
 	for _, i := range list.Items {
 		if i.Metadata.DeletionTimestamp != "" || len(i.Status.ContainerStatuses) == 0 {
 			continue
@@ -176,9 +171,7 @@ func (s *site) asks(p pod, path, token string) int {
 	s.Helper()
 	address, h := s.at(p)
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, address+path, nil)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	r.Header.Set("Authorization", "Bearer "+token)
 	answer, err := h.Do(r)
 	if err != nil {
@@ -227,9 +220,7 @@ func TestAServerServesInACluster(t *testing.T) {
 			"chart": charted(t, "--set", "tls.secret=x,podDisruptionBudget.enabled=true,nodePrices.enabled=true,"+
 				"ingress.enabled=true,ingress.host=a.b")} {
 			file := filepath.Join(t.TempDir(), name)
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 			if out := s.Do(t, "-n", namespace, "apply", "--dry-run=server", "-f", file); strings.Contains(out, "Warning") {
 				t.Errorf("%s: %s", name, out)
 			}
@@ -249,19 +240,13 @@ func TestServersFailOverInACluster(t *testing.T) {
 func (s *site) certificate(t *testing.T) *http.Client {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"scrimp"},
 		IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, &c, &c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	secret := shown(object{"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
 		"metadata": object{"name": "scrimp-tls", "namespace": namespace}, "stringData": object{"tls.crt": string(text),

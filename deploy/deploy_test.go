@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/engine/kube"
 	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/test/kubetest"
+	"scrimp/internal/test/must"
 )
 
 // namespace is where the tests deploy to.
@@ -47,15 +48,11 @@ func tool(t testing.TB, name string, args ...string) (string, error) {
 func kustomized(t testing.TB, more, variant string, components ...string) string {
 	t.Helper()
 	here, err := filepath.Abs("kubernetes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	dir := t.TempDir()
 	path := func(name string) string {
 		rel, err := filepath.Rel(dir, filepath.Join(here, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return rel
 	}
 	text := "namespace: " + namespace + "\nresources: [" + path(variant) + "]\n"
@@ -65,9 +62,7 @@ func kustomized(t testing.TB, more, variant string, components ...string) string
 	for _, c := range components {
 		text += "  - " + path(c) + "\n"
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text+more), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text+more), 0o600))
 	out, err := tool(t, "kubectl", "kustomize", "--load-restrictor=LoadRestrictionsNone", dir)
 	if err != nil {
 		t.Fatalf("kubectl kustomize: %v\n%s", err, out)
@@ -121,9 +116,7 @@ func objects(t testing.TB, text string) map[string]object {
 func engines(t testing.TB, o object) any {
 	t.Helper()
 	var file struct{ Engines []object }
-	if err := yaml.Unmarshal([]byte(at[string](o, "data", "engines.yaml")), &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(at[string](o, "data", "engines.yaml")), &file))
 	for _, e := range file.Engines {
 		delete(at[object](e, "with"), "agent_image")
 	}
@@ -249,9 +242,7 @@ func TestTheServersRoleIsTheEnginesLeast(t *testing.T) {
 				role = o
 			case "ConfigMap":
 				file := filepath.Join(dir, engine.SettingsName)
-				if err := os.WriteFile(file, []byte(at[string](o, "data", "engines.yaml")), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, []byte(at[string](o, "data", "engines.yaml")), 0o600))
 			}
 		}
 		settings, err := engine.Settings(dir)
@@ -262,12 +253,8 @@ func TestTheServersRoleIsTheEnginesLeast(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		var with pool.With
-		if err := settings[0].With.Into(&with, ""); err != nil {
-			t.Fatal(err)
-		}
-		if err := yaml.Unmarshal([]byte(kube.Role(&with, namespace)), &given); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, settings[0].With.Into(&with, ""))
+		must.Do(t, yaml.Unmarshal([]byte(kube.Role(&with, namespace)), &given))
 		if !reflect.DeepEqual(role["rules"], given["rules"]) {
 			t.Errorf("%s: the role is\n%s\nand the engine needs\n%s", name, shown(role["rules"]), shown(given["rules"]))
 		}

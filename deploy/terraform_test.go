@@ -18,6 +18,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"scrimp/internal/engine/aws/policy"
+	"scrimp/internal/test/must"
 )
 
 // arguments are the arguments and blocks of each resource type and data source that the module uses, and the
@@ -91,9 +92,7 @@ func module(t *testing.T) []*hclsyntax.Block {
 	var blocks []*hclsyntax.Block
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		f, bad := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
 		if bad.HasErrors() {
 			t.Fatal(bad)
@@ -107,9 +106,7 @@ func TestTheModuleIsFormattedAsTerraformDoes(t *testing.T) {
 	files, _ := filepath.Glob("terraform/*.tf")
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if !bytes.Equal(hclwrite.Format(text), text) {
 			t.Errorf("%s is not formatted: terraform fmt writes it", name)
 		}
@@ -274,9 +271,7 @@ func localOf(t *testing.T, name string) any {
 			t.Fatal(bad)
 		}
 		text, err := ctyjson.Marshal(v, v.Type())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return decoded(t, string(text))
 	}
 	t.Fatalf("no local %s", name)
@@ -286,9 +281,7 @@ func localOf(t *testing.T, name string) any {
 func decoded(t *testing.T, text string) any {
 	t.Helper()
 	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &v))
 	return v
 }
 

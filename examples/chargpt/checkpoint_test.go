@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // twoSaves trains a little and leaves the checkpoints of steps 3 and 5 in dir.
@@ -16,9 +18,7 @@ func twoSaves(t *testing.T, dir string) *trainer {
 	for tr.step < 5 {
 		tr.advance()
 		if tr.step == 1 || tr.step == 3 || tr.step == 5 {
-			if err := tr.save(dir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tr.save(dir))
 		}
 	}
 	return tr
@@ -43,13 +43,9 @@ func TestResume_IsExact(t *testing.T) {
 		two.advance()
 	}
 	a, err := one.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	b, err := two.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !bytes.Equal(a, b) {
 		t.Fatal("after a resume and 5 steps the state differs")
 	}
@@ -74,20 +70,12 @@ func TestResume_SkipsADamagedCheckpoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS(saved)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.CopyFS(dir, os.DirFS(saved)))
 			newest := filepath.Join(dir, "step-000000000005.ckpt")
 			b, err := os.ReadFile(newest)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(newest, f(b), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(newest+".tmp", b[:10], 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			must.Do(t, os.WriteFile(newest, f(b), 0o600))
+			must.Do(t, os.WriteFile(newest+".tmp", b[:10], 0o600))
 			var said strings.Builder
 			tr := newTrainer(tinyText(), 1)
 			if ok, err := tr.resume(dir, &said); !ok || err != nil || tr.step != 3 {

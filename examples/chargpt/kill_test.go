@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 )
 
@@ -44,9 +45,7 @@ func start(t *testing.T, dir string, sig syscall.Signal, after int, args ...stri
 	var errors bytes.Buffer
 	c.Stderr = &errors
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := proc.Start(t, c)
 	var k killed
 	progress := 0
@@ -72,25 +71,19 @@ func start(t *testing.T, dir string, sig syscall.Signal, after int, args ...stri
 func workplace(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "text"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "text"), 0o755))
 	var text strings.Builder
 	for i := range 800 {
 		fmt.Fprintf(&text, "func f%d(x int) error {\n\treturn nil\n}\n", i*i)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "text", "a.txt"), []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "text", "a.txt"), []byte(text.String()), 0o600))
 	return dir
 }
 
 func weights(t *testing.T, dir string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "out", "weights.bin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return b
 }
 
@@ -101,9 +94,7 @@ func number(t *testing.T, line, pattern string) int64 {
 		t.Fatalf("%q does not match %q", line, pattern)
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return n
 }
 
@@ -199,9 +190,7 @@ func TestRun_CanBeExtended(t *testing.T) {
 func TestRun_PrintsAFallingLossForTheJobFile(t *testing.T) {
 	t.Parallel()
 	job, err := os.ReadFile("job.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	find := func(field string) *regexp.Regexp {
 		m := regexp.MustCompile(`(?m)^ +` + field + `: '(.*)'$`).FindSubmatch(job)
 		if m == nil {
@@ -216,9 +205,7 @@ func TestRun_PrintsAFallingLossForTheJobFile(t *testing.T) {
 	for _, line := range k.lines {
 		if m := pattern.FindStringSubmatch(line); m != nil {
 			loss, err := strconv.ParseFloat(m[pattern.SubexpIndex("loss")], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			losses = append(losses, loss)
 		}
 		if saved.MatchString(line) {

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // arithmetic lists the files that compute weights. They import only math and what they define, so that they can be
@@ -23,9 +25,7 @@ func TestArithmetic_RoundsEveryProduct(t *testing.T) {
 	var parsed []*ast.File
 	for _, name := range arithmetic {
 		f, err := parser.ParseFile(files, name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		parsed = append(parsed, f)
 	}
 	products, bad := unrounded(t, files, parsed)
@@ -42,9 +42,7 @@ func TestUnrounded_FindsProductsThatMayBeFused(t *testing.T) {
 	for _, body := range []string{"z += x * y", "z = x*y + z", "z = z - x*y", "x *= y; z += x", "z = x * y", "z = -(x * y)"} {
 		files := token.NewFileSet()
 		f, err := parser.ParseFile(files, "x.go", "package main\nfunc f(x, y, z float64) { "+body+"; _ = z }", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, bad := unrounded(t, files, []*ast.File{f}); len(bad) != 1 {
 			t.Errorf("%s: %d products found that are not rounded, want 1", body, len(bad))
 		}
@@ -56,9 +54,7 @@ func unrounded(t *testing.T, files *token.FileSet, parsed []*ast.File) (products
 	t.Helper()
 	if build.Default.GOROOT == "" { // the test was built with -trimpath
 		out, err := exec.Command("go", "env", "GOROOT").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		build.Default.GOROOT = strings.TrimSpace(string(out))
 	}
 	seen := types.Info{Types: map[ast.Expr]types.TypeAndValue{}}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/onnxrun"
 	"scrimp/internal/work/compress"
 )
@@ -39,9 +40,7 @@ func copied(t *testing.T) (dir string, run func(args ...string) string) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	python := ""
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
@@ -73,9 +72,7 @@ func found(t *testing.T, text, pattern string) float64 {
 		t.Fatalf("%s is not in %s", pattern, text)
 	}
 	v, err := strconv.ParseFloat(m[1], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return v
 }
 
@@ -95,9 +92,7 @@ func TestRecipes_MakeASmallerModelThatAnswersAlike(t *testing.T) {
 	}
 	run("export.py")
 	model, err := os.ReadFile(filepath.Join(dir, "model.onnx"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m, err := onnxrun.Load(model)
 	if err != nil || m.Opsets[""] != 17 {
 		t.Fatalf("opset %d: %v", m.Opsets[""], err)
@@ -107,9 +102,7 @@ func TestRecipes_MakeASmallerModelThatAnswersAlike(t *testing.T) {
 		in.V = append(in.V, float64(i%7)/4-0.5)
 	}
 	got, err := onnxrun.Run(m, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := strings.Fields(run("-c", "import torch, export\nx = torch.tensor([i % 7 / 4 - 0.5 for i in range(192)]).reshape(3, 64)\n"+
 		"print(*['%.6f' % v for v in export.load('student.pt')(x).flatten().tolist()])"))
 	if len(want) != len(got.V) {

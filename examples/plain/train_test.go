@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 )
 
@@ -20,17 +21,13 @@ import (
 func train(t *testing.T, dir string, steps int, sig syscall.Signal, at string) (lines []string, code int) {
 	t.Helper()
 	script, err := filepath.Abs("train.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := exec.Command("sh", script, strconv.Itoa(steps), "0.001")
 	c.Dir = dir
 	c.Env = append(os.Environ(), "SCRIMP_CHECKPOINT_DIR="+filepath.Join(dir, "saved"))
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := proc.Start(t, c)
 	for s := bufio.NewScanner(out); s.Scan(); {
 		lines = append(lines, s.Text())
@@ -85,13 +82,9 @@ func killedIsTheSame(t *testing.T, steps int) bool {
 		t.Fatalf("the last run ended with %d: %v", code, lines)
 	}
 	got, err := os.ReadFile(filepath.Join(dir, "out", "result"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want, err := os.ReadFile(filepath.Join(whole, "out", "result"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !bytes.Equal(got, want) || !strings.HasPrefix(string(want), strconv.Itoa(steps)+" 2") {
 		t.Fatalf("after three kills %q, want %q", got, want)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 )
 
@@ -42,9 +43,7 @@ func train(t *testing.T, python, dir string, env []string, sig syscall.Signal, a
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := proc.Start(t, c)
 	for s := bufio.NewScanner(out); s.Scan(); {
 		lines = append(lines, s.Text())
@@ -72,12 +71,8 @@ type result struct {
 func read(t *testing.T, dir string) (r result) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "out", "result.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, json.Unmarshal(b, &r))
 	return r
 }
 
@@ -86,9 +81,7 @@ func read(t *testing.T, dir string) (r result) {
 func TestTraining_EndsWithTheSameLossAfterKills(t *testing.T) {
 	lane.Component(t, "pytorch")
 	helper, err := filepath.Abs("../../sdk/python")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	endsTheSame(t, []string{"PYTHONPATH=" + helper, "SCRIMP_JOB=job-1"}, syscall.SIGKILL, syscall.SIGTERM)
 }
 
@@ -154,13 +147,9 @@ func killedIsTheSame(t *testing.T, py string, env []string, steps int, signals [
 // The job file's patterns match the lines that the program prints.
 func TestJobFile_MatchesTheOutput(t *testing.T) {
 	job, err := os.ReadFile("job.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	program, err := os.ReadFile("train.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for field, form := range map[string][2]string{
 		"pattern": {`"step %d/%d loss %.4f"`, "step 7/9 loss 2.5000"},
 		"saved":   {`"saved step %d"`, "saved step 7"},

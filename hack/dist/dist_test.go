@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/cli"
 	"scrimp/internal/test/image"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // read returns the content of a tar file by name.
@@ -33,9 +34,7 @@ func read(t *testing.T, b []byte) (files map[string][]byte, heads map[string]*ta
 		if errors.Is(err, io.EOF) {
 			return files, heads
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if h.Name <= last || h.ModTime.Unix() != day.Unix() {
 			t.Errorf("%s stands behind %s, of %v", h.Name, last, h.ModTime)
 		}
@@ -50,16 +49,12 @@ func read(t *testing.T, b []byte) (files map[string][]byte, heads map[string]*ta
 func unpacked(t *testing.T, b []byte) []byte {
 	t.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !r.ModTime.IsZero() || r.Name != "" {
 		t.Errorf("compressed at %v as %q", r.ModTime, r.Name)
 	}
 	all, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return all
 }
 
@@ -71,18 +66,12 @@ func copied(t *testing.T, root string) string {
 	t.Helper()
 	to := t.TempDir()
 	for _, name := range []string{"cmd", "internal", "client", "money"} {
-		if err := os.CopyFS(filepath.Join(to, name), os.DirFS(filepath.Join(root, name))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(filepath.Join(to, name), os.DirFS(filepath.Join(root, name))))
 	}
 	for _, name := range []string{"go.mod", "go.sum", "LICENSE", "README.md", "CHANGELOG.md"} {
 		b, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(to, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Do(t, os.WriteFile(filepath.Join(to, name), b, 0o600))
 	}
 	return to
 }
@@ -91,25 +80,17 @@ func copied(t *testing.T, root string) string {
 func TestDist_IsReproducible(t *testing.T) {
 	lane.Nightly(t, "it builds the whole program twice from nothing")
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	certs := filepath.Join(t.TempDir(), "certs")
-	if err := os.WriteFile(certs, []byte("authorities"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(certs, []byte("authorities"), 0o600))
 	r := release{Root: root, Version: "1.2.3-dev+abc", Tags: "local", When: day, Certs: certs}
 	first, err := r.one(t.Context(), "linux/"+runtime.GOARCH)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Setenv("USER", "somebody")
 	t.Setenv("TZ", "Asia/Tokyo")
 	r.Root = copied(t, root)
 	second, err := r.one(t.Context(), "linux/"+runtime.GOARCH)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if len(first) != 4 || len(second) != 4 {
 		t.Fatalf("%d and %d files, want 4", len(first), len(second))
 	}
@@ -123,9 +104,7 @@ func TestDist_IsReproducible(t *testing.T) {
 	binary := files[stem+"/bin/scrimp"]
 	if runtime.GOOS == "linux" {
 		file := filepath.Join(t.TempDir(), "scrimp")
-		if err := os.WriteFile(file, binary, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, binary, 0o700))
 		if out, err := exec.CommandContext(t.Context(), file, "--version").CombinedOutput(); err != nil ||
 			!strings.Contains(string(out), "1.2.3-dev+abc") {
 			t.Errorf("its version is %s (%v)", out, err)
@@ -140,9 +119,7 @@ func TestDist_IsReproducible(t *testing.T) {
 func billed(t *testing.T, b []byte) {
 	t.Helper()
 	var doc spdx
-	if err := json.Unmarshal(b, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &doc))
 	ids, names := map[string]bool{doc.ID: true}, map[string]bool{}
 	for _, p := range doc.Packages {
 		if ids[p.ID] {
@@ -194,9 +171,7 @@ func debian(t *testing.T, deb image.File, binary []byte) {
 		return // not on Debian
 	}
 	file := filepath.Join(t.TempDir(), deb.Path)
-	if err := os.WriteFile(file, deb.Body, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, deb.Body, 0o600))
 	out, err := exec.CommandContext(t.Context(), "dpkg-deb", "-f", file, "Package", "Version").CombinedOutput()
 	if err != nil || string(out) != "Package: scrimp\nVersion: 1.2.3~dev+abc\n" {
 		t.Errorf("dpkg-deb says %s (%v)", out, err)
@@ -222,9 +197,7 @@ func layout(t *testing.T, b, binary []byte) {
 		return content
 	}
 	unmarshal := func(b []byte, v any) {
-		if err := json.Unmarshal(b, v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(b, v))
 	}
 	var index struct{ Manifests []ref }
 	unmarshal(files["index.json"], &index)
@@ -293,9 +266,7 @@ func TestManPages_AreAcceptedByGroff(t *testing.T) {
 		t.Skip("groff is not installed")
 	}
 	list, err := release{Version: "1", When: day}.manual()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, f := range list {
 		if i%8 != 1 || !strings.HasSuffix(f.Path, ".1") {
 			continue
@@ -313,9 +284,7 @@ func TestManPages_AreAcceptedByGroff(t *testing.T) {
 // Each command that people use has a page, and nothing in it is of this user.
 func TestManPages(t *testing.T) {
 	list, err := release{Version: "1", When: day}.manual()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	home, _ := os.UserHomeDir()
 	pages := 0
 	for _, f := range list {

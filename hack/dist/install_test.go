@@ -4,18 +4,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 func TestInstall_ReplacesTheProgramAndWritesItsManual(t *testing.T) {
 	folder := t.TempDir()
 	program := filepath.Join(t.TempDir(), "built")
 	for _, version := range []string{"the first build", "the second build"} {
-		if err := os.WriteFile(program, []byte(version), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := (release{Version: "1.2.3"}).install(folder, program); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(program, []byte(version), 0o600))
+		must.Do(t, (release{Version: "1.2.3"}).install(folder, program))
 		installed := filepath.Join(folder, "bin", "scrimp")
 		body, err := os.ReadFile(installed)
 		if err != nil || string(body) != version {

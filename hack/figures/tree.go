@@ -11,6 +11,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"scrimp/internal/test/archtest"
 )
 
 // A Count is a number with the name of what it belongs to.
@@ -75,7 +77,7 @@ func (t *Tree) add(name string, text []byte) {
 			t.methods[path.Dir(name)+" "+of]++
 			of += "."
 		}
-		t.Functions = append(t.Functions, Count{complexity(fn), fmt.Sprintf("%s %s%s", name, of, fn.Name.Name)})
+		t.Functions = append(t.Functions, Count{archtest.Complexity(fn), fmt.Sprintf("%s %s%s", name, of, fn.Name.Name)})
 	}
 }
 
@@ -159,30 +161,4 @@ func receiver(fn *ast.FuncDecl) string {
 			return ""
 		}
 	}
-}
-
-// complexity counts the ways through a function as gocyclo does: 1, and 1 for each branch, loop, case, && and ||. What
-// a function literal branches on counts for the function around it.
-func complexity(fn *ast.FuncDecl) int {
-	n := 1
-	ast.Inspect(fn, func(x ast.Node) bool {
-		switch v := x.(type) {
-		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
-			n++
-		case *ast.CaseClause:
-			if v.List != nil {
-				n++
-			}
-		case *ast.CommClause:
-			if v.Comm != nil {
-				n++
-			}
-		case *ast.BinaryExpr:
-			if v.Op == token.LAND || v.Op == token.LOR {
-				n++
-			}
-		}
-		return true
-	})
-	return n
 }

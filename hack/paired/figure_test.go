@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 func TestRatioOf_DividesNowByBaseInTheBestRounds(t *testing.T) {
@@ -124,9 +126,7 @@ func report() Report {
 
 func TestTable_HasBothTreesSideBySide(t *testing.T) {
 	var b strings.Builder
-	if err := report().Table(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, report().Table(&b))
 	const want = `base aaa one
 now  bbb two
 quick form, 2 processors
@@ -145,9 +145,7 @@ not measured in base: memory
 
 func TestJSON_HasARunAndThenAFigurePerLine(t *testing.T) {
 	var b strings.Builder
-	if err := report().JSON(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, report().JSON(&b))
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	if len(lines) != 4 {
 		t.Fatalf("%d lines:\n%s", len(lines), b.String())

@@ -12,14 +12,8 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestParse_ReadsBenchmarksByNameAndUnit(t *testing.T) {
 	got := parse(`goos: linux
@@ -59,7 +53,7 @@ func TestMeasure_AlternatesBetweenTrees(t *testing.T) {
 		},
 	}
 	rows, err := r.measure(t.Context(), m)
-	must(t, err)
+	must.Do(t, err)
 	if got := strings.Join(order, " "); got != "base now now base base now" {
 		t.Errorf("measured %s", got)
 	}
@@ -90,7 +84,7 @@ func TestMeasure_NamesWhatATreeLacksAndDoesNotRetry(t *testing.T) {
 			return map[string]float64{"k": 1}, nil
 		}
 		rows, err := r.measure(t.Context(), m)
-		must(t, err)
+		must.Do(t, err)
 		if got := rows[0].Verdict(); got != c.want || runs != 4 {
 			t.Errorf("%v in %s: %s after %d runs, want %s after 4", c.err, c.in, got, runs, c.want)
 		}
@@ -121,23 +115,23 @@ func TestRan_ReadsTheReceipt(t *testing.T) {
 func TestMeasureLog_CountsEveryTableThatCannotBeRebuilt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "scrimp.db")
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)")
-	must(t, err)
+	must.Do(t, err)
 	defer func() { _ = db.Close() }()
 	for _, text := range []string{
 		"CREATE TABLE fact (seq INTEGER PRIMARY KEY, body TEXT)", "CREATE INDEX fact_body ON fact (body)",
 		"CREATE TABLE snapshot_part (seq INTEGER PRIMARY KEY, bytes BLOB)", "CREATE TABLE meta (key TEXT)",
 	} {
 		_, err := db.Exec(text)
-		must(t, err)
+		must.Do(t, err)
 	}
 	before, err := measureLog(t.Context(), path, false)
-	must(t, err)
+	must.Do(t, err)
 	for _, table := range []string{"fact", "snapshot_part"} {
 		_, err := db.Exec("INSERT INTO "+table+" VALUES (1, ?)", strings.Repeat("x", 50_000))
-		must(t, err)
+		must.Do(t, err)
 	}
 	after, err := measureLog(t.Context(), path, true)
-	must(t, err)
+	must.Do(t, err)
 	if grown := after.Records - before.Records; grown < 50_000 || grown > 50_100 {
 		t.Errorf("the records grew by %d bytes, want those of one row of 50,000", grown)
 	}
@@ -157,22 +151,22 @@ func TestOpen_ChecksOutBaseAndRemovesIt(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	repo := filepath.Join(t.TempDir(), "repo")
-	must(t, os.MkdirAll(filepath.Join(repo, "a"), 0o755))
+	must.Do(t, os.MkdirAll(filepath.Join(repo, "a"), 0o755))
 	commit := func(text string) {
 		t.Helper()
-		must(t, os.WriteFile(filepath.Join(repo, "a", "file"), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(repo, "a", "file"), []byte(text), 0o600))
 		me := []string{"-c", "user.name=a", "-c", "user.email=a@example.org"}
 		for _, args := range [][]string{{"add", "-A"}, append(me, "commit", "-q", "-m", text)} {
 			_, err := git(t.Context(), repo, args...)
-			must(t, err)
+			must.Do(t, err)
 		}
 	}
 	_, err := git(t.Context(), repo, "init", "-q")
-	must(t, err)
+	must.Do(t, err)
 	commit("one")
 	commit("two")
 	w, trees, err := open(t.Context(), repo, "HEAD~1")
-	must(t, err)
+	must.Do(t, err)
 	for i, want := range []string{"one", "two"} {
 		text, err := os.ReadFile(filepath.Join(trees[i].Dir, "a", "file"))
 		if err != nil || string(text) != want || !strings.HasSuffix(trees[i].Commit, want) {

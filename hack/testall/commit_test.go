@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // The commit lane passes with and without each optional component because it cannot find any of them.
 func TestToolFolder_HasNoOptionalComponent(t *testing.T) {
 	folder, err := toolFolder(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Setenv("PATH", folder)
 	for _, name := range []string{"python3", "python", "git", "ssh", "sshd", "sinfo", "sbatch", "slurmctld", "psql", "postgres",
 		"initdb", "kubectl", "kubelet", "etcd", "containerd", "chromium", "curl", "pip", "npm", "node", "torchrun"} {
@@ -32,16 +32,12 @@ func TestPlace_NamesWhatTestsLeaveBehind(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	root := t.TempDir()
 	p, err := newPlace(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if again, err := newPlace(root); err != nil || again != p {
 		t.Errorf("the folders of the next run are %v, %v, want the same: Go's test cache compares the environment", again, err)
 	}
 	for _, dir := range []string{p.tmp, p.home} {
-		if err := os.WriteFile(filepath.Join(dir, "forgotten"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "forgotten"), nil, 0o600))
 	}
 	want := []string{filepath.Join(p.tmp, "forgotten"), filepath.Join(p.home, "forgotten")}
 	if got := p.left(); !slices.Equal(got, want) {

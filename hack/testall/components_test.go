@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // module creates a temporary module with one package that contains the tests.
@@ -37,14 +38,10 @@ func TestSound(t *testing.T) {}
 func TestSuite_RunsAFailedTestOnceMoreAndCallsItFlaky(t *testing.T) {
 	_, env := module(t, failsOnce)
 	rec, err := openRecord()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := dueSuite{Suite: lane.Suite{Name: "x"}, tests: selection{".": {"TestFlickers", "TestSound"}}, hash: "h"}
 	r, took, err := suite(t.Context(), env, s, rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if r.count("pass") != 2 || len(r.failed()) > 0 || len(r.broken) > 0 {
 		t.Errorf("%d passed, failed %v, broken %v: want both passed", r.count("pass"), r.failed(), r.broken)
 	}
@@ -58,20 +55,14 @@ func TestSuite_RunsAFailedTestOnceMoreAndCallsItFlaky(t *testing.T) {
 	if text, err := os.ReadFile(logs[0]); err != nil || !strings.Contains(string(text), "the first time it fails") {
 		t.Errorf("the log is %q, %v", text, err)
 	}
-	if err := rec.done(s, took, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rec.done(s, took, r))
 	other, err := openRecord()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, err := range []error{
 		other.update(func() { other.Linted = map[string]string{"./x": "1"} }),
 		rec.update(func() { rec.Suites["y"] = suiteRun{Green: "g"} }), // which read the record before
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	again, err := openRecord()
 	if err == nil && (again.Linted["./x"] != "1" || again.Suites["y"].Green != "g") {
@@ -85,14 +76,10 @@ func TestSuite_RunsAFailedTestOnceMoreAndCallsItFlaky(t *testing.T) {
 func TestSuite_FailsWhatFailsTwice(t *testing.T) {
 	_, env := module(t, "func TestBroken(t *testing.T) { t.Run(\"part\", func(t *testing.T) { t.Fatal(\"always\") }) }\n")
 	rec, err := openRecord()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := dueSuite{Suite: lane.Suite{Name: "x"}, tests: selection{".": {"TestBroken"}}, hash: "h"}
 	r, took, err := suite(t.Context(), env, s, rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if f := r.failed(); len(f) != 1 || f[0].Test != "TestBroken/part" || len(rec.Flaky) != 0 {
 		t.Errorf("failed %v, flaky %v: want TestBroken/part and nothing flaky", f, rec.Flaky)
 	}
@@ -109,9 +96,7 @@ func TestGoTest_ReportsAPackageThatDoesNotBuildOrPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, env := module(t, text)
 			r, err := goTest(t.Context(), env, ".")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if len(r.failed())+len(r.broken) == 0 {
 				t.Errorf("nothing failed: %+v", r)
 			}
@@ -138,9 +123,7 @@ func TestDue_SkipsWhatPassedWithTheseInputsAndBeginsWithTheOldest(t *testing.T) 
 	names := func(o options) (names string) {
 		t.Helper()
 		list, err := due(rec, root, marks, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, s := range list {
 			names += s.Name
 			rec.Suites[s.Name] = suiteRun{When: rec.Suites[s.Name].When, Green: s.hash}
@@ -158,9 +141,7 @@ func TestDue_SkipsWhatPassedWithTheseInputsAndBeginsWithTheOldest(t *testing.T) 
 	if got := names(options{all: true}); got != "ba" {
 		t.Errorf("with all, the suites run in the order %q, want the one that ran longest ago first", got)
 	}
-	if err := os.WriteFile(filepath.Join(root, "a", "x.go"), []byte("package a // changed"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "a", "x.go"), []byte("package a // changed"), 0o600))
 	if got := names(options{}); got != "a" {
 		t.Errorf("after a change of a the suites %q run, want a alone", got)
 	}

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -59,12 +60,7 @@ func (o options) wants(name string) bool {
 	if len(o.only) == 0 {
 		return true
 	}
-	for _, n := range o.only {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(o.only, name)
 }
 
 func run(ctx context.Context, o options) error {

@@ -7,15 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
 
 func TestSteps_NamesAreUniqueAndEveryGroupIsThere(t *testing.T) {
 	t.Chdir(testbin.Root())
 	list, err := steps([]mark{{"./internal/cli", "TestLong", ""}, {"./internal/cli", "TestReal", "ssh"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var names, groups []string
 	for _, s := range list {
 		if slices.Contains(names, s.name) {
@@ -49,9 +48,7 @@ func TestChosen_PartsAreDisjointAndComplete(t *testing.T) {
 	var got []string
 	for _, part := range []string{"0/3", "1/3", "2/3"} {
 		list, err := chosen(all, options{part: part})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, s := range list {
 			got = append(got, s.name)
 		}

@@ -68,11 +68,12 @@ func scanFile(path, folder string, whole map[string]string) (marks []mark, err e
 			return nil, fmt.Errorf("%s: lane.Component or lane.Nightly must be the first statement of a test",
 				set.Position(f.Pos()))
 		}
+		if !marked {
+			suite = whole[folder]
+		}
 		switch {
-		case test && marked:
+		case test && (marked || suite != ""):
 			marks = append(marks, mark{"./" + folder, f.Name.Name, suite})
-		case test && whole[folder] != "":
-			marks = append(marks, mark{"./" + folder, f.Name.Name, whole[folder]})
 		case test && !inLocal(file):
 			return nil, fmt.Errorf("%s: no lane runs %s, because the commit lane is built with the tag local: mark it, for "+
 				"example with lane.Component(t, \"whole\")", set.Position(f.Pos()), f.Name.Name)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
 
@@ -16,12 +17,8 @@ func tree(t *testing.T, files map[string]string) string {
 	root := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return root
 }
@@ -42,9 +39,7 @@ func TestMain(m *testing.M) {}
 		"build/x_test.go":      "nor is this",
 	})
 	marks, err := scan(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := map[string]string{ // test to suite
 		"./a TestReal": "ssh", "./a TestLong": "", "./internal/engine/aws TestWhole": "aws",
 		"./internal/engine/aws TestWholeButLong": "",
@@ -94,9 +89,7 @@ func TestScan_RefusesATestThatNoLaneRuns(t *testing.T) {
 func TestScan_EverySuiteOfTheRepositoryHasTests(t *testing.T) {
 	t.Parallel()
 	marks, err := scan(testbin.Root())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, s := range lane.Suites {
 		if len(selected(marks, s.Name)) == 0 {
 			t.Errorf("suite %s has no test", s.Name)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/ab"
 )
 
@@ -17,9 +18,7 @@ func TestAB_ComparesPrecisionsOfARealProgram(t *testing.T) {
 	t.Parallel()
 	python := hasTorch(t)
 	train, err := os.ReadFile(filepath.Join("testdata", "ab", "train.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h := newHome(t)
 	h.write("train.py", string(train))
 	h.write("job.yaml", "name: precision\ncommand: exec "+python+" train.py\nenv: {PRECISION: fp32}\nbudget: $1\n"+

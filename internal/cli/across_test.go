@@ -27,6 +27,7 @@ import (
 	"scrimp/internal/test/image"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/slurmtest"
 	"scrimp/internal/test/sshtest"
 	"scrimp/internal/test/testbin"
@@ -74,9 +75,7 @@ func (h *home) rentsOfFour(t *testing.T, net int) *fourEngines {
 	node := e.kube.RealNode(t, "node", "pool=std")
 	user, err := image.Shell("localhost/user:1")
 	agent, err2 := image.Agent("localhost/scrimp:1", h.bin)
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2))
 	e.kube.Import(t, user, agent)
 	e.listen = freeOn(t, node.Host)
 	h.write("d/here.yaml", "name: here\noffers:\n  - {zone: z, region: r, machine: m, cpus: 2, memory: 1GiB, capacity: on-demand, "+
@@ -114,16 +113,12 @@ func (h *home) rentsOfFour(t *testing.T, net int) *fourEngines {
 func (e *fourEngines) watch(t *testing.T) {
 	t.Helper()
 	out, err := os.Create(e.pods())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd := exec.CommandContext(t.Context(), kubetest.Program("kubectl"), "--kubeconfig", e.kube.Kubeconfig(), "get", "pods",
 		"-n", namespace, "--watch", "--no-headers", "-o", `custom-columns=N:.metadata.name,`+
 			`A:.status.conditions[?(@.type=="PodScheduled")].lastTransitionTime,E:.status.containerStatuses[0].state.terminated.finishedAt`)
 	cmd.Stdout = out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait(); _ = out.Close() })
 }
 
@@ -133,9 +128,7 @@ func (e *fourEngines) pods() string { return filepath.Join(e.kube.Dir, "pods") }
 func (e *fourEngines) watched(t testing.TB) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(e.pods())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	spans := map[string]time.Duration{} // by pod
 	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
@@ -220,9 +213,7 @@ func TestRun_MovesFromSlurmToOwnMachinesToKubernetesToMarket(t *testing.T) {
 func (h *home) forSale(engine string) bool {
 	h.t.Helper()
 	var m api.Market
-	if err := json.Unmarshal([]byte(h.do("market", "--json")), &m); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, json.Unmarshal([]byte(h.do("market", "--json")), &m))
 	return slices.ContainsFunc(m.Offers, func(l api.Listing) bool { return l.Offer.Provider == engine && l.Quote.Available })
 }
 
@@ -230,9 +221,7 @@ func (h *home) forSale(engine string) bool {
 func (h *home) plansRelay() {
 	h.t.Helper()
 	var p planning.Plan
-	if err := json.Unmarshal([]byte(h.do("plan", "job.yaml", "--json")), &p); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, json.Unmarshal([]byte(h.do("plan", "job.yaml", "--json")), &p))
 	if !strings.HasPrefix(p.Take, "hpc/ondemand/") || len(p.Engines) != 4 {
 		h.t.Fatalf("it begins on %q (%s), of engines %+v", p.Take, p.Why, p.Engines)
 	}
@@ -255,9 +244,7 @@ func (h *home) sameMoney(e *fourEngines, allocation string) {
 	var r receipt.Receipt
 	h.until("what the machine behind the cable took until it was ended is booked", func() bool {
 		r = receipt.Receipt{}
-		if err := json.Unmarshal([]byte(h.do("receipt", "relay", "--json")), &r); err != nil {
-			h.t.Fatal(err)
-		}
+		must.Do(h.t, json.Unmarshal([]byte(h.do("receipt", "relay", "--json")), &r))
 		return len(r.Tries) != 4 || r.Tries[1].Cost == h.billedByHost(r.Tries[1].Instance)
 	})
 	if err := r.Check(); err != nil || !r.Ledger.Agrees || len(r.Tries) != 4 {
@@ -318,9 +305,7 @@ type bill struct {
 func (h *home) billedByMarket() (sum money.Amount) {
 	h.t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.data, "market", "market.journal"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	newest := map[string]bill{} // by machine
 	for _, line := range bytes.Split(text, []byte("\n")) {
 		var record struct{ Machine bill }
@@ -344,8 +329,6 @@ func (h *home) billedByHost(machine string) money.Amount {
 	if err == nil {
 		err = json.Unmarshal(text, &b)
 	}
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	return b.Rate.Until(max(0, b.Ended.Sub(b.Launched)))
 }

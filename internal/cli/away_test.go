@@ -13,6 +13,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 const oneMachine = "name: one\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: spot, price: 1}\n"
@@ -33,9 +34,7 @@ const (
 func (h *home) signal(sig syscall.Signal, who int) (n int) {
 	h.t.Helper()
 	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || pid == os.Getpid() {
@@ -102,16 +101,12 @@ func TestAway_UnwritableStoreIsReportedAndNothingIsLost(t *testing.T) {
 	h := newHome(t)
 	h.write("market.yaml", oneMachine)
 	store := filepath.Join(h.dir, "store")
-	if err := os.Mkdir(store, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(store, 0o700))
 	h.write("job.yaml", script("counter", counting, "checkpoint: {dir: checkpoints, interval: 1s, store: 'file://"+store+"'}", counted))
 	h.do("run", "-y", "-d", "job.yaml", "--market", "market.yaml")
 	h.until("it has saved", func() bool { return h.job("counter").SavedStep > 0 })
 	// Root can write anywhere, but nobody can create a file below a file.
-	if err := os.Rename(store, store+".away"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(store, store+".away"))
 	h.write("store", "")
 	h.until("the status says it", func() bool {
 		return strings.Contains(h.do("status", "counter"), "checkpoints are not kept")
@@ -120,12 +115,8 @@ func TestAway_UnwritableStoreIsReportedAndNothingIsLost(t *testing.T) {
 		t.Errorf("no cause in\n%s", out)
 	}
 	saved := h.job("counter").SavedStep
-	if err := os.Remove(store); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(store+".away", store); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(store))
+	must.Do(t, os.Rename(store+".away", store))
 	h.until("it saves again, and the status is clean", func() bool {
 		j := h.job("counter")
 		return j.SavedStep > saved && j.Detail == ""
@@ -159,12 +150,8 @@ func TestAway_ProgramRunsWithoutServer(t *testing.T) {
 	h.until("it counts", func() bool { return len(h.steps(h.job("counter").Machine)) > 20 })
 	machine := h.job("counter").Machine
 	var s api.Server
-	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &s); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &s))
+	must.Do(t, syscall.Kill(s.PID, syscall.SIGKILL))
 	at := time.Now()
 	h.until("it counts on for a while without a server", func() bool {
 		l := h.steps(machine)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // call runs the program in this process on a data folder.
@@ -20,12 +22,8 @@ func call(t *testing.T, dir string, args ...string) (out, errs string, code int)
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	file := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must.Do(t, os.WriteFile(file, []byte(text), 0o644))
 	return file
 }
 
@@ -47,9 +45,7 @@ func TestOffers_FilterAndFailWithoutMatch(t *testing.T) {
 			Stale        *bool
 			Source       string `json:"price_source"`
 		}
-		if err := json.Unmarshal([]byte(line), &o); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &o))
 		if !strings.HasPrefix(o.Accelerator, "H100") || o.Accelerators != 8 || o.Capacity != "on-demand" || !strings.HasPrefix(o.Region, "us-") || o.Price == nil || o.Stale == nil || o.Source == "" {
 			t.Errorf("%s", line)
 		}

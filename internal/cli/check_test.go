@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scrimp/internal/job/check"
+	"scrimp/internal/test/must"
 )
 
 func findings(t *testing.T, dir string, args ...string) (map[string]check.Finding, int) {
@@ -31,9 +32,7 @@ func TestCheck_ReadsJobProgramAndFactsAndExitsWithVerdict(t *testing.T) {
 	dir, work := t.TempDir(), t.TempDir()
 	// The check looks for the job's python on the PATH, which this machine may not have.
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "python"), []byte("#!/bin/sh\necho Python 3.11.2\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(bin, "python"), []byte("#!/bin/sh\necho Python 3.11.2\n"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	write(t, work, "train.py", "import torch\nwith torch.autocast('cuda'):\n    pass\n")
 	write(t, work, "../secret.py", "EarlyStopping()\n")

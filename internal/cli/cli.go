@@ -89,6 +89,12 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	return int(command.Status(err))
 }
 
+// mayStart reports whether a word may begin the arguments of a command: a flag, a word of Cobra's own, or an argument.
+func mayStart(cmd *cobra.Command, word string) bool {
+	return strings.HasPrefix(word, "-") || strings.HasPrefix(word, "__") || word == "help" ||
+		cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, []string{word}) == nil)
+}
+
 // unknownCommand returns an error for a word that is none of the commands below the one before it, also after help.
 // Cobra checks only the first word, and shows help instead of an error for others.
 func unknownCommand(root *cobra.Command, args []string) error {
@@ -101,9 +107,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		cmd, rest = root, args
 	}
 	rest = withoutGlobal(root, rest)
-	if !cmd.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") || strings.HasPrefix(rest[0], "__") ||
-		rest[0] == "help" || err == nil && cmd == root ||
-		cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, rest[:1]) == nil) {
+	if !cmd.HasSubCommands() || len(rest) == 0 || err == nil && cmd == root || mayStart(cmd, rest[0]) {
 		return nil
 	}
 	text := fmt.Sprintf("unknown command %q for %q", rest[0], cmd.CommandPath())

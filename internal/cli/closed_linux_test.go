@@ -14,6 +14,7 @@ import (
 
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
 
@@ -27,16 +28,12 @@ func TestCloseMemory_ProgramCannotReadServersEnvironment(t *testing.T) {
 	t.Parallel()
 	const user = 519_997
 	dir, err := os.MkdirTemp("", "s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer os.RemoveAll(dir)
 	exe, data := filepath.Join(dir, "scrimp"), filepath.Join(dir, "d")
 	own, err := os.ReadFile(testbin.Local.Path(t)) // other users cannot enter its folder
 	err = errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(exe, own, 0o755), os.Mkdir(data, 0o700), os.Chown(data, user, user))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	as := func(out *bytes.Buffer, args ...string) *exec.Cmd {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = data, out, out
@@ -46,9 +43,7 @@ func TestCloseMemory_ProgramCannotReadServersEnvironment(t *testing.T) {
 	}
 	var said bytes.Buffer
 	server := as(&said, exe, "serve", "--data", data, "--listen", "127.0.0.1:0", "--market", "calm")
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Start())
 	defer func() {
 		_ = as(&bytes.Buffer{}, exe, "--data", data, "server", "stop", "--now").Run() // and its market
 		_ = server.Process.Signal(syscall.SIGTERM)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/onnxrun"
 )
 
@@ -44,9 +45,7 @@ func TestCompress_ReportsWhatIsMeasured(t *testing.T) {
 	args := []string{"compress", model, "--method", "int8-dynamic", "-o", small, "--eval", "echo {model} acc=0.1 acc=0.9",
 		"--metric", "acc=([0-9.]+)", "--latency", "sh " + filepath.Join(h.dir, "bench.sh") + " {model}", "--price", "0.72"}
 	var v compressed
-	if err := json.Unmarshal([]byte(h.out(append(args, "--json")...)), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.out(append(args, "--json")...)), &v))
 	info, err := os.Stat(small)
 	if err != nil || v.Size.Before != before || v.Size.After != int(info.Size()) ||
 		v.Ratio != float64(v.Size.After)/float64(before) || v.Ratio > 0.30 {
@@ -65,9 +64,7 @@ func TestCompress_ReportsWhatIsMeasured(t *testing.T) {
 	if text, err := h.try(args...); err == nil || !strings.Contains(text, "exists: choose another name") {
 		t.Errorf("%v: %s", err, text)
 	}
-	if err := os.Remove(small); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(small))
 	text := h.out(args...)
 	for _, want := range []string{"latency p50", "50 ms", "25 ms", "0.500 x", "$10.0000", "Recommended: the quality holds"} {
 		if !strings.Contains(text, want) {
@@ -209,17 +206,11 @@ func TestCompress_CalibratesWithBatches(t *testing.T) {
 	model, small, data := filepath.Join(h.dir, "model.onnx"), filepath.Join(h.dir, "small.onnx"), filepath.Join(h.dir, "data")
 	accuracy := func(file string) float64 {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		m, err := onnxrun.Load(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		share, err := onnxrun.Accuracy(m, onnxrun.Digits(1000, 99))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return share
 	}
 	if text := h.out("compress", model, "--method", "int8-static", "--calibration", data, "-o", small); !strings.Contains(text, "changed") {
@@ -282,9 +273,7 @@ func TestCompress_ReadsExternalDataBelowTheModelOnly(t *testing.T) {
 	h := newHome(t)
 	h.write("secret.bin", "12345678")
 	h.write("in/w.bin", "\x00\x00\x80\x3f\x00\x00\x00\x40")
-	if err := os.Symlink("../secret.bin", filepath.Join(h.dir, "in", "link.bin")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("../secret.bin", filepath.Join(h.dir, "in", "link.bin")))
 	for place, want := range map[string]string{"w.bin": "", "../secret.bin": "escapes", "link.bin": "escapes", "gone.bin": "no such file",
 		".": "no regular file"} {
 		h.write("in/model.onnx", string(onnxrun.External(place, "0", "8")))

@@ -14,6 +14,7 @@ import (
 
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/diagnose"
 	"scrimp/internal/work/diagnose/class"
 )
@@ -37,9 +38,7 @@ func TestDiagnose_FindsPlantedFaultsOfRealPrograms(t *testing.T) {
 	t.Parallel()
 	python := hasTorch(t)
 	train, err := os.ReadFile(filepath.Join("testdata", "diagnose", "train.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h := newHome(t)
 	h.do("run", "-y", "--market", "calm", "--", "true") // the server must run before several commands need it
 	reports, lost := make([]diagnose.Report, len(ran)), make([]float64, len(ran))

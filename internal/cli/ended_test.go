@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
+	"scrimp/internal/test/must"
 )
 
 // The output names a killed machine as such, and the reason for the next attempt. An interrupted profile costs nothing
@@ -34,9 +35,7 @@ func TestLogs_NameReasonOfAttemptEnd(t *testing.T) {
 		out, err := h.try("status", "long-profile", "--json")
 		return err == nil && strings.Contains(out, `"state":"running"`)
 	})
-	if err := profile.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, profile.Process.Signal(syscall.SIGINT))
 	if err := profile.Wait(); err == nil {
 		t.Error("a profile that was broken off says that all is well")
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -62,9 +63,7 @@ func free(t *testing.T) string {
 func freeOn(t *testing.T, host string) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", host+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
@@ -73,9 +72,7 @@ func freeOn(t *testing.T, host string) string {
 func (h *home) engines() map[string]api.Engine {
 	h.t.Helper()
 	var v api.Server
-	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &v); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &v))
 	all := map[string]api.Engine{}
 	for _, e := range v.Engines {
 		all[e.Name] = e
@@ -180,9 +177,7 @@ func TestEngines_RemovedEngineKeepsItsMachines(t *testing.T) {
 	h.twoEngines()
 	h.bySocket()
 	both, err := os.ReadFile(filepath.Join(h.data, "engines.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.waits("anywhere", "")
 	h.until("it runs", func() bool { return h.job("anywhere").Phase == "running" })
 	machine := h.job("anywhere").Machine
@@ -246,9 +241,7 @@ func TestServe_InvalidEnginesNameTheFix(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Remove(filepath.Join(h.data, "engines.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(h.data, "engines.yaml")))
 }
 
 // A server that a command starts listens on no address. Machines that need one would cost money and never join, so the

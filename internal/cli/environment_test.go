@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
+	"scrimp/internal/test/must"
 )
 
 func TestEnvironment_NamesTheServerAndItsToken(t *testing.T) {
@@ -14,9 +15,7 @@ func TestEnvironment_NamesTheServerAndItsToken(t *testing.T) {
 	address := h.serve()
 	h.do("users", "set", "ann")
 	var made api.MadeToken
-	if err := json.Unmarshal([]byte(h.do("tokens", "new", "ann", "--json")), &made); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("tokens", "new", "ann", "--json")), &made))
 	dir := t.TempDir()
 	for _, c := range []struct {
 		args, says string

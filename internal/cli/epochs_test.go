@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scrimp/internal/decide/receipt"
+	"scrimp/internal/test/must"
 )
 
 // Five epochs that a program prints at once become five values on its receipt, each with its step, in order.
@@ -17,9 +18,7 @@ func TestReceipt_FiveEpochsAreFiveValues(t *testing.T) {
 		"metric: {name: acc, goal: maximize}", `progress: 'epoch=(?P<epoch>\d+) step=(?P<step>\d+) acc=(?P<acc>\S+)'`))
 	h.do("run", "-y", "job.yaml", "--market", "market.yaml")
 	var r receipt.Receipt
-	if err := json.Unmarshal([]byte(h.do("receipt", "--json", "epochs")), &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("receipt", "--json", "epochs")), &r))
 	got := ""
 	for _, v := range r.Loss {
 		got += fmt.Sprintf("%d: %g, ", v.Step, v.Value)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli"
+	"scrimp/internal/test/must"
 )
 
 // scrimp runs the program in this process, on an empty data folder.
@@ -22,9 +23,7 @@ func scrimp(t *testing.T, args ...string) (out, errOut string, code int) {
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(content), 0o600))
 	return file
 }
 
@@ -57,18 +56,14 @@ func TestEstimate_AnswersBatchRowByRow(t *testing.T) {
 	got := map[string]line{}
 	for l := range strings.Lines(out) {
 		var raw map[string]any
-		if err := json.Unmarshal([]byte(l), &raw); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(l), &raw))
 		for _, k := range []string{"id", "throughput", "hours", "peak_memory_gb", "cost_usd", "fits", "provenance"} {
 			if _, ok := raw[k]; !ok {
 				t.Errorf("%s is missing in %s", k, l)
 			}
 		}
 		var v line
-		if err := json.Unmarshal([]byte(l), &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(l), &v))
 		got[v.ID] = v
 	}
 	q1, q2, q3 := got["q1"], got["q2"], got["q3"]

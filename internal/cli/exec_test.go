@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"scrimp/internal/test/must"
 )
 
 // A session on a job's machine has this terminal's size, Ctrl-C interrupts the remote command and not the session, and
@@ -21,13 +23,9 @@ func TestExec_HasTerminalOnJobsMachine(t *testing.T) {
 	h.do("run", "-y", "-d", "job.yaml")
 	h.until("both machines work", func() bool { return strings.Count(h.do("logs", "--node", "all", "pair"), "up") == 2 })
 	own, theirs, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _, _ = own.Close(), theirs.Close() }()
-	if err := pty.Setsize(own, &pty.Winsize{Rows: 33, Cols: 101}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pty.Setsize(own, &pty.Winsize{Rows: 33, Cols: 101}))
 	screen := &text{}
 	go func() {
 		b := make([]byte, 4096)
@@ -42,9 +40,7 @@ func TestExec_HasTerminalOnJobsMachine(t *testing.T) {
 		cmd := h.command(append([]string{"exec"}, args...)...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		return cmd
 	}
 	sees := func(want string) {
@@ -65,9 +61,7 @@ func TestExec_HasTerminalOnJobsMachine(t *testing.T) {
 	types("\x03")
 	types("echo ended with $?\n")
 	sees("ended with 130")
-	if err := pty.Setsize(own, &pty.Winsize{Rows: 20, Cols: 66}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pty.Setsize(own, &pty.Winsize{Rows: 20, Cols: 66}))
 	h.until("it has the new size", func() bool { types("stty size\n"); return strings.Contains(screen.String(), "20 66") })
 	types("exit 7\n")
 	if _ = shell.Wait(); shell.ProcessState.ExitCode() != 7 {
@@ -96,9 +90,7 @@ func TestExec_HasTerminalOnJobsMachine(t *testing.T) {
 		t.Error("the terminal is not raw while the session lasts")
 	}
 	pid := h.serverPID()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 	if _ = shell.Wait(); shell.ProcessState.ExitCode() != 1 || modes(t, theirs) != before {
 		t.Errorf("without a server it ends with %v", shell.ProcessState)
 	}
@@ -111,8 +103,6 @@ func modes(t *testing.T, f *os.File) string {
 	cmd := exec.Command("stty", "-g")
 	cmd.Stdin = f
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(out)
 }

@@ -13,6 +13,7 @@ import (
 
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // hasTorch returns Debian's own Python, which finds python3-torch.
@@ -30,13 +31,9 @@ func (h *home) ddpJob(python, nodes, steps string) {
 	h.t.Helper()
 	example := filepath.Join("..", "..", "examples", "ddp")
 	train, err := os.ReadFile(filepath.Join(example, "train.py"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	file, err := os.ReadFile(filepath.Join(example, "job.yaml"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	job := strings.NewReplacer("exec python3", "exec "+python, "--steps $STEPS", "--steps $STEPS --pause $PAUSE", "interval: auto",
 		"interval: 2s", `STEPS: "2000"`, `PAUSE: "0"`+"\n  "+`STEPS: "`+steps+`"`,
 		"steps: 2000", "steps: "+steps, "resources:", "nodes: "+nodes+"\nresources:").Replace(string(file))
@@ -54,9 +51,7 @@ func (h *home) slows() {
 	h.t.Helper()
 	path := filepath.Join(h.dir, "job.yaml")
 	job, err := os.ReadFile(path)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	h.write("job.yaml", strings.Replace(string(job), `PAUSE: "0"`, `PAUSE: "0.1"`, 1))
 }
 
@@ -117,9 +112,7 @@ func TestGang_SameWeightsAfterLosingMachine(t *testing.T) {
 		t.Errorf("it ends with the weights %.12s, undisturbed with %.12s", got, whole)
 	}
 	var r receipt.Receipt
-	if err := json.Unmarshal([]byte(h.do("receipt", "--json", job)), &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("receipt", "--json", job)), &r))
 	last := r.Tries[len(r.Tries)-1]
 	if r.Attempts < 2 || len(last.Nodes) != 2 || last.Restored == "" || !r.Ledger.Agrees {
 		t.Errorf("%d attempts, the last on %+v from %q", r.Attempts, last.Nodes, last.Restored)

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/server"
 	"scrimp/internal/test/golden"
+	"scrimp/internal/test/must"
 )
 
 // commands calls f with every visible command.
@@ -82,9 +83,7 @@ func TestHelp(t *testing.T) {
 	commands(t, func(c *cobra.Command) {
 		var b bytes.Buffer
 		c.SetOut(&b)
-		if err := c.Help(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Help())
 		for line := range strings.Lines(b.String()) {
 			copied := strings.Contains(c.Example, strings.TrimSpace(line)) || strings.HasPrefix(line, "  "+c.CommandPath())
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > command.HelpWidth && !copied {

@@ -7,6 +7,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/test/must"
 )
 
 // The cheaper machine exceeds the upper bound, so the plan and the run use the dearer one, and explain gives the
@@ -22,17 +23,13 @@ offers:
 `)
 	h.write("job.yaml", "name: ranged\ncommand: 'true'\nresources: {cpus: 1..4}\nwork: {time: 1s}\n")
 	var p planning.Plan
-	if err := json.Unmarshal([]byte(h.out("plan", "--json", "--market", "market.yaml", "job.yaml")), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.out("plan", "--json", "--market", "market.yaml", "job.yaml")), &p))
 	if !strings.Contains(p.Take, "small") || len(p.Rejected) != 1 || p.Rejected[0].Why != "too_large" {
 		t.Errorf("planned is %q, rejected %+v", p.Take, p.Rejected)
 	}
 	h.do("run", "-y", "job.yaml")
 	var first api.Decision
-	if err := json.Unmarshal([]byte(strings.SplitN(h.do("explain", "--json", "ranged"), "\n", 2)[0]), &first); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(strings.SplitN(h.do("explain", "--json", "ranged"), "\n", 2)[0]), &first))
 	if !strings.Contains(string(first.Take), "small") || len(first.Rejected) != 1 || string(first.Rejected[0].Why) != "too_large" {
 		t.Errorf("taken is %q, rejected %+v", first.Take, first.Rejected)
 	}

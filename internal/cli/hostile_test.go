@@ -12,6 +12,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli"
+	"scrimp/internal/test/must"
 )
 
 // Text from a server, in errors and results, cannot steer a terminal.
@@ -20,9 +21,7 @@ func TestClient_ServersTextCannotSteerTerminal(t *testing.T) {
 	const steers = "\x1b]0;owned\a\x1b[2J\u009b31m\u202e\rowned"
 	dir := t.TempDir()
 	job := filepath.Join(dir, "job.yaml")
-	if err := os.WriteFile(job, []byte("name: a\ncommand: 'true'\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(job, []byte("name: a\ncommand: 'true'\n"), 0o600))
 	refuses := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusConflict)
@@ -48,12 +47,8 @@ func TestClient_ServersTextCannotSteerTerminal(t *testing.T) {
 		s := httptest.NewServer(handler)
 		t.Cleanup(s.Close)
 		data := filepath.Join(dir, name)
-		if err := os.Mkdir(data, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(data, "login.json"), []byte(`{"server":"`+s.URL+`","token":"t"}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(data, 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(data, "login.json"), []byte(`{"server":"`+s.URL+`","token":"t"}`), 0o600))
 		for _, c := range commands {
 			var out, errOut bytes.Buffer
 			cli.Main(append([]string{"--data", data}, c...), strings.NewReader(""), &out, &errOut)

@@ -49,9 +49,6 @@ func (a *app) writeNew(path string, text []byte, guesses []scaffold.Guess) error
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if a.JSON {
-		return a.Print(show.Written{File: path, Guesses: guesses})
-	}
-	a.Printf("%s", show.Written{File: path, Guesses: guesses}.Text(a.Place()))
-	return nil
+	written := show.Written{File: path, Guesses: guesses}
+	return a.Show(written, written.Text(a.Place()))
 }

@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/engine/hostd"
 	"scrimp/internal/engine/ssh/setting"
+	"scrimp/internal/lib/weburl"
 )
 
 // joinFlags holds the flags of agent join.
@@ -101,8 +102,8 @@ func (a *app) join(cmd *cobra.Command, address string, f *joinFlags) error {
 
 // serverURL parses the address of a server.
 func serverURL(address string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimRight(address, "/"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+	u, ok := weburl.Parse(strings.TrimRight(address, "/"))
+	if !ok || u.User != nil || u.RawQuery != "" {
 		return nil, fmt.Errorf("address %q: write https://HOST[:PORT]", address)
 	}
 	return u, nil

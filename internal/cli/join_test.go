@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
 )
@@ -42,9 +43,7 @@ type cable struct {
 func newCable(t testing.TB, to string) *cable {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := &cable{l: l, to: to}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
@@ -164,9 +163,7 @@ func newRack(t *testing.T, detect int, machines ...string) *rack {
 	}
 	settings := filepath.Join(r.data, "engines.yaml")
 	text, err := os.ReadFile(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	at := strings.Index(string(text), "  - name: rack") // the only engine, so that jobs go nowhere else
 	r.write("d/engines.yaml", "engines:\n"+strings.Replace(string(text[at:]), "kind: ssh",
 		fmt.Sprintf("kind: ssh\n    timing: {poll: 300ms, sweep: 500ms, detect: %ds}", detect), 1))
@@ -181,23 +178,15 @@ func newRack(t *testing.T, detect int, machines ...string) *rack {
 func (r *rack) certificate() {
 	r.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	host, _, err := net.SplitHostPort(r.listen)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	c := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.ParseIP(host), net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, &c, &c, &key.PublicKey, key)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	r.write("cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 	r.write("key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
 }
@@ -250,9 +239,7 @@ func (r *rack) leave(machine string, sig syscall.Signal) {
 func (r *rack) there() (names []string) {
 	r.t.Helper()
 	var v struct{ Joined []api.JoinedMachine }
-	if err := json.Unmarshal([]byte(r.do("engine", "list", "--json")), &v); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, json.Unmarshal([]byte(r.do("engine", "list", "--json")), &v))
 	for _, m := range v.Joined {
 		if !m.Since.IsZero() {
 			names = append(names, m.Name)
@@ -340,9 +327,7 @@ func TestJoin_JobMovesWhenCableStaysOut(t *testing.T) {
 	r.do("stop", "count")
 	r.until("it is over", func() bool { return r.job("count").Closed })
 	var paid receipt.Receipt
-	if err := json.Unmarshal([]byte(r.do("receipt", "--json", "count")), &paid); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(r.do("receipt", "--json", "count")), &paid))
 	if len(paid.Tries) != 2 || paid.Tries[1].Restored == "" {
 		t.Errorf("its attempts: %+v", paid.Tries)
 	}
@@ -374,9 +359,7 @@ func TestJoin_TokenAdmitsOneMachine(t *testing.T) {
 	}
 	r.do("users", "set", "ann", "--grant", "*=admin")
 	var made api.MadeToken
-	if err := json.Unmarshal([]byte(r.do("tokens", "new", "ann", "--json")), &made); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(r.do("tokens", "new", "ann", "--json")), &made))
 	refused("a user's token", made.Text, "this is not a token for joining")
 	refused("a token that is made up", "join.rack.gpu3.AAAA", "the server does not take the token")
 	u := user{r.home, filepath.Join(r.dir, "ann")}
@@ -385,9 +368,7 @@ func TestJoin_TokenAdmitsOneMachine(t *testing.T) {
 	}
 	before := r.tokens["gpu3"]
 	var v struct{ Token string }
-	if err := json.Unmarshal([]byte(r.do("engine", "token", "rack", "gpu3", "--json")), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(r.do("engine", "token", "rack", "gpu3", "--json")), &v))
 	r.until("the machine with the old token is cut off", func() bool { return len(r.there()) == 0 })
 	refused("a token of before", before, "the server does not take the token")
 	r.leave("gpu3", syscall.SIGTERM)
@@ -444,9 +425,7 @@ func TestJoinUnit_SystemdAcceptsIt(t *testing.T) {
 			t.Fatalf("%v\n%s", err, said)
 		}
 		file := filepath.Join(t.TempDir(), "scrimp-join.service")
-		if err := os.WriteFile(file, []byte(unit), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(unit), 0o600))
 		if out, err := exec.Command("systemd-analyze", "verify", "--man=no", file).CombinedOutput(); err != nil ||
 			strings.Contains(string(out), "scrimp-join.service:") {
 			t.Errorf("systemd-analyze verify: %v\n%s\n%s", err, out, unit)

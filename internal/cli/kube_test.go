@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // pools is a complete configuration except for an image of jobs.
@@ -114,9 +115,7 @@ func TestEngineAdd_FirstLookAtCluster(t *testing.T) {
 		var page strings.Builder
 		for line := range strings.Lines(out) {
 			var check show.Check
-			if err := json.Unmarshal([]byte(line), &check); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(line), &check))
 			page.WriteString(show.Doctor([]show.Check{check}, show.Place{Width: 80}))
 		}
 		copied := strings.ReplaceAll(role, "team", name)

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
@@ -33,9 +34,7 @@ func newPair(t *testing.T) *pair {
 	db := pgtest.Start(t)
 	bin := testbin.Full.Path(t)
 	dir, err := os.MkdirTemp("", "s") // short, because socket paths have a limit
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &pair{home: &home{t: t, dir: dir, data: filepath.Join(dir, "d"), bin: bin}, url: db.Database(t)}
 	p.begin()
@@ -87,9 +86,7 @@ func (p *pair) end() {
 func (p *pair) line(name string) (l api.BudgetLine) {
 	p.t.Helper()
 	var v api.Budgets
-	if err := json.Unmarshal([]byte(p.do("budgets", "--json")), &v); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, json.Unmarshal([]byte(p.do("budgets", "--json")), &v))
 	for _, l := range v.Limits {
 		if l.Limit.Name() == name {
 			return l

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"scrimp/client"
+	"scrimp/internal/test/must"
 )
 
 const loopFile = `metric: {name: loss, goal: minimize}
@@ -25,12 +26,8 @@ usd_per_hour: $3600
 func (h *home) killServer() {
 	h.t.Helper()
 	var s client.Server
-	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &s); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &s))
+	must.Do(h.t, syscall.Kill(s.PID, syscall.SIGKILL))
 }
 
 // asked runs scrimp tune ask, and returns its answer and status.

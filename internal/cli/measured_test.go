@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
 
@@ -76,12 +77,8 @@ func TestRun_CalibratesNextPlanAndEstimate(t *testing.T) {
 	h.do("run", "-y", "--market", "market.yaml", "job.yaml")
 
 	var server api.Server
-	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &server); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(server.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &server))
+	must.Do(t, syscall.Kill(server.PID, syscall.SIGKILL))
 	runs := lines[measured.Run](t, h.do("estimate", "--measured", "--json"))
 	if len(runs) != 1 || runs[0].Job != "vision" || runs[0].Accelerator != "L4" || runs[0].StepsPerHour == nil || runs[0].Throughput == nil {
 		t.Fatalf("%+v", runs)
@@ -99,9 +96,7 @@ func TestRun_CalibratesNextPlanAndEstimate(t *testing.T) {
 	}
 
 	var p planning.Plan
-	if err := json.Unmarshal([]byte(h.out("plan", "--json", "job.yaml", "--env", "STEPS=80")), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.out("plan", "--json", "job.yaml", "--env", "STEPS=80")), &p))
 	// A plan counts whole seconds.
 	if p.WorkS == nil || *p.WorkS != math.Round(2**r.WorkS) || !strings.HasPrefix(p.WorkFrom, "by one measured run of yours") {
 		text, _ := json.Marshal(p)
@@ -135,13 +130,9 @@ func TestReceipt_ShowsExpectationBesideResult(t *testing.T) {
 func TestRun_MeasuresDemoTrainer(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	if err := os.Symlink(testbin.Trainer.Path(t), filepath.Join(h.dir, "chargpt")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(testbin.Trainer.Path(t), filepath.Join(h.dir, "chargpt")))
 	text, err := os.ReadFile("../../examples/chargpt/job.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	job := string(text)
 	for old, now := range map[string]string{"  time: 80m # 40 s of real time on the demo market's clock\n": "", "  steps: 4000\n": "  steps: 60\n", `STEPS: "4000"`: `STEPS: "60"`, "deadline: in 3h\n": ""} {
 		if !strings.Contains(job, old) {
@@ -156,9 +147,7 @@ func TestRun_MeasuresDemoTrainer(t *testing.T) {
 		t.Fatalf("%+v", runs)
 	}
 	var p planning.Plan
-	if err := json.Unmarshal([]byte(h.out("plan", "--json", "job.yaml")), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.out("plan", "--json", "job.yaml")), &p))
 	if p.WorkS == nil || math.Abs(*p.WorkS-*runs[0].WorkS) > 1 || p.WorkFrom == "" || p.CostUSD == nil {
 		t.Errorf("%+v after %g s", p, *runs[0].WorkS)
 	}

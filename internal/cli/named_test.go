@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -19,9 +20,7 @@ func TestLogin_NamedServers(t *testing.T) {
 	h.do("teams", "set", "vision")
 	h.do("users", "set", "ann", "--grant", "vision=submitter")
 	var made api.MadeToken
-	if err := json.Unmarshal([]byte(h.do("tokens", "new", "ann", "--json")), &made); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("tokens", "new", "ann", "--json")), &made))
 	u := user{h, filepath.Join(h.dir, "ann")}
 	if out, err := u.try(made.Text+"\n", "login", address, "--as", "prod", "--token-stdin"); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
+	"scrimp/internal/test/must"
 )
 
 // A counting program is paused, resumed, stopped and resumed again: it continues where it was, as one job with one
@@ -71,9 +72,7 @@ func TestPause_JobContinuesWhereItWasPaused(t *testing.T) {
 	var list []api.Checkpoint
 	for line := range strings.Lines(h.do("checkpoints", "counter", "--json")) {
 		var c api.Checkpoint
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &c))
 		list = append(list, c)
 	}
 	if len(list) == 0 || !list[0].Newest || list[0].Step < stopped.SavedStep {

@@ -14,6 +14,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // retrain is a pipeline whose deploy stage has a gate on a metric of evaluate, with a branch that reads no parameter.
@@ -38,9 +39,7 @@ func (h *home) pipeline(code int, args ...string) (g api.Group, states string) {
 	if err != nil || is != code {
 		h.t.Fatalf("pipeline run ends with %d, %v, want %d:\n%s", is, err, code, out)
 	}
-	if err := json.Unmarshal([]byte(h.do("pipeline", "status", "retrain", "--json")), &g); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, json.Unmarshal([]byte(h.do("pipeline", "status", "retrain", "--json")), &g))
 	for _, s := range g.Pipeline.Stages {
 		states += s.Name + " " + s.State + ", "
 	}
@@ -77,9 +76,7 @@ func TestPipeline_RunsOnlyChangedStages(t *testing.T) {
 		h.addsUp(g)
 	}
 	var why group.PipelineWhy
-	if err := json.Unmarshal([]byte(h.do("pipeline", "why", "retrain", "prepare", "--json")), &why); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("pipeline", "why", "retrain", "prepare", "--json")), &why))
 	if len(why.Changes) != 1 || why.Changes[0].Name != "raw.txt" || why.Against != "retrain-7" || why.Run != "retrain-8" {
 		t.Errorf("prepare has run again because of %+v", why)
 	}
@@ -96,13 +93,9 @@ func TestPipeline_RunsOnlyChangedStages(t *testing.T) {
 func (h *home) addsUp(g api.Group) {
 	h.t.Helper()
 	var v group.PipelineCost
-	if err := json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v))
 	var r api.GroupReceipt
-	if err := json.Unmarshal([]byte(h.do("receipt", g.ID, "--json")), &r); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, json.Unmarshal([]byte(h.do("receipt", g.ID, "--json")), &r))
 	sum := money.Amount{}
 	for _, s := range v.Stages {
 		sum = sum.Add(s.Cost)
@@ -184,13 +177,9 @@ func TestModels_ListWhatPipelinesDeployed(t *testing.T) {
 	var list []api.ModelVersion
 	for line := range strings.Lines(h.do("models", "rated", "--json")) {
 		var v api.ModelVersion
-		if err := json.Unmarshal([]byte(line), &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &v))
 		var r api.GroupReceipt
-		if err := json.Unmarshal([]byte(h.do("receipt", v.Run, "--json")), &r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(h.do("receipt", v.Run, "--json")), &r))
 		if v.Cost != r.Cost || v.Cost.Sign() <= 0 {
 			t.Errorf("%s cost %s, and its receipt says %s", v.ID(), v.Cost, r.Cost)
 		}
@@ -225,9 +214,7 @@ func TestModels_ListWhatPipelinesDeployed(t *testing.T) {
 	before := h.models()
 	h.do("backup", "b.tar.gz")
 	h.do("server", "stop", "--now")
-	if err := os.Rename(h.data, h.data+"-lost"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(h.data, h.data+"-lost"))
 	h.do("restore", "b.tar.gz")
 	if after := h.models(); !slices.Equal(after, before) {
 		t.Errorf("after a restore the versions are\n%s\nand were\n%s", after, before)
@@ -239,9 +226,7 @@ func (h *home) models() (list []string) {
 	h.t.Helper()
 	for line := range strings.Lines(h.do("models", "--json")) {
 		var v api.ModelVersion
-		if err := json.Unmarshal([]byte(line), &v); err != nil {
-			h.t.Fatal(err)
-		}
+		must.Do(h.t, json.Unmarshal([]byte(line), &v))
 		list = append(list, fmt.Sprintf("%s %s %s %s %+v %v", v.ID(), v.Run, v.State, v.Cost, v.Gates, v.Metrics))
 	}
 	return list

@@ -7,6 +7,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/test/must"
 )
 
 // A job of half a minute starts at once on available spot, however distant its deadline, and the plan agrees: it uses
@@ -16,14 +17,10 @@ func TestPlan_ShortJobWithFarDeadlineStartsAtOnce(t *testing.T) {
 	h := newHome(t)
 	h.write("job.yaml", endless+"work: {steps: 300, time: 35s}\ndeadline: in 24h\n")
 	var p planning.Plan
-	if err := json.Unmarshal([]byte(h.do("plan", "--json", "job.yaml")), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("plan", "--json", "job.yaml")), &p))
 	h.do("run", "-y", "-d", "job.yaml")
 	var first api.Decision
-	if err := json.Unmarshal([]byte(strings.SplitN(h.do("explain", "--json", "endless"), "\n", 2)[0]), &first); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(strings.SplitN(h.do("explain", "--json", "endless"), "\n", 2)[0]), &first))
 	if !strings.HasSuffix(p.Take, "/spot") || p.FinishS[2] > 300 {
 		t.Errorf("the plan begins on %q (%s) and ends after %.0f s", p.Take, p.Why, p.FinishS[2])
 	}

@@ -11,6 +11,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // One machine of the user's own is for sale, and a low job has it. A critical job arrives: the low one saves, leaves and
@@ -45,9 +46,7 @@ offers:
 	// a second critical job preempts nobody: the first is critical too, and the low one holds no machine
 	h.write("second.yaml", "name: second\ncommand: 'true'\npriority: critical\n")
 	h.do("run", "-y", "-d", "second.yaml")
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(gate, nil, 0o600))
 	h.until("the critical jobs are done", func() bool {
 		return h.job("urgent").State == "succeeded" && h.job("second").State == "succeeded"
 	})
@@ -90,9 +89,7 @@ func TestServe_CommandTakesOverSettingsOfKilledServe(t *testing.T) {
 		return err == nil
 	})
 	h.until("it answers", func() bool { _, err := h.try("server", "status", "--json"); return err == nil })
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	_, errs, code := h.status("jobs")
 	if code != 0 || !strings.Contains(errs, "scrimp serve is not running") {
@@ -116,9 +113,7 @@ func (h *home) saysPreemption() {
 		}
 	}
 	r, err := h.server().Receipt(h.t.Context(), "low")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	if r.Preempted != 1 || r.Interrupted != 0 || len(r.Tries) != 2 || r.Tries[0].End != "preempted" ||
 		r.Tries[0].Preemption == nil || r.Tries[0].Preemption.StartUp == nil {
 		h.t.Fatalf("the receipt says %d preempted, %d interrupted, %+v", r.Preempted, r.Interrupted, r.Tries)

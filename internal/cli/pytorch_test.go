@@ -12,6 +12,7 @@ import (
 
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -23,13 +24,9 @@ func TestPyTorch_SameLossAfterTwoKills(t *testing.T) {
 	python := hasTorch(t)
 	example := filepath.Join("..", "..", "examples", "pytorch")
 	train, err := os.ReadFile(filepath.Join(example, "train.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	file, err := os.ReadFile(filepath.Join(example, "job.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	// A slow machine needs more market time and money, which this test does not examine.
 	job := strings.NewReplacer("exec python3", "exec "+python, "interval: auto", "interval: 1s", "deadline: in 6h",
 		"deadline: in 900h", "budget: $3.00", "budget: $900").Replace(string(file))
@@ -49,9 +46,7 @@ func TestPyTorch_SameLossAfterTwoKills(t *testing.T) {
 		h.until("it is done", func() bool { j := h.job("pytorch-digits"); return j.State == "succeeded" && j.Closed })
 		h.do("get", "pytorch-digits", "-o", "got")
 		var r receipt.Receipt
-		if err := json.Unmarshal([]byte(h.do("receipt", "--json", "pytorch-digits")), &r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(h.do("receipt", "--json", "pytorch-digits")), &r))
 		if len(r.Tries) != 3 || r.Tries[1].Restored == "" || r.Tries[2].Restored == "" || !r.Ledger.Agrees {
 			t.Errorf("ledger agrees %v, attempts %+v", r.Ledger.Agrees, r.Tries)
 		}
@@ -62,13 +57,9 @@ func TestPyTorch_SameLossAfterTwoKills(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		want, err := os.ReadFile(filepath.Join(h.dir, "alone.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got, err := os.ReadFile(filepath.Join(h.dir, "got", "out", "result.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if !bytes.Equal(got, want) {
 			t.Errorf("after two kills without notice\n%s, left alone\n%s", got, want)
 		}

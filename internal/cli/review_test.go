@@ -7,6 +7,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // The review of this month has what scrimp costs and the receipt say, and a month without costs is refused.
@@ -42,9 +43,7 @@ func TestReview_EqualsTheCostsAndTheReceipt(t *testing.T) {
 	sum, uses := money.Amount{}, money.Amount{}
 	for line := range strings.Lines(h.out("costs", "--json")) {
 		var l struct{ Spent money.Amount }
-		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &l))
 		sum = sum.Add(l.Spent)
 	}
 	for _, a := range s.Uses {

@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/server"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
 
@@ -51,9 +52,7 @@ type home struct {
 func newHome(t testing.TB) *home {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "s") // short, because socket paths have a limit
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h := &home{t: t, dir: dir, data: filepath.Join(dir, "d"), bin: testbin.Local.Path(t)}
 	t.Cleanup(func() {
 		defer func() { _ = os.RemoveAll(dir) }()
@@ -109,12 +108,8 @@ func (h *home) do(args ...string) string {
 
 func (h *home) write(name, text string) {
 	h.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(filepath.Join(h.dir, name)), 0o755); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o644); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, os.MkdirAll(filepath.Dir(filepath.Join(h.dir, name)), 0o755))
+	must.Do(h.t, os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o644))
 }
 
 // until waits for a condition of the live program; the limit only ends a hang.
@@ -154,9 +149,7 @@ func (h *home) job(id string) (j api.Job) {
 	if refused := (*api.Problem)(nil); err == nil || errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return j
 	}
-	if err := json.Unmarshal([]byte(h.do("status", id, "--json")), &j); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, json.Unmarshal([]byte(h.do("status", id, "--json")), &j))
 	return j
 }
 
@@ -179,9 +172,7 @@ func (h *home) server() *api.Client {
 func (h *home) adds(job string) {
 	h.t.Helper()
 	var r receipt.Receipt
-	if err := json.Unmarshal([]byte(h.do("receipt", job, "--json")), &r); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, json.Unmarshal([]byte(h.do("receipt", job, "--json")), &r))
 	if err := r.Check(); err != nil || r.Cost.Sign() <= 0 || !r.Ledger.Agrees {
 		h.t.Errorf("receipt: %v, cost %v, agrees %v", err, r.Cost, r.Ledger.Agrees)
 	}
@@ -293,9 +284,7 @@ func TestRun_KilledServerLosesNothing(t *testing.T) {
 	}
 	machine := h.job("counter").Machine
 	h.adds("counter") // while it runs
-	if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(s.PID, syscall.SIGKILL))
 	h.until("another server answers", func() bool {
 		out, err := h.try("status", "counter")
 		return err == nil && strings.Contains(out, "running")

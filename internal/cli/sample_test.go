@@ -9,6 +9,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // sampled is a pipeline whose stages count rows, with a deploy stage and a sample.
@@ -57,9 +58,7 @@ func TestPipeline_RunsSampleBeforeTheWhole(t *testing.T) {
 	}
 	h.addsUp(g)
 	var v group.PipelineCost
-	if err := json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v))
 	sum := money.Amount{}
 	for _, s := range v.Stages {
 		if strings.HasPrefix(s.Stage, "sample.") {
@@ -163,9 +162,7 @@ stages:
 		}
 	}
 	var v group.PipelineCost
-	if err := json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v))
 	for _, s := range v.Stages {
 		if s.Predicted != nil && s.Predicted.AtMost {
 			t.Errorf("two parts give only a bound for %s", s.Stage)
@@ -188,9 +185,7 @@ func TestPipelineCost_PredictsByTheShareThatTheSampleTook(t *testing.T) {
 	}
 	h.addsUp(g)
 	var v group.PipelineCost
-	if err := json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v))
 	for _, s := range v.Stages { // c reads what the sample of a has made, and has its share
 		if twin := all["sample."+s.Stage]; twin.Job != "" && !twin.CostOpen &&
 			(s.Predicted == nil || s.Predicted.Cost != twin.Cost.Times(4) || s.Predicted.Shares[0].Taken*4 != s.Predicted.Shares[0].Of) {

@@ -8,6 +8,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // If the engine allows several tasks on a machine, a job takes the part that another job of its user leaves free, and
@@ -45,9 +46,7 @@ offers:
 	if s := h.job("one").State; s != "running" {
 		t.Errorf("job one is %s", s)
 	}
-	if err := os.WriteFile(go1, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(go1, nil, 0o600))
 	h.until("both are done", func() bool { return h.job("one").State == "succeeded" && h.job("two").State == "succeeded" })
 	h.until("the machine's bill is booked", func() bool { all, _ := h.costs(); return all == money.Picos(3.6e12) })
 	_, lines := h.costs("--by", "job")

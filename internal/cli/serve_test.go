@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/oidctest"
 	"scrimp/internal/test/testbin"
 )
@@ -55,9 +56,7 @@ func TestServe_SeveralUsersShareServer(t *testing.T) {
 	h.do("users", "set", "eve")
 	login := func(name string) user {
 		var made api.MadeToken
-		if err := json.Unmarshal([]byte(h.do("tokens", "new", name, "--json")), &made); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(h.do("tokens", "new", name, "--json")), &made))
 		u := user{h, filepath.Join(h.dir, name)}
 		if out, err := u.try(made.Text+"\n", "login", address, "--token-stdin"); err != nil || !strings.Contains(out, name) || strings.Contains(out, made.Text) {
 			t.Fatalf("login: %v\n%s", err, out)
@@ -170,9 +169,7 @@ func TestServe_OffersTheProviderOfItsFlags(t *testing.T) {
 	if out, err := h.try(flags...); err == nil || !strings.Contains(out, "chmod 600 "+secret) {
 		t.Errorf("everybody can read the secret: %v\n%s", err, out)
 	}
-	if err := os.Chmod(secret, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(secret, 0o600))
 	flags[4] = at.URL + "/other"
 	if out, err := h.try(flags...); err == nil || !strings.Contains(out, "--oidc-issuer "+at.URL+"/other") {
 		t.Errorf("an issuer that is none: %v\n%s", err, out)
@@ -190,13 +187,9 @@ func TestServe_OffersTheProviderOfItsFlags(t *testing.T) {
 		}
 	}
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, err := (&http.Client{Jar: jar}).Get(address + "/oidc/sign-in?to=/jobs") // to the provider, and back
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_ = got.Body.Close()
 	if refresh := got.Header.Get("Refresh"); got.StatusCode != http.StatusOK || refresh != "0; url=/jobs" {
 		t.Errorf("signed in: %d, %q", got.StatusCode, refresh)
@@ -241,8 +234,6 @@ func TestServe_TakesOverFromServerThatCommandStarted(t *testing.T) {
 // serverNow returns the description of the server of the data folder.
 func (h *home) serverNow() (v api.Server) {
 	h.t.Helper()
-	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &v); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &v))
 	return v
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/creack/pty"
 
 	api "scrimp/client"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 )
 
@@ -28,9 +29,7 @@ func newOwnHome(t testing.TB) *home {
 	t.Helper()
 	h := newHome(t)
 	own := filepath.Join(h.dir, "home")
-	if err := os.Mkdir(own, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(own, 0o700))
 	h.env = append(h.env, "HOME="+own, "PYENV_ROOT="+cmp.Or(os.Getenv("PYENV_ROOT"), filepath.Join(os.Getenv("HOME"), ".pyenv")))
 	return h
 }
@@ -47,13 +46,9 @@ type screen struct {
 func (h *home) onScreen(args ...string) *screen {
 	h.t.Helper()
 	own, theirs, err := pty.Open()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	h.t.Cleanup(func() { _, _ = own.Close(), theirs.Close() })
-	if err := pty.Setsize(own, &pty.Winsize{Rows: 40, Cols: 200}); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, pty.Setsize(own, &pty.Winsize{Rows: 40, Cols: 200}))
 	s := &screen{h: h, own: own}
 	go func() { _, _ = io.Copy(&s.text, own) }()
 	cmd := h.command(args...)
@@ -108,9 +103,7 @@ func (h *home) sessions(args ...string) (list []listedSession) {
 	h.t.Helper()
 	for line := range strings.Lines(h.do(append([]string{"sessions", "--json"}, args...)...)) {
 		var s listedSession
-		if err := json.Unmarshal([]byte(line), &s); err != nil {
-			h.t.Fatal(err)
-		}
+		must.Do(h.t, json.Unmarshal([]byte(line), &s))
 		list = append(list, s)
 	}
 	return list
@@ -169,9 +162,7 @@ func TestShell_KeepsFilesOverEveryEnd(t *testing.T) {
 	})
 	one.until("echo again; ls -A | tr '\\n' ' '; cat new .dot\n", "again\r\n.dot new kept\r\nhidden")
 
-	if err := syscall.Kill(h.serverPID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(h.serverPID(), syscall.SIGKILL))
 	one.sees("connecting again", 1)
 	one.until("echo back$((3*3))\n", "back9\r\n")
 	one.types("echo last > end; false; exit\n")
@@ -258,9 +249,7 @@ func TestForward_ReachesPortOfMachine(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := run.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run.Process.Signal(os.Interrupt))
 	if err := run.Wait(); err != nil || !strings.Contains(errs.String(), "endless goes on") {
 		t.Errorf("Ctrl-C: %v, %s", err, errs)
 	}
@@ -277,9 +266,7 @@ func freePort(t *testing.T) string {
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()
 	at, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return at.Port()
 }
 
@@ -313,9 +300,7 @@ func TestNotebook_LinksToJupyter(t *testing.T) {
 		}
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.write("bin/jupyter-lab", "#!/bin/sh\nTEST_JUPYTER=1 exec "+self+"\n")
 	if err := os.Chmod(filepath.Join(h.dir, "bin/jupyter-lab"), 0o755); err != nil {
 		t.Fatal(err)
@@ -328,9 +313,7 @@ func TestNotebook_LinksToJupyter(t *testing.T) {
 		t.Fatalf("%v in %s", err, out)
 	}
 	r, err := http.Get(link.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	b, _ := io.ReadAll(r.Body)
 	_ = r.Body.Close()
 	if string(b) != "the notebook" {

@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	api "scrimp/client"
+	"scrimp/internal/test/must"
 )
 
 // serverPID returns the process of the folder's server.
 func (h *home) serverPID() int {
 	h.t.Helper()
 	var v api.Server
-	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &v); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &v))
 	return v.PID
 }
 
@@ -86,9 +85,7 @@ func TestWait_SurvivesServerRestart(t *testing.T) {
 	h.until("both wait", func() bool {
 		return strings.Contains(errs.String()+said.String(), "endless") && said.String() != "" && errs.String() != ""
 	})
-	if err := broken.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, broken.Process.Signal(os.Interrupt))
 	if _ = broken.Wait(); broken.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "the jobs go on") {
 		t.Errorf("interrupted: %v, %s", broken.ProcessState, said)
 	}
@@ -96,9 +93,7 @@ func TestWait_SurvivesServerRestart(t *testing.T) {
 	if err == nil {
 		err = p.Kill()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.until("its command runs", func() bool { _, err := h.try("exec", "endless", "--", "touch", "stop"); return err == nil })
 	if err := waits.Wait(); err != nil || !strings.Contains(out.String(), "endless succeeded") {
 		t.Errorf("it ends with %v: %s%s", err, out, errs)
@@ -168,9 +163,7 @@ func TestJobs_FiltersAndSorts(t *testing.T) {
 		var ids []string
 		for l := range strings.Lines(h.out(append([]string{"jobs", "--json", "--limit", "9"}, strings.Fields(line)...)...)) {
 			var j api.Job
-			if err := json.Unmarshal([]byte(l), &j); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(l), &j))
 			ids = append(ids, j.ID)
 		}
 		if got := strings.Join(ids, " "); got != want {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 )
 
@@ -59,9 +60,7 @@ func TestRun_CtrlCDetaches(t *testing.T) {
 	h.write("job.yaml", endless)
 	run, out, errs := h.start("run", "-y", "job.yaml")
 	h.until("it works", func() bool { return strings.Contains(errs.String(), "endless") && h.job("endless").Phase == "running" })
-	if err := run.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run.Process.Signal(os.Interrupt))
 	if err := run.Wait(); err != nil {
 		t.Errorf("scrimp run that was detached: %v, want status 0", err)
 	}
@@ -73,9 +72,7 @@ func TestRun_CtrlCDetaches(t *testing.T) {
 	}
 	logs, out, errs := h.start("logs", "-f", "--json", "endless")
 	h.until("a line is followed", func() bool { return strings.Contains(out.String(), `"one"`) })
-	if err := logs.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, logs.Process.Signal(syscall.SIGTERM))
 	if err := logs.Wait(); err != nil {
 		t.Errorf("scrimp logs -f that was ended: %v, %s", err, errs)
 	}

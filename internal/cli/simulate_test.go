@@ -9,8 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // bench writes the files of a benchmark with several zones and windows of the given number of ticks.
@@ -38,9 +41,7 @@ func TestSimulateZones_ReportsOmittedGroups(t *testing.T) {
 		Policies []map[string]any `json:"policies"`
 		LeftOut  int              `json:"left_out"`
 	}
-	if err := json.Unmarshal([]byte(h.out(append(args, "--policy", "on-demand,greedy", "--json", "--form", "A,B,A")...)), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.out(append(args, "--policy", "on-demand,greedy", "--json", "--form", "A,B,A")...)), &got))
 	if got.LeftOut != 9 || len(got.Policies) != 4 {
 		t.Errorf("%d pairs left out, %d rows: want 9 and 4", got.LeftOut, len(got.Policies))
 	}
@@ -85,9 +86,7 @@ func TestSimulateZones_PlaysEverySettingOfProtocol(t *testing.T) {
 			Policies []map[string]any `json:"policies"`
 		} `json:"settings"`
 	}
-	if err := json.Unmarshal([]byte(h.out(append(args, "--protocol", "p.yaml", "--json")...)), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.out(append(args, "--protocol", "p.yaml", "--json")...)), &got))
 	if len(got.Settings) != 8 {
 		t.Fatalf("%d settings instead of 2 restarts × 2 sizes × 2 sights", len(got.Settings))
 	}
@@ -193,12 +192,7 @@ func (h *home) simulates(job, market string, flags ...string) (s simulation, sta
 }
 
 func (s simulation) says(words string) bool {
-	for _, n := range s.Notes {
-		if strings.Contains(n, words) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, words) })
 }
 
 const (
@@ -304,9 +298,7 @@ func TestSimulate_PlaysMoveOfJobFile(t *testing.T) {
 				Moves   float64 `json:"moves"`
 			} `json:"policies"`
 		}
-		if err := json.Unmarshal([]byte(h.out("simulate", "job.yaml", "--market", "m.yaml", "--policy", "greedy", "--json")), &s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(h.out("simulate", "job.yaml", "--market", "m.yaml", "--policy", "greedy", "--json")), &s))
 		if s.Policies[0].Moves != 1 {
 			t.Errorf("%q: %+v", move, s)
 		}
@@ -350,9 +342,7 @@ func TestSimulate_DrawsSVG(t *testing.T) {
 		t.Errorf("greedy held %q: spot that is taken, then nothing", line)
 	}
 	svg, err := os.ReadFile(filepath.Join(h.dir, "o.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for d := xml.NewDecoder(strings.NewReader(string(svg))); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
 			break
@@ -390,9 +380,7 @@ func TestSimulateHistory_KeepsSpeedOfRecordedMarket(t *testing.T) {
 	// A playback may take longer than the original, so the market must be recorded for long enough.
 	h.until("all played jobs end", func() bool {
 		past.Policies, past.Notes = nil, nil
-		if err := json.Unmarshal([]byte(h.out("simulate", "--history", "--json")), &past); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(h.out("simulate", "--history", "--json")), &past))
 		return len(past.Policies) > 0 && past.Policies[len(past.Policies)-1].Unfinished == 0 && len(past.Notes) < 2
 	})
 	if past.Paid <= 0 || len(past.Policies) != 5 || len(past.Notes) != 1 || !strings.Contains(past.Notes[0], "without a deadline") {

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/sshtest"
 )
 
@@ -54,9 +55,7 @@ func (h *home) on(job string) int {
 		return 0
 	}
 	k, err := strconv.Atoi(m[1])
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	return k
 }
 
@@ -132,9 +131,7 @@ func TestSSH_JobSurvivesFaults(t *testing.T) {
 	h.do("stop", "count")
 	h.until("it is over", func() bool { return h.job("count").Closed })
 	var r receipt.Receipt
-	if err := json.Unmarshal([]byte(h.do("receipt", "--json", "count")), &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("receipt", "--json", "count")), &r))
 	for n, try := range r.Tries[1:] {
 		if try.Restored == "" {
 			t.Errorf("attempt %d began without a checkpoint", n+2)
@@ -155,9 +152,7 @@ func TestSSH_GangSurvivesPowerLoss(t *testing.T) {
 	h.sells()
 	h.ddpJob(python, "2", "300")
 	job, err := os.ReadFile(filepath.Join(h.dir, "job.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.write("job.yaml", strings.Replace(string(job), "  capacity: [spot, on-demand]\n", "", 1)) // reserved too
 	h.do("run", "-y", "job.yaml")
 	whole := h.weights("pytorch-ddp")

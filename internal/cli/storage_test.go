@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/must"
 )
 
 // The dry run changes nothing; a plan deletes what it lists, unless a live job has come to need it since.
@@ -17,15 +19,9 @@ func TestStorage_DeletesOnlyByPlan(t *testing.T) {
 	old := time.Now().Add(-200 * 24 * time.Hour)
 	for _, name := range []string{"a.log", "b.log"} {
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte("line\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(file, old, old); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o700))
+		must.Do(t, os.WriteFile(file, []byte("line\n"), 0o600))
+		must.Do(t, os.Chtimes(file, old, old))
 	}
 	h.write("prices.yaml", "prices: [{store: local, month: 0.1, source: ours}]\n")
 	var got struct {

@@ -71,11 +71,8 @@ func (a *app) serverStatusCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.Open(cmd.Context())
 			if errors.Is(err, command.ErrNoServer) {
-				if a.JSON {
-					return a.Print(map[string]bool{"running": false})
-				}
-				a.Printf("No server runs in %s. The next command starts one.\n", a.Data)
-				return nil
+				return a.Showf(map[string]bool{"running": false},
+					"No server runs in %s. The next command starts one.\n", a.Data)
 			}
 			if err != nil {
 				return err
@@ -84,11 +81,7 @@ func (a *app) serverStatusCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.JSON {
-				return a.Print(v)
-			}
-			a.Printf("%s", show.Server(v, a.Place()))
-			return nil
+			return a.Show(v, show.Server(v, a.Place()))
 		}}
 }
 

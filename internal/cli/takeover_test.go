@@ -14,6 +14,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
@@ -28,9 +29,7 @@ func TestTakeover_JobKeepsRunning(t *testing.T) {
 	db := pgtest.Start(t)
 	bin := testbin.Full.Path(t)
 	dir, err := os.MkdirTemp("", "s") // short, because socket paths have a limit
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h := &home{t: t, dir: dir, data: filepath.Join(dir, "d"), bin: bin}
 	defer func() { _ = os.RemoveAll(dir) }()
 	url := db.Database(t)
@@ -66,9 +65,7 @@ func TestTakeover_JobKeepsRunning(t *testing.T) {
 			t.Fatalf("process %d answers, which was not started here", s.PID)
 		}
 		h.do("users", "erase", "zephyrine", "--yes")
-		if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, killed.Process.Signal(syscall.SIGKILL))
 		_ = killed.Wait()
 		h.until("another leads", func() bool { next, ok := answers(); return ok && next.PID != s.PID })
 		if j := h.job("endless"); j.Machine != machine || j.Attempts != 1 || j.State != "running" {

@@ -9,6 +9,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // The real program measures a job's machine with a fake GPU: live, after a restart of the server, and after its end,
@@ -19,9 +20,7 @@ func TestTop_ShowsTelemetryLiveAndAfterwards(t *testing.T) {
 	bin := t.TempDir()
 	script := "#!/bin/sh\ncase $1 in *utilization*) echo '0, NVIDIA L4, 550.54.15, 40, 11517, 23034, 36.00, 72.00, 51';;\n" +
 		"*memory*) echo 'GPU-1, 0';; esac\n"
-	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o700))
 	h := newHome(t)
 	h.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
 	if out := h.do("top"); out != "No job runs.\n" {

@@ -10,6 +10,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // copies copies the files of an example, and takes the interpreter that has PyTorch.
@@ -17,9 +18,7 @@ func (h *home) copies(example, python string, files ...string) {
 	h.t.Helper()
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join("..", "..", "examples", example, name))
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must.Do(h.t, err)
 		h.write(name, strings.ReplaceAll(string(text), "exec python3", "exec "+python))
 	}
 }
@@ -33,9 +32,7 @@ func TestTuneTorch_FindsATrialThatReadsDigits(t *testing.T) {
 	h.copies("tune-torch", python, "train.py", "job.yaml", "study.yaml")
 	h.do("tune", "-y", "study.yaml")
 	var best client.Trial
-	if err := json.Unmarshal([]byte(h.do("tune", "best", "tune-torch", "--json")), &best); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("tune", "best", "tune-torch", "--json")), &best))
 	if best.Best == nil || *best.Best < 0.5 || *best.Best > 1 || len(best.Params) != 3 || best.Cost.Sign() <= 0 {
 		t.Errorf("the best trial is %+v", best)
 	}
@@ -43,9 +40,7 @@ func TestTuneTorch_FindsATrialThatReadsDigits(t *testing.T) {
 	full := 0
 	for line := range strings.Lines(h.do("tune", "trials", "tune-torch", "--json")) {
 		var one client.Trial
-		if err := json.Unmarshal([]byte(line), &one); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &one))
 		if trials = append(trials, one); one.Unit == 6 {
 			full++
 		}
@@ -61,9 +56,7 @@ func TestTuneTorch_LoopFindsTheSameInAJobAndElsewhere(t *testing.T) {
 	t.Parallel()
 	python := hasTorch(t)
 	helper, err := filepath.Abs(filepath.Join("..", "..", "sdk", "python"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	last := func(text string) string {
 		lines := strings.Split(strings.TrimSpace(text), "\n")
 		return lines[len(lines)-1]

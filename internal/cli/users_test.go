@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // With users: auto, the programs on an engine's machines run as separate users.
@@ -20,9 +21,7 @@ func TestRun_ProgramsRunAsSeparateUsers(t *testing.T) {
 	h := newHome(t)
 	at, err := os.MkdirTemp("", "scrimp-machines-") // other users cannot enter the test's own folder
 	t.Cleanup(func() { _ = os.RemoveAll(at) })
-	if err := errors.Join(err, os.Chmod(at, 0o711)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, os.Chmod(at, 0o711)))
 	h.write("d/engines.yaml", "engines: [{name: local, kind: local, users: auto, with: {machines: "+at+"/m}}]\n")
 	h.write("who.yaml", "name: who\ncommand: 'id -u'\n")
 	if out := h.do("run", "-y", "who.yaml"); !strings.Contains(out, "succeeded") {

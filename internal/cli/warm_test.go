@@ -11,6 +11,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // machines returns the output of scrimp machines.
@@ -18,9 +19,7 @@ func (h *home) machines() (list []api.Machine) {
 	h.t.Helper()
 	for line := range strings.Lines(h.do("machines", "--json")) {
 		var m api.Machine
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			h.t.Fatal(err)
-		}
+		must.Do(h.t, json.Unmarshal([]byte(line), &m))
 		list = append(list, m)
 	}
 	return list
@@ -32,9 +31,7 @@ func (h *home) costs(args ...string) (spent money.Amount, lines map[string]api.C
 	lines = map[string]api.CostLine{}
 	for line := range strings.Lines(h.do(append([]string{"costs", "--json"}, args...)...)) {
 		var l api.CostLine
-		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			h.t.Fatal(err)
-		}
+		must.Do(h.t, json.Unmarshal([]byte(line), &l))
 		lines[l.Name] = l
 		spent = spent.Add(l.Spent)
 	}
@@ -101,9 +98,7 @@ func (h *home) firstLine(name string) time.Duration {
 	h.write("now.yaml", "name: "+name+"\ncommand: 'date +%s%N'\n")
 	h.do("run", "-y", "now.yaml")
 	ns, err := strconv.ParseInt(strings.TrimSpace(h.do("logs", name)), 10, 64)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	return time.Unix(0, ns).Sub(h.job(name).Submitted)
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
+	"scrimp/internal/test/must"
 )
 
 // If a webhook call fails while the server is killed, the next server repeats it with the same ID. Its secret is in no
@@ -43,12 +44,8 @@ func TestWebhook_NextServerRepeatsFailedCall(t *testing.T) {
 	h.do("run", "-y", "job.yaml")
 	h.until("it is told twice", func() bool { return told() >= 2 })
 	var s api.Server
-	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &s); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &s))
+	must.Do(t, syscall.Kill(s.PID, syscall.SIGKILL))
 	mu.Lock()
 	works = true
 	before := len(ids)

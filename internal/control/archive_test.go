@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 	"scrimp/internal/view"
 	"scrimp/internal/view/projection"
 )
@@ -18,17 +19,13 @@ import (
 func archiving(t *testing.T, folder string, engines ...engine.Engine) (*Control, func()) {
 	t.Helper()
 	st, err := sqlite.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	log := slog.New(slog.DiscardHandler)
 	f := projection.New(st, log, view.Projections()...)
 	now := time.Now().UTC()
 	s, err := New(t.Context(), st, engines, Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Log: log,
 		Env: func(*engine.Engine, string) map[string]string { return nil }, Archive: view.New(st, f)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	f.On(s)
 	ctx, cancel := context.WithCancel(t.Context())
 	done, followed := make(chan error, 1), make(chan struct{})
@@ -36,9 +33,7 @@ func archiving(t *testing.T, folder string, engines ...engine.Engine) (*Control,
 	go func() { defer close(followed); f.Follow(ctx) }()
 	rules := s.Rules()
 	rules.ArchiveAfter, rules.ArchiveUnbilled = 20*time.Millisecond, 20*time.Millisecond
-	if err := s.Propose(t.Context(), s.event(s.Now(), core.Configured{Config: rules})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), s.event(s.Now(), core.Configured{Config: rules})))
 	return s, func() {
 		cancel()
 		<-done
@@ -59,13 +54,9 @@ func TestArchivedJob_StaysReachable(t *testing.T) {
 	a := &place{name: "a", rate: 2e12}
 	folder := t.TempDir()
 	s, stop := archiving(t, folder, a.engine())
-	if err := s.Propose(t.Context(), at(s, "one")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), at(s, "one")))
 	until(t, "a machine", func() bool { return rented(s, "one") != "" })
-	if err := s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "one"})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "one"})))
 	until(t, "it is archived", func() bool { return here(s) == 0 })
 
 	billed := func() (sum money.Amount) {
@@ -96,9 +87,7 @@ func TestArchivedJob_StaysReachable(t *testing.T) {
 		t.Error("a job is known that never was")
 	}
 	for _, b := range []core.Body{core.JobEnded{Job: "two"}, core.JobResumed{Job: "one"}} {
-		if err := s.Propose(t.Context(), s.event(s.Now(), b)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Propose(t.Context(), s.event(s.Now(), b)))
 	}
 	var epochs int
 	s.ReadUncommitted(func(m *core.Machine) {

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 )
 
 // faulty is a data folder whose servers fail at the steps that the test chooses.
@@ -29,9 +30,7 @@ type faulty struct {
 func (f *faulty) serve() (c *Control, stop func()) {
 	f.Helper()
 	st, err := sqlite.Open(f.folder)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	now := time.Now().UTC()
 	c, err = New(f.Context(), st, engineOf("shut", shut{}, time.Hour), Config{
 		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Log: slog.New(slog.DiscardHandler), Running: 100,
@@ -43,9 +42,7 @@ func (f *faulty) serve() (c *Control, stop func()) {
 			}
 		},
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	ctx, cancel := context.WithCancel(f.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = c.Run(ctx) }()
@@ -203,9 +200,7 @@ func TestStep_EndsTheProcessWhenAsidesDoNotHelp(t *testing.T) {
 	f.inProcess(func() {
 		c, _ := f.serve()
 		for n := range maxAsides + 2 {
-			if err := c.Propose(t.Context(), submission(c, fmt.Sprint("job", n))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Propose(t.Context(), submission(c, fmt.Sprint("job", n))))
 		}
 		f.fail(func(string) { panic("no rule at all") })
 		err := c.Propose(t.Context(), c.event(c.Now(), core.Configured{Config: c.Rules()}))

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 )
 
 // place is a test engine: a cloud whose offers carry the engine's name.
@@ -110,25 +111,14 @@ func opened(t *testing.T, folder string, engines ...engine.Engine) (*Control, fu
 func openedTo(t *testing.T, folder string, ends bool, engines ...engine.Engine) (*Control, func()) {
 	t.Helper()
 	st, err := sqlite.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	now := time.Now().UTC()
 	s, err := New(t.Context(), st, engines, Config{
 		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Ends: ends,
 		Log: slog.New(slog.DiscardHandler), Env: func(e *engine.Engine, _ string) map[string]string { return map[string]string{"URL": e.AgentURL} },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	return s, func() {
-		cancel()
-		<-done
-		_ = st.Close()
-	}
+	must.Do(t, err)
+	return s, runs(t, s, st)
 }
 
 func at(c *Control, job string, zones ...string) core.Event {
@@ -149,9 +139,7 @@ func TestEnds_RentsNothing(t *testing.T) {
 		return n
 	}
 	until(t, "it sells", func() bool { return sold() == 1 })
-	if err := s.Propose(t.Context(), at(s, "j")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), at(s, "j")))
 	asked := func() (yes bool) {
 		s.ReadUncommitted(func(m *core.Machine) { j, ok := m.Job("j"); yes = ok && j.Asked() != nil })
 		return yes
@@ -181,19 +169,13 @@ func TestEngines_AreIndependent(t *testing.T) {
 		return n == 2
 	})
 	for job, zones := range map[string][]string{"cheap": nil, "here": {"a"}} {
-		if err := s.Propose(t.Context(), at(s, job, zones...)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Propose(t.Context(), at(s, job, zones...)))
 	}
 	until(t, "both have machines", func() bool { return rented(s, "cheap") == "b-i-1" && rented(s, "here") == "a-i-1" })
 
 	b.away.Store(true)
-	if err := s.Propose(t.Context(), at(s, "far", "b")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Propose(t.Context(), at(s, "near", "a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), at(s, "far", "b")))
+	must.Do(t, s.Propose(t.Context(), at(s, "near", "a")))
 	until(t, "a rents while b hangs", func() bool { return rented(s, "near") == "a-i-2" })
 	until(t, "b is shown as away", func() bool {
 		e := s.Engines()
@@ -228,14 +210,10 @@ func TestRemovedEngine_KeepsItsMachinesUntilItIsBack(t *testing.T) {
 	a, b := &place{name: "a", rate: 2e12}, &place{name: "b", rate: 1e12}
 	folder := t.TempDir()
 	s, stop := opened(t, folder, a.engine(), b.engine())
-	if err := s.Propose(t.Context(), at(s, "one", "b")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), at(s, "one", "b")))
 	until(t, "a machine", func() bool { return rented(s, "one") == "b-i-1" })
 	b.away.Store(true) // launches from here on get no answer
-	if err := s.Propose(t.Context(), at(s, "two", "b")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), at(s, "two", "b")))
 	stop()
 	_, _ = b.cloud.Launch(t.Context(), engine.Request{Key: s.keyOf("two.1"), Offer: "b/b/m/on-demand", Tags: s.tags(core.Launch{Job: "two", Allocation: "two.1"})})
 	b.away.Store(false)
@@ -246,9 +224,7 @@ func TestRemovedEngine_KeepsItsMachinesUntilItIsBack(t *testing.T) {
 		s.ReadUncommitted(func(m *core.Machine) { _, asked = m.Allocation("two.1") })
 		return !asked
 	})
-	if err := s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "one"})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "one"})))
 	if e := s.Engines(); len(e) != 2 || e[1].Name != "b" || e[1].Configured || e[1].Machines != 1 {
 		t.Errorf("%+v", e)
 	}
@@ -267,9 +243,7 @@ func TestLateBill_IsBooked(t *testing.T) {
 	a := &place{name: "a", rate: 2e12}
 	s, stop := opened(t, t.TempDir(), a.engine())
 	defer stop()
-	if err := s.Propose(t.Context(), at(s, "one")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), at(s, "one")))
 	until(t, "a machine", func() bool { return rented(s, "one") != "" })
 	amount := money.Picos(7e12)
 	bill := engine.Bill{Instance: "a-i-1", Key: s.keyOf("one.1"), Lines: []engine.Line{{Amount: amount, Currency: money.USD}}}
@@ -285,9 +259,7 @@ func TestLateBill_IsBooked(t *testing.T) {
 	if got := billed(); !got.IsZero() {
 		t.Errorf("billed %v while it runs", got)
 	}
-	if err := s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "one"})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "one"})))
 	until(t, "the bill is booked", func() bool { return billed() == amount })
 }
 

@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"slices"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/store"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 )
 
 // wide is a store in whose log each allocation requests three machines.
@@ -40,9 +42,7 @@ func asksForThree(t *testing.T, p *place, before func(key string)) (*Control, fu
 		return known
 	})
 	p.away.Store(true) // launches get no answer yet
-	if err := s.Propose(t.Context(), at(s, "g", p.name)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), at(s, "g", p.name)))
 	until(t, "it is asked for", func() bool { return len(s.Asked(p.name)) == 1 })
 	key := s.keyOf("g.1")
 	stop()
@@ -50,22 +50,24 @@ func asksForThree(t *testing.T, p *place, before func(key string)) (*Control, fu
 	p.hide(true) // otherwise the first inventory could report machines before the launch does
 	before(key)
 	st, err := sqlite.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	e, now := p.engine(), time.Now().UTC()
 	e.Timing.Sweep = time.Hour // so that only the launch reports machines
 	s, err = New(t.Context(), wide{st}, []engine.Engine{e}, Config{
 		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Snapshot: 1 << 30,
 		Log: slog.New(slog.DiscardHandler), Env: func(*engine.Engine, string) map[string]string { return nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	return s, runs(t, s, st)
+}
+
+// runs runs a controller until the function that it returns stops it and closes its store.
+func runs(t *testing.T, s *Control, st io.Closer) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	return s, func() {
+	return func() {
 		cancel()
 		<-done
 		_ = st.Close()
@@ -86,9 +88,7 @@ func grantedTo(s *Control, allocation string) (ids []string) {
 func kinds(t *testing.T, s *Control) map[string]int {
 	t.Helper()
 	list, err := s.store.Records(t.Context(), 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	of := map[string]int{}
 	for _, r := range list {
 		if bytes.Contains(r.Event, []byte(`"g.1"`)) {
@@ -140,9 +140,7 @@ func TestGangLaunch_TerminatesThePartialGrantOfACancelledLaunch(t *testing.T) {
 	defer stop()
 	until(t, "a part", func() bool { return len(grantedTo(s, "g.1")) == 2 })
 	p.hide(false)
-	if err := s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "g"})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "g"})))
 	until(t, "both are given back", func() bool { return len(p.terminations()) == 2 })
 	until(t, "the allocation is closed", func() bool { return grantedTo(s, "g.1") == nil })
 	until(t, "it is durable", func() bool { return kinds(t, s)[core.LaunchCancelled{}.Kind()] > 0 })
@@ -177,9 +175,7 @@ func TestGangLaunch_ReportsEarlierGrantsWithTheirEnds(t *testing.T) {
 		if err != nil || len(list) != 3 {
 			t.Fatalf("%v, %v", list, err)
 		}
-		if err := p.cloud.Terminate(t.Context(), list[1].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.cloud.Terminate(t.Context(), list[1].ID))
 	})
 	defer stop()
 	phase := func(id string) (is state.InstancePhase) {

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 )
 
 // sells is a provider some of whose offers make no sense.
@@ -52,16 +53,12 @@ func TestPollMarket_DropsInvalidOffers(t *testing.T) {
 	add("", 5, nil)
 
 	st, err := sqlite.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = st.Close() }()
 	now := time.Now().UTC()
 	var log bytes.Buffer
 	c, err := New(t.Context(), st, engineOf("x", &s, time.Hour), Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	// Run would poll the market too, so this loop only takes requests.
@@ -87,15 +84,11 @@ func TestPollMarket_DropsInvalidOffers(t *testing.T) {
 	<-done
 
 	records, err := st.Records(t.Context(), 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var offers, prices []string
 	for _, r := range records {
 		e, _, err := replay.Decode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		seen, ok := e.Body.(core.MarketSeen)
 		if !ok {
 			continue

@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 // cloud is a provider shared by several installations.
@@ -110,25 +111,14 @@ func (c *cloud) open(t *testing.T, folder string) (*Control, func()) {
 func (c *cloud) openFor(t *testing.T, folder string, running int) (*Control, func()) {
 	t.Helper()
 	st, err := sqlite.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	now := time.Now().UTC()
 	s, err := New(t.Context(), st, engineOf("cloud", c, 10*time.Millisecond), Config{
 		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Running: running,
 		Log: slog.New(slog.DiscardHandler), Env: func(*engine.Engine, string) map[string]string { return nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	return s, func() {
-		cancel()
-		<-done
-		_ = st.Close()
-	}
+	must.Do(t, err)
+	return s, runs(t, s, st)
 }
 
 // until waits for something that the servers do by themselves.
@@ -165,9 +155,7 @@ func TestInstallations_DoNotTerminateEachOthersMachines(t *testing.T) {
 	b, stopB := c.open(t, t.TempDir())
 	defer stopB()
 	for _, s := range []*Control{a, b} {
-		if err := s.Propose(t.Context(), submission(s, "train")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Propose(t.Context(), submission(s, "train")))
 		until(t, "a machine", func() bool { return rented(s, "train") != "" })
 	}
 	swept(t, a)
@@ -195,9 +183,7 @@ func logOf(s *Control) (of string) {
 func copied(t *testing.T, folder string) string {
 	t.Helper()
 	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(folder)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(to, os.DirFS(folder)))
 	return filepath.Clean(to)
 }
 
@@ -209,9 +195,7 @@ func TestRestoredCopy_LeavesMachinesAlone(t *testing.T) {
 		t.Run(fmt.Sprintf("adopt=%v", adopt), func(t *testing.T) {
 			c, folder := &cloud{}, t.TempDir()
 			a, stop := c.open(t, folder)
-			if err := a.Propose(t.Context(), submission(a, "train")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.Propose(t.Context(), submission(a, "train")))
 			until(t, "a machine", func() bool { return rented(a, "train") != "" })
 			first := rented(a, "train")
 			stop()
@@ -222,16 +206,12 @@ func TestRestoredCopy_LeavesMachinesAlone(t *testing.T) {
 				return open
 			}
 			until(t, "the copy asks whose the machine is", undecided)
-			if err := b.Propose(t.Context(), submission(b, "other"), b.event(b.Now(), core.JobEnded{Job: "train"})); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Propose(t.Context(), submission(b, "other"), b.event(b.Now(), core.JobEnded{Job: "train"})))
 			swept(t, b)
 			if ended := c.terminations(); len(ended) > 0 || rented(b, "other") != "" {
 				t.Fatalf("before anybody decides %v were ended, and %q was rented", ended, rented(b, "other"))
 			}
-			if err := b.Propose(t.Context(), b.event(b.Now(), core.OwnershipDecided{Adopt: adopt})); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Propose(t.Context(), b.event(b.Now(), core.OwnershipDecided{Adopt: adopt})))
 			until(t, "the copy goes on", func() bool { return rented(b, "other") != "" })
 			if adopt {
 				until(t, "the adopted machine of a cancelled job is ended", func() bool { return slices.Contains(c.terminations(), first) })
@@ -256,9 +236,7 @@ func TestRestoredCopy_LaunchesNothingAtStart(t *testing.T) {
 	t.Parallel()
 	c, folder := &cloud{}, t.TempDir()
 	a, stop := c.openFor(t, folder, 1)
-	if err := a.Propose(t.Context(), submission(a, "train"), submission(a, "waits")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Propose(t.Context(), submission(a, "train"), submission(a, "waits")))
 	until(t, "a machine", func() bool { return rented(a, "train") != "" })
 	stop()
 	b, stopB := c.openFor(t, copied(t, folder), 4)
@@ -268,8 +246,6 @@ func TestRestoredCopy_LaunchesNothingAtStart(t *testing.T) {
 	if got := rented(b, "waits"); got != "" || len(c.all) != 1 {
 		t.Errorf("the copy has rented %q before anybody decided: %+v", got, c.all)
 	}
-	if err := b.Propose(t.Context(), b.event(b.Now(), core.OwnershipDecided{})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Propose(t.Context(), b.event(b.Now(), core.OwnershipDecided{})))
 	until(t, "the copy goes on", func() bool { return rented(b, "waits") != "" })
 }

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // panicking is an engine whose driver panics at each call while hurt is set.
@@ -61,9 +62,7 @@ func TestDriverPanic_CountsAsNoAnswer(t *testing.T) {
 	defer stop()
 	c.Priced(t.Context())
 	p.hurt.Store(true)
-	if err := c.Propose(t.Context(), at(c, "a", "hurt"), at(c, "b", "well")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Propose(t.Context(), at(c, "a", "hurt"), at(c, "b", "well")))
 	until(t, "the other engine rents", func() bool { return rented(c, "b") == "well-i-1" })
 	until(t, "the engine is away", func() bool {
 		err := c.Engines()[0].Err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -15,9 +16,7 @@ func TestReport_WritesTheEndOfARankAfterOtherRanksMessages(t *testing.T) {
 	p := &place{name: "a", rate: 1e12}
 	s, stop := opened(t, t.TempDir(), p.engine())
 	defer stop()
-	if err := s.Propose(t.Context(), at(s, "g", "a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), at(s, "g", "a")))
 	until(t, "a machine", func() bool { return rented(s, "g") != "" })
 	say := func(node int, m ...api.Message) {
 		t.Helper()
@@ -45,9 +44,7 @@ func TestReport_WritesTheEndOfARankAfterOtherRanksMessages(t *testing.T) {
 func eventsOf(t *testing.T, s *Control, kind string) (seqs []uint64) {
 	t.Helper()
 	list, err := s.store.RecordsOf(t.Context(), kind, 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, r := range list {
 		seqs = append(seqs, r.Seq)
 	}

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // paidPlace is a place with one machine that is already paid.
@@ -47,9 +48,7 @@ func TestRound_AssignsTheReservedMachine(t *testing.T) {
 		})
 		return n == 2
 	})
-	if err := s.Propose(t.Context(), at(s, "one"), at(s, "two")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), at(s, "one"), at(s, "two")))
 	on := func() map[market.Capacity]string {
 		has := map[market.Capacity]string{}
 		s.ReadUncommitted(func(m *core.Machine) {
@@ -65,9 +64,7 @@ func TestRound_AssignsTheReservedMachine(t *testing.T) {
 		t.Errorf("%v: one came first", before)
 	}
 	records, err := s.store.Records(t.Context(), 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	rounds := 0
 	for _, r := range records {
 		if r.Kind == (core.RoundProposed{}).Kind() {

@@ -12,6 +12,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/store"
+	"scrimp/internal/test/must"
 )
 
 // gate is a log in memory whose appends wait for permission.
@@ -44,9 +45,7 @@ func gated(t *testing.T) (c *Control, g *gate, ran <-chan error, stop func()) {
 	g = &gate{leave: make(chan error)}
 	now := time.Now().UTC()
 	c, err := New(t.Context(), g, engineOf("shut", shut{}, time.Hour), Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

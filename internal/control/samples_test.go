@@ -8,15 +8,14 @@ import (
 
 	"scrimp/internal/store"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 )
 
 // Samples older than a week are deleted once two snapshots contain them. Younger ones and all other events stay.
 func TestDropSamples_DeletesOldSamplesInBothSnapshots(t *testing.T) {
 	t.Parallel()
 	st, err := sqlite.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = st.Close() }()
 	now := time.Now().UTC()
 	var records []store.Record
@@ -26,20 +25,14 @@ func TestDropSamples_DeletesOldSamplesInBothSnapshots(t *testing.T) {
 		}
 		records = append(records, r)
 	}
-	if err := st.Append(t.Context(), records); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, st.Append(t.Context(), records))
 	for _, seq := range []uint64{80, 100} {
-		if err := st.SaveSnapshot(t.Context(), store.Snapshot{Seq: seq, Version: 1, State: []byte(`{}`)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, st.SaveSnapshot(t.Context(), store.Snapshot{Seq: seq, Version: 1, State: []byte(`{}`)}))
 	}
 	c := &Control{store: st, cfg: Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Log: slog.New(slog.DiscardHandler)}}
 	c.dropSamples(t.Context(), 80)
 	left, err := st.Records(t.Context(), 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got := map[bool]int{}
 	for _, r := range left {
 		old := now.Sub(r.At) > keepSamples

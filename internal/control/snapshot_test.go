@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 )
 
 // shut is a provider without offers.
@@ -34,18 +35,14 @@ func TestRestart_FindsTheSameState(t *testing.T) {
 	dir := t.TempDir()
 	parts := 0
 	st, err := sqlite.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	now := time.Now().UTC()
 	cfg := Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Snapshot: 50, Log: slog.New(slog.DiscardHandler)}
 	var before json.RawMessage
 	jobs := 0
 	for range 4 {
 		c, err := New(t.Context(), st, engineOf("shut", shut{}, time.Hour), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if before != nil {
 			after, err := c.machine.Snapshot()
 			if err != nil || !bytes.Equal(before, after) {
@@ -63,9 +60,7 @@ func TestRestart_FindsTheSameState(t *testing.T) {
 				body := core.JobSubmitted{Job: id, Spec: json.RawMessage(fmt.Sprintf(`{"name":%q}`, id)), Terms: core.Terms{Name: id}}
 				events = append(events, core.Event{At: c.Now(), Schema: core.Schema, Tenant: "default", Key: id, Body: body})
 			}
-			if err := c.Propose(ctx, events...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Propose(ctx, events...))
 		}
 		cancel()
 		<-done
@@ -78,9 +73,7 @@ func TestRestart_FindsTheSameState(t *testing.T) {
 		t.Fatalf("no snapshot was written beside %d events: %v %v", jobs, snap.Seq, err)
 	}
 	c, err := New(t.Context(), st, engineOf("shut", shut{}, time.Hour), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for part, err := range st.SnapshotParts(t.Context(), snap) {
 		if err != nil || len(part) == 0 {
 			t.Fatal(err)
@@ -99,7 +92,5 @@ func TestRestart_FindsTheSameState(t *testing.T) {
 	if _, ok, err := c.Spec(t.Context(), "nobody"); ok || err != nil {
 		t.Errorf("a job that nobody submitted has a job file: %v", err)
 	}
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, st.Close())
 }

@@ -18,15 +18,14 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 )
 
 // keptLog returns the log that an early release wrote.
 func keptLog(t *testing.T) (records []store.Record) {
 	t.Helper()
 	f, err := os.Open("../sim/testdata/log-2.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = f.Close() }()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
@@ -36,12 +35,8 @@ func keptLog(t *testing.T) (records []store.Record) {
 			Postings     []ledger.Posting
 		}
 		var e core.Event
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(l.Event, &e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(lines.Bytes(), &l))
+		must.Do(t, json.Unmarshal(l.Event, &e))
 		records = append(records, store.Record{
 			Seq: uint64(len(records) + 1), Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Event: l.Event, Facts: l.Facts, Postings: l.Postings,
 		})
@@ -69,9 +64,7 @@ func TestRestore_OpensADatabaseOfAnEarlierRelease(t *testing.T) {
 	half := uint64(len(records) / 2)
 	for _, r := range records {
 		e, facts, err := replay.Decode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if m.Replay(r.Seq, e, facts, r.Postings); m.Seq() == half {
 			if halfway, err = m.Snapshot(); err != nil {
 				t.Fatal(err)
@@ -79,9 +72,7 @@ func TestRestore_OpensADatabaseOfAnEarlierRelease(t *testing.T) {
 		}
 	}
 	want, err := m.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	now := time.Now().UTC()
 	for _, c := range []struct {
 		name    string
@@ -107,24 +98,16 @@ func TestRestore_OpensADatabaseOfAnEarlierRelease(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			st, err := sqlite.Open(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer func() { _ = st.Close() }()
-			if err := st.Append(t.Context(), records); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, st.Append(t.Context(), records))
 			if c.version > 0 {
 				s := store.Snapshot{Seq: c.seq, Version: c.version, State: json.RawMessage(c.state), Parts: c.parts}
 				if c.parts > 0 {
 					s.New, s.State = []int{0}, json.RawMessage(fmt.Sprintf(`{"version":%d,"part":512,"jobs":1,"seq":%d}`, c.version, c.seq))
-					if err := st.SaveParts(t.Context(), c.seq, map[int]json.RawMessage{0: json.RawMessage(c.state)}); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, st.SaveParts(t.Context(), c.seq, map[int]json.RawMessage{0: json.RawMessage(c.state)}))
 				}
-				if err := st.SaveSnapshot(t.Context(), s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, st.SaveSnapshot(t.Context(), s))
 			}
 			var log bytes.Buffer
 			got, err := New(t.Context(), cut{st, c.without}, engineOf("shut", shut{}, time.Hour), Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -134,9 +117,7 @@ func TestRestore_OpensADatabaseOfAnEarlierRelease(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			snap, err := got.machine.Snapshot()
 			if err != nil || !bytes.Equal(snap, want) {
 				t.Errorf("the state is another than that of the log: %v", err)

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -64,15 +65,11 @@ func (a *speaker) obey(t *testing.T, o api.Orders) {
 func written(t *testing.T, s *Control, attempt string) (list policy.Values, events int) {
 	t.Helper()
 	records, err := s.store.Records(t.Context(), 0, 100000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	last := int64(0)
 	for _, r := range records {
 		e, _, err := replay.Decode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if b, ok := e.Body.(core.Progressed); ok && b.Attempt == attempt && b.Message > last {
 			last, list, events = b.Message, append(list, b.Values...), events+1
 			if r.Sample == (len(b.Values) > 0) {
@@ -95,9 +92,7 @@ func TestReport_DeliversEveryValueInOrder(t *testing.T) {
 			defer func() { stop() }()
 			e := submission(s, "train")
 			e.Body = core.JobSubmitted{Job: "train", Terms: core.Terms{Name: "train", Metric: policy.Metric{Name: "loss"}}}
-			if err := s.Propose(t.Context(), e); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Propose(t.Context(), e))
 			until(t, "a machine", func() bool { return rented(s, "train") != "" })
 			a := &speaker{attempt: "train.1"}
 			a.add(api.Message{Started: &api.Started{}})
@@ -168,9 +163,7 @@ func TestReport_KeepsTheValuesOfADeadMachine(t *testing.T) {
 	defer stop()
 	e := submission(s, "train")
 	e.Body = core.JobSubmitted{Job: "train", Terms: core.Terms{Name: "train", Metric: policy.Metric{Name: "loss"}}}
-	if err := s.Propose(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Propose(t.Context(), e))
 	until(t, "a machine", func() bool { return rented(s, "train") != "" })
 	a := &speaker{attempt: "train.1"}
 	a.add(api.Message{Started: &api.Started{}})
@@ -178,14 +171,10 @@ func TestReport_KeepsTheValuesOfADeadMachine(t *testing.T) {
 	for range 20 {
 		a.speak(rng)
 		o, err := s.Report(t.Context(), a.report())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		a.obey(t, o)
 	}
-	if err := c.Terminate(t.Context(), rented(s, "train")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Terminate(t.Context(), rented(s, "train")))
 	until(t, "its end is known", func() bool {
 		live := true
 		s.Read(func(m *core.Machine) { _, live = m.Attempt("train.1") })

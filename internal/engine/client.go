@@ -272,12 +272,8 @@ func Refused(err error) bool {
 	if errors.Is(err, ErrThrottled) && waitOf(err) > 0 {
 		return true
 	}
-	for _, no := range []error{ErrNoCapacity, ErrQuota, ErrPrice, ErrNotFound, ErrRequest, ErrImage} {
-		if errors.Is(err, no) {
-			return true
-		}
-	}
-	return false
+	definite := []error{ErrNoCapacity, ErrQuota, ErrPrice, ErrNotFound, ErrRequest, ErrImage}
+	return slices.ContainsFunc(definite, func(no error) bool { return errors.Is(err, no) })
 }
 
 // pace enforces a rate limit. It stores a single time: when the whole burst is available again.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 func TestClock_ConvertsToSameMoments(t *testing.T) {
@@ -59,9 +60,7 @@ func TestOpen_ConvertsTimesToServersClock(t *testing.T) {
 	list, err2 := c.List(t.Context())
 	offers, quotes, err3 := c.Offers(t.Context())
 	bills, err4 := c.Bills(t.Context(), wall)
-	if err := errors.Join(err, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2, err3, err4))
 	end := wall.Add(time.Hour)
 	for what, at := range map[string][2]time.Time{
 		"launch": {i[0].Launched, wall}, "listed launch": {list[0].Launched, wall}, "end": {list[0].Ended, end},
@@ -114,9 +113,7 @@ func TestSettings_KeepsOrder(t *testing.T) {
 		t.Errorf("a folder without a file has %+v, %v", list, err)
 	}
 	text := "engines:\n  - {name: b, kind: local, agents: listen, with: {market: x.yaml}, timing: {poll: 2s, grant_wait: 3h}}\n  - {name: a, kind: local, users: same}\n"
-	if err := os.WriteFile(filepath.Join(dir, SettingsName), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, SettingsName), []byte(text), 0o600))
 	list, err = Settings(dir)
 	var with struct{ Market string }
 	if err == nil {
@@ -139,9 +136,7 @@ func TestSettings_KeepsOrder(t *testing.T) {
 func TestSettings_RefusesUnknownUsers(t *testing.T) {
 	dir := t.TempDir()
 	text := "engines: [{name: a, kind: local, users: root}]\n"
-	if err := os.WriteFile(filepath.Join(dir, SettingsName), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, SettingsName), []byte(text), 0o600))
 	_, err := Settings(dir)
 	if err == nil || !strings.Contains(err.Error(), "engine a") || !strings.Contains(err.Error(), "auto") ||
 		!strings.Contains(err.Error(), "same") {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // Settings rereads a linked file after a change, and no command replaces it.
@@ -14,9 +16,7 @@ func TestLinkSettings(t *testing.T) {
 		t.Error("a file that is not there is taken")
 	}
 	write := func(path, name string) {
-		if err := os.WriteFile(path, []byte("engines: [{name: "+name+", kind: local}]\n"), 0o400); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("engines: [{name: "+name+", kind: local}]\n"), 0o400))
 	}
 	is := func(want string) {
 		t.Helper()
@@ -26,9 +26,7 @@ func TestLinkSettings(t *testing.T) {
 	}
 	write(file, "one")
 	for range 2 {
-		if err := LinkSettings(dir, file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, LinkSettings(dir, file))
 		is("one")
 	}
 	if err := AddSetting(dir, &Setting{Name: "two", Kind: "local"}); err == nil || !strings.Contains(err.Error(), file) {
@@ -40,9 +38,7 @@ func TestLinkSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("three")
-	if err := os.Remove(other); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(other))
 	if list, err := Settings(dir); err == nil {
 		t.Errorf("the file is gone, and the engines are %+v", list)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"scrimp/internal/test/must"
 	_ "scrimp/internal/test/sameseed"
 
 	"scrimp/internal/lib/money"
@@ -233,9 +234,7 @@ func TestGenerate_IsDeterministicInSeed(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		a, err := json.Marshal(tr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		b, _ := json.Marshal(market.Generate(p, seed))
 		if !bytes.Equal(a, b) {
 			t.Fatalf("seed %d gives two markets", seed)
@@ -298,9 +297,7 @@ func TestGenerate_FollowsParameters(t *testing.T) {
 func TestBuiltin_MarketsAreValid(t *testing.T) {
 	for _, name := range []string{"calm", "stormy"} {
 		tr, err := market.Builtin(name, 4, 8*size.GiB)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if err := tr.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -8,14 +8,13 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 func stormy(t *testing.T) market.Trace {
 	t.Helper()
 	m, err := market.Builtin("stormy", 2, 4*size.GiB)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return m
 }
 
@@ -63,9 +62,7 @@ func TestFit_DrawnMarketResemblesOriginal(t *testing.T) {
 	const seeds = 20
 	for seed := range uint64(seeds) {
 		a, err := fit.Generate(from.Repeat, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if b, _ := fit.Generate(from.Repeat, seed); !reflect.DeepEqual(a, b) {
 			t.Fatalf("seed %d gives two markets", seed)
 		}
@@ -96,9 +93,7 @@ func TestFit_UnavailableOfferStaysUnavailable(t *testing.T) {
 		t.Error("no span, and yet it can be had")
 	}
 	drawn, err := market.Fit(m, 0).Generate(10*time.Hour, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if len(drawn.Lines[0].Available) != 0 || drawn.Lines[0].Available == nil {
 		t.Errorf("it is sold in %v", drawn.Lines[0].Available)
 	}
@@ -126,9 +121,7 @@ func TestRecorder_ReproducesMarket(t *testing.T) {
 	if !first.Equal(opened) {
 		t.Errorf("it begins %v", first)
 	}
-	if err := got.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, got.Validate())
 	for _, l := range m.Lines {
 		k, ok := got.Line(l.Offer.ID)
 		if !ok {

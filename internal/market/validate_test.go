@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // trace returns a valid market: one spot offer with two prices and two periods separated by a gap, and an on-demand
@@ -109,9 +110,7 @@ func TestValidate_NamesProblem(t *testing.T) {
 func TestValidate_SpansMayTouch(t *testing.T) {
 	tr := trace()
 	tr.Lines[0].Available = []market.Span{{From: 0, To: time.Hour}, {From: time.Hour, To: 2 * time.Hour}}
-	if err := tr.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Validate())
 	if lost, _, ok := tr.Loss(tr.Lines[0], 30*time.Minute); !ok || lost != time.Hour {
 		t.Errorf("rented at 30m: lost %v, at %v; want 1h", ok, lost)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -15,9 +16,7 @@ func TestAdminToken_FollowsItsFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	w := newWorld(t, func(o *Options) { o.AdminToken = file })
 	write := func(text string) error {
-		if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text+"\n"), 0o600))
 		return w.people.ReadAdmin(t.Context(), file)
 	}
 	asks := func(token string, want int) {
@@ -34,14 +33,10 @@ func TestAdminToken_FollowsItsFile(t *testing.T) {
 	}
 	first, second := "scrimp_"+strings.Repeat("1", 64), "scrimp_"+strings.Repeat("2", 64)
 	for range 2 {
-		if err := write(first); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, write(first))
 		asks(first, 200)
 	}
-	if err := write(second); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(second))
 	asks(first, 401)
 	asks(second, 200)
 	var tokens []api.Token

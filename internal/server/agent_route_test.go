@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/signed"
 )
@@ -258,9 +259,7 @@ func TestAgent_OfAnEarlierReleaseIsUnderstood(t *testing.T) {
 	}
 	w, attempt := rentedWorld(t, nil)
 	text, err := os.ReadFile("testdata/agent/wire1.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	token, asked := w.gate.Tickets.For(auth.AttemptTicket, attempt), 0 // as it had before the server was replaced
 	w.take(attempt)
 	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n===\n") {
@@ -354,14 +353,10 @@ func TestStreams_AreLimitedPerUser(t *testing.T) {
 	defer site.Close()
 	follow := func(token string) *http.Response {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", site.URL+"/v1/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		r.Header.Set("Authorization", "Bearer "+token)
 		a, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return a
 	}
 	const tokenStreams = 100 // as in docs/design/server.md

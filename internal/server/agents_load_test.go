@@ -26,6 +26,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
@@ -172,7 +173,7 @@ func (s *loaded) trains(from, n int) {
 		j.Budget.Dollars = &budget
 		j.Deadline = spec.Deadline{In: 240 * time.Hour}
 		text, err := json.Marshal(j)
-		must(s.b, err)
+		must.Do(s.b, err)
 		list[i] = map[string]any{"key": j.Name, "spec": json.RawMessage(text)}
 	}
 	s.ask("POST", "/v1/jobs/batch", list, nil)
@@ -185,14 +186,14 @@ func (s *loaded) prints(name string) {
 		`while :; do yes "$(printf 'a line of ninety-nine bytes that says nothing %054d' 0)" | head -c 10000000; sleep 0.1; done`
 	j.Resources.CPUs.Min = 2
 	text, err := json.Marshal(j)
-	must(s.b, err)
+	must.Do(s.b, err)
 	s.ask("POST", "/v1/jobs", map[string]any{"key": name, "spec": json.RawMessage(text)}, nil)
 }
 
 // watches reads all events of the server until ctx ends, and records the age of each.
 func (s *loaded) watches(ctx context.Context, c *crowd, sent *sync.Map) {
 	r, err := http.NewRequestWithContext(ctx, "GET", s.address+"/v1/events", nil)
-	must(s.b, err)
+	must.Do(s.b, err)
 	r.Header.Set("Authorization", "Bearer "+s.token)
 	a, err := http.DefaultClient.Do(r)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/server/notices"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 // receiver is a server that anomalies are reported to. It answers with a code, and keeps what it accepted.
@@ -67,9 +68,7 @@ func (w *world) alert(body string) (v client.AnomalyAlert) {
 // look looks for anomalies as the server does, and begins the reports.
 func (w *world) look() {
 	w.t.Helper()
-	if err := w.Server.anomalies.Poll(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.Server.anomalies.Poll(w.t.Context()))
 }
 
 // noneDue reports whether no report of the alerts is due.

@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/server/metrics"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -73,9 +74,7 @@ func TestAPI_WorksThroughTheClient(t *testing.T) {
 		t.Helper()
 		j, err := c.Submit(ctx, client.Submission{Key: "key of " + name,
 			Spec: api.Raw(`{"name":"` + name + `","command":"true"}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return j
 	}
 	first := submit("a")
@@ -89,9 +88,7 @@ func TestAPI_WorksThroughTheClient(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for j, err := range c.Jobs(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if seen[j.ID] {
 			t.Errorf("%s is listed twice", j.ID)
 		}
@@ -102,18 +99,14 @@ func TestAPI_WorksThroughTheClient(t *testing.T) {
 	}
 	var end uint64
 	for e, err := range c.Events(ctx, 1) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if e.Job.ID == "a" || e.ID > 0 { // the start of the log is sent again
 			end = e.ID
 			break
 		}
 	}
 	from, err := w.store.End(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	heard := make(chan client.Event, 1)
 	go func() {
 		for e, err := range c.Events(ctx, from) {
@@ -136,18 +129,14 @@ func TestAPI_WorksThroughTheClient(t *testing.T) {
 	}
 	last := client.Job{}
 	for j, err := range c.Watch(ctx, "a") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		last = j
 	}
 	if !last.Closed {
 		t.Errorf("watched until %+v", last)
 	}
 	out, err := c.Logs(ctx, "a", 0, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if text, err := io.ReadAll(out); err != nil || len(text) != 0 {
 		t.Errorf("output %q, %v", text, err)
 	}
@@ -184,9 +173,7 @@ func TestEvents_OmitJobsOfOtherTeams(t *testing.T) {
 	w.must("POST", "/v1/jobs", aJob("theirs", "vision"), nil)
 	w.must("POST", "/v1/jobs", aJob("ours", "text"), nil)
 	for e, err := range client.New(site.URL, bob, nil).Events(ctx, 1) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if e.Job.ID != "ours" {
 			t.Errorf("bob hears of %s", e.Job.ID)
 		}
@@ -221,9 +208,7 @@ func TestMetrics_FollowPrometheusNaming(t *testing.T) {
 		}
 	}
 	dashboard, err := os.ReadFile("../../docs/grafana/scrimp.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var board struct{ Panels []struct{ Title string } }
 	if err := json.Unmarshal(dashboard, &board); err != nil || len(board.Panels) < 6 {
 		t.Errorf("the dashboard has %d panels, %v", len(board.Panels), err)
@@ -241,9 +226,7 @@ func TestMetrics_FollowPrometheusNaming(t *testing.T) {
 func TestMetrics_AlertRulesAskForMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../../docs/grafana/alerts.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var file struct {
 		Groups []struct {
 			Name  string
@@ -313,22 +296,16 @@ func TestBackup_TakenWhileServingRestoresTheSameLog(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	sum, err := backup.SumOf(t.Context(), w.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	st, err := sqlite.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer st.Close()
 	got, err := backup.Restore(t.Context(), st, rec.Body)
 	if err != nil || got != sum {
 		t.Errorf("restored %+v, were %+v, %v", got, sum, err)
 	}
 	book, err := auth.ReadPeople(t.Context(), st)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var users []identity.User
 	if book.Read(func(b *identity.Book) { users = b.Users() }); len(users) != 1 {
 		t.Errorf("users after it: %+v", users)

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/bill"
 )
 
@@ -45,16 +46,12 @@ func TestBackup_RestoresTheRowsOfBills(t *testing.T) {
 	dir := fast.Dir(t)
 	restore := func(into string, file []byte) error {
 		st, err := sqlite.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got, err := backup.Whole{Store: st, Bills: into}.Restore(t.Context(), bytes.NewReader(file))
 		if err == nil && got != sum {
 			t.Errorf("restored %+v, were %+v", got, sum)
 		}
-		if err := st.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, st.Close())
 		return err
 	}
 	if err := restore("", file); err == nil || !strings.Contains(err.Error(), "bills") {

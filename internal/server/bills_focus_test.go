@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/bill"
 )
 
@@ -23,9 +24,7 @@ func TestBills_FocusFileOfABookedMonthKeepsTheRules(t *testing.T) {
 		w.line(3, bill.Credit, "0.1"))...)
 	w.books()
 	totals, err := ledger.Totals(w.store.Postings(t.Context(), "default", ""), ledger.ByTeam)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want, sum := map[string]*big.Rat{}, new(big.Rat)
 	for k, a := range totals {
 		name := k.Owner + "," + string(k.Use)
@@ -37,9 +36,7 @@ func TestBills_FocusFileOfABookedMonthKeepsTheRules(t *testing.T) {
 	}
 	booked := map[string]money.Amount{} // by part, from the ledger
 	for p, err := range w.store.Postings(t.Context(), "default", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if ledger.Reconciles(p.Rule) {
 			p.Parts(func(_ ledger.Use, a money.Amount) { booked[p.Rule] = booked[p.Rule].Add(a) })
 		}
@@ -57,9 +54,7 @@ func TestBills_FocusFileOfABookedMonthKeepsTheRules(t *testing.T) {
 	}
 	rec, _ := w.ask("GET", "/v1/export/focus?version=1.4&since="+w.month, auth.OwnerName, nil)
 	rows, err := csv.NewReader(rec.Body).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	at := map[string]int{}
 	for i, name := range rows[0] {
 		at[name] = i

@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/bill"
 )
@@ -54,9 +55,7 @@ func newBilled(t *testing.T) *billed {
 // line is a charge for a machine.
 func (w *billed) line(n int, category bill.Category, amount string) bill.Line {
 	d, err := decimal.Parse(amount)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	return bill.Line{At: n + 2, Provider: "cloud", Account: "1", Category: category, Resource: w.instances[n], Currency: money.USD, Start: w.begin,
 		End: w.begin.Add(time.Hour), Billed: d, Description: amount}
 }
@@ -66,9 +65,7 @@ func (w *billed) imports(token string, rows ...bill.Row) (code int, list []clien
 	w.t.Helper()
 	rec, p := w.ask("POST", "/v1/bills?name=a.csv", token, packed(w.t, rows...))
 	if rec.Code == 200 {
-		if err := json.Unmarshal(rec.Body.Bytes(), &list); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, json.Unmarshal(rec.Body.Bytes(), &list))
 	}
 	return rec.Code, list, p
 }
@@ -78,13 +75,9 @@ func packed(t testing.TB, rows ...bill.Row) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	for _, row := range rows {
-		if err := json.NewEncoder(z).Encode(row); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.NewEncoder(z).Encode(row))
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
 	return b.String()
 }
 
@@ -103,9 +96,7 @@ func (w *billed) ledger() map[string]string {
 		w.t.Fatal(p)
 	}
 	rows, err := csv.NewReader(rec.Body).ReadAll()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	instance, cost := slices.Index(rows[0], "instance"), slices.Index(rows[0], "cost")
 	sums := map[string]*big.Rat{}
 	for _, row := range rows[1:] {
@@ -363,9 +354,7 @@ func TestBills_RefusesWhatIsNoBillAndKeepsNothing(t *testing.T) {
 		t.Errorf("%d files are left", len(files))
 	}
 	orphan := filepath.Join(dir, strings.Repeat("0", 64)+".jsonl.gz")
-	if err := os.WriteFile(orphan, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(orphan, []byte("x"), 0o600))
 	if code, _, p := w.imports(auth.OwnerName, rowsOf(w.line(0, bill.Compute, "1"))...); code != 200 {
 		t.Fatal(p)
 	}
@@ -373,9 +362,7 @@ func TestBills_RefusesWhatIsNoBillAndKeepsNothing(t *testing.T) {
 	if len(files) != 1 || files[0].Name() == filepath.Base(orphan) {
 		t.Errorf("%v", files)
 	}
-	if err := os.Remove(filepath.Join(dir, files[0].Name())); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, files[0].Name())))
 	if rec, p := w.ask("POST", "/v1/bills/reconcile", auth.OwnerName, client.BookBills{Month: w.month}); rec.Code != 409 || !strings.Contains(p.Fix, "import") {
 		t.Errorf("%d %+v", rec.Code, p)
 	}

@@ -28,6 +28,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/front"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/test/must"
 )
 
 // listens serves on a socket or on loopback as a server's own listeners do, and returns the address.
@@ -39,9 +40,7 @@ func (w *world) listens(t testing.TB, network string) string {
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h := front.Server(w.h, slog.New(slog.DiscardHandler))
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.Serve(l) }()
@@ -60,9 +59,7 @@ func (w *world) agentOf(t testing.TB, url, attempt string) *wire.HTTP {
 	t.Helper()
 	w.take(attempt)
 	a, err := wire.Dial(url, func() string { return w.gate.Tickets.For(auth.AttemptTicket, attempt) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(a.Close)
 	return a
 }
@@ -93,9 +90,7 @@ func benchStore(b *testing.B, network string, files int, size int64) {
 	w := newWorldOf(b, &rents{}, func(o *Options) { o.Dir = filepath.Join(top, "data") })
 	store := gocloud.NewBucket(w.agentOf(b, w.listens(b, network), w.rent("a")).Store())
 	folder, err := blob.Open(b.Context(), "file://"+filepath.Join(top, "folder"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	defer func() { _ = folder.Close() }()
 	dir := filepath.Join(top, "c")
 	fill(b, dir, files, size)
@@ -169,9 +164,7 @@ func hashAll(b *testing.B, dir string) span {
 		_, err = io.CopyBuffer(onlyWriter{sha256.New()}, f, make([]byte, 256<<10))
 		return errors.Join(err, f.Close())
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	return end()
 }
 
@@ -184,9 +177,7 @@ func benchRound(b *testing.B, bucket *gocloud.Bucket, dir, round string, files i
 	s := checkpoint.Open(bucket, kept.OwnKeys("a")+round)
 	ctx := context.Background()
 	writer, err := s.Claim(ctx, 1, "a.1")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	end := begin()
 	_, stats, err := writer.Publish(ctx, dir, format.Meta{Job: "a", Step: 1})
 	publish = end()
@@ -207,9 +198,7 @@ func benchRound(b *testing.B, bucket *gocloud.Bucket, dir, round string, files i
 // fill creates files of random content, last modified an hour ago.
 func fill(b *testing.B, dir string, files int, size int64) {
 	b.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.MkdirAll(dir, 0o755))
 	r := rand.NewChaCha8(sha256.Sum256([]byte(dir)))
 	old := time.Now().Add(-time.Hour)
 	data := make([]byte, min(size, 64<<20))
@@ -226,9 +215,7 @@ func fill(b *testing.B, dir string, files int, size int64) {
 		if err == nil {
 			err = os.Chtimes(at, old, old)
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 	}
 	if out, err := exec.Command("sync").CombinedOutput(); err != nil {
 		b.Fatalf("%s: %v", out, err)
@@ -255,7 +242,5 @@ func copyAndSync(b *testing.B, from, to string) (all, alone span) {
 
 func drop(b *testing.B, dir string) {
 	b.Helper()
-	if err := os.RemoveAll(dir); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.RemoveAll(dir))
 }

@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/server/disk"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -76,9 +77,7 @@ func TestBlobs_AgentReachesItsOwnJobOnly(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	err := errors.Join(os.WriteFile(outside, []byte("secret"), 0o600), os.MkdirAll(w.opts.Dir+"/blobs/jobs/a/deep", 0o700),
 		os.Symlink(outside, w.opts.Dir+"/blobs/jobs/a/link"), os.Symlink(w.opts.Dir, w.opts.Dir+"/blobs/jobs/a/deep/data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, key := range []string{"jobs/b/x", "jobs/a/../b/x", "jobs/a/./../b/x", "/jobs/b/x", "jobs/ab/x", "jobs/a", "jobs/",
 		"..", "../token", "jobs/a/..", "jobs/a/../../../token", "jobs/a//../b/x", "jobs%2Fb%2Fx",
 		`jobs/a/..\b`, outside, "jobs/a/link", "jobs/a/deep/data/token", "jobs/a/deep/data", "file://" + outside} {
@@ -145,9 +144,7 @@ func TestUpload_DiscardsPartialBody(t *testing.T) {
 	for _, size := range []int{10, 3 << 20} { // written at its end, and as it arrives
 		ctx, cancel := context.WithCancel(t.Context())
 		to, err := gocloud.NewBucket(a).NewWriter(ctx, "jobs/a/k", &gocloud.WriterOptions{ContentType: "x/y"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, _ = to.Write(bytes.Repeat([]byte("x"), size)) // it may get the end already
 		cancel()
 		if to.Close() == nil {
@@ -171,9 +168,7 @@ func TestUpload_DiscardsPartialBody(t *testing.T) {
 	w.must("POST", "/v1/jobs/a/end", api.End{}, nil)
 	w.until(func(m *core.Machine) bool { _, live := m.Attempt(attempt); return !live })
 	_, err := in.Write([]byte("ended"))
-	if err := errors.Join(err, in.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, in.Close()))
 	<-done
 	if rec.Code != http.StatusGone || len(w.listedIn()) > 0 {
 		t.Errorf("after the end: %d %s, and the store holds %v", rec.Code, rec.Body, w.listedIn())
@@ -238,16 +233,12 @@ func sendSlowly(t *testing.T, agents, each int) (grown int64) {
 	before := heap()
 	for i := range agents * each {
 		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		_, err = fmt.Fprintf(c, "PUT /v1/agent/blobs?key=jobs/j%d/k%d HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
 			"Scrimp-Crc32c: 00000000\r\nContent-Length: %d\r\n\r\n%s", i%agents, i, w.gate.Tickets.For(auth.AttemptTicket, attempts[i%agents]),
 			1<<30, strings.Repeat("x", 100_000))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	await.True(t, "all contents are on their way", func() bool {
 		end, err := w.moves.Open("another", 1, agents*each)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -208,9 +209,7 @@ func TestStreams_OfOneUserDoNotExhaustOthers(t *testing.T) {
 		req, _ := http.NewRequestWithContext(ctx, "GET", front.URL+"/v1/events", nil)
 		req.Header.Set("Authorization", "Bearer "+token)
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Cleanup(func() { _ = resp.Body.Close() })
 		return resp.StatusCode
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -87,9 +88,7 @@ func TestAgent_IsRateLimited(t *testing.T) {
 func TestThreatModel_NamesExistingTests(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	known := map[string]bool{}
 	look := func(path string, _ os.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -102,9 +101,7 @@ func TestThreatModel_NamesExistingTests(t *testing.T) {
 		return err
 	}
 	err = errors.Join(filepath.WalkDir("..", look), filepath.WalkDir("../../client", look))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllStringSubmatch(string(text), -1)
 	if len(named) < 20 {
 		t.Errorf("docs/security.md names %d tests", len(named))

@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/wire/api"
 )
@@ -149,9 +150,7 @@ func TestBudget_WarnsOnceAndStopsJobsWhenSpent(t *testing.T) {
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: new(money.Picos(5e11)), Warn: []float64{0.5},
 		Notify: hook.URL + "/secret"})
 	for range 3 {
-		if err := w.budgets.Poll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.budgets.Poll(t.Context()))
 	}
 	if len(said) != 2 {
 		t.Fatalf("%d warnings, want one at half and one at the limit", len(said))
@@ -186,12 +185,8 @@ func TestLimits_OfOldReleasesAreImportedOnce(t *testing.T) {
 	old := budget.Rules{Limits: []budget.Limit{{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)}},
 		Tags: budget.Tags{"env": {"dev"}}}
 	text, err := json.Marshal(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.store.PutMeta(t.Context(), "budgets", string(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, w.store.PutMeta(t.Context(), "budgets", string(text)))
 	if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, costing("x", "a", "")); rec.Code != 422 || p.Field != "tags" {
 		t.Errorf("before anybody looked at the budgets: %d %+v", rec.Code, p)
 	}
@@ -206,9 +201,7 @@ func TestLimits_OfOldReleasesAreImportedOnce(t *testing.T) {
 	replayed, sets := state.New(), 0
 	for r := range w.eachRecord(t) {
 		e, facts, err := replay.Decode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if replayed.Replay(r.Seq, e, facts, r.Postings); e.Body.Kind() == "budgets_set" {
 			sets++
 		}
@@ -221,13 +214,9 @@ func TestLimits_OfOldReleasesAreImportedOnce(t *testing.T) {
 		t.Errorf("%d events set the budgets, want the old ones once and three changes", sets)
 	}
 	b, err := replayed.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	restored, err := core.Restore(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if rules, ok := restored.Rules(); !ok || len(rules.Limits) != 1 {
 		t.Errorf("the snapshot says %+v", rules)
 	}
@@ -277,9 +266,7 @@ func TestLimit_ForecastsWhenItIsReachedAndByWhichJobs(t *testing.T) {
 		}
 	}
 	for range 3 {
-		if err := w.budgets.Poll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.budgets.Poll(t.Context()))
 	}
 	if len(said) != 1 {
 		t.Fatalf("%d warnings, want one: of the limit that is expected to be reached", len(said))

@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/engine/local"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/testbin"
 	"scrimp/internal/wire/api"
@@ -145,9 +146,7 @@ func hurt(t *testing.T, exe string, cluster *pgtest.Cluster) {
 
 func chaosMust(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // rest waits; no signal tells a test that a fault has lasted long enough.

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/store"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -31,9 +32,7 @@ var (
 func fillPaid(b *testing.B, dir string, n int) {
 	b.Helper()
 	st, err := sqlite.Open(dir)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	defer func() { _ = st.Close() }()
 	now := time.Now().UTC().Truncate(time.Second)
 	begin, step := now.AddDate(-1, 0, 0), time.Duration(365*24)*time.Hour/time.Duration(n)
@@ -47,16 +46,12 @@ func fillPaid(b *testing.B, dir string, n int) {
 			at := begin.Add(time.Duration(i+1) * step)
 			e := core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "server", Body: core.Tick{}}
 			text, err := e.Append(nil, []byte("{}"))
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			o := ledger.Owner{Tenant: "default", Team: fmt.Sprint("team-", i%5), Project: fmt.Sprint("p", i%20),
 				Tags: map[string]string{"ticket": fmt.Sprint(i % 100)}}
 			id := fmt.Sprintf("j-%07d", i)
 			whole, err := json.Marshal(paidJob(id, i, at, o))
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			jobs = append(jobs, whole)
 			o.Job, o.Attempt, o.Task, o.Instance = id, id+".1", id+".1/0", "i-"+id
 			var list []ledger.Posting
@@ -76,33 +71,21 @@ func fillPaid(b *testing.B, dir string, n int) {
 				Postings: list})
 		}
 		text, err := json.Marshal(map[string]any{"jobs": jobs})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := st.SaveParts(b.Context(), snap.Seq, map[int]json.RawMessage{from / part: text}); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
+		must.Do(b, st.SaveParts(b.Context(), snap.Seq, map[int]json.RawMessage{from / part: text}))
 		snap.New = append(snap.New, from/part)
-		if err := st.Append(b.Context(), records); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, st.Append(b.Context(), records))
 	}
 	empty, err := core.New().Freeze(0).Head()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	var fields map[string]any
-	if err := json.Unmarshal(empty, &fields); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, json.Unmarshal(empty, &fields))
 	fields["now"], fields["seq"], fields["order"], fields["part"], fields["jobs"], fields["heads"] = now, n, n, part, n,
 		map[string]ledger.Hash{"default": head}
 	if snap.State, err = json.Marshal(fields); err != nil {
 		b.Fatal(err)
 	}
-	if err := st.SaveSnapshot(b.Context(), snap); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, st.SaveSnapshot(b.Context(), snap))
 }
 
 // paidJob returns a job in the form of a snapshot that ran for an hour.
@@ -143,9 +126,7 @@ func BenchmarkCosts(b *testing.B) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "filled")); err != nil {
 		fillPaid(b, dir, *paidJobs)
-		if err := os.WriteFile(filepath.Join(dir, "filled"), nil, 0o600); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.WriteFile(filepath.Join(dir, "filled"), nil, 0o600))
 	}
 	timed := func(what string, f func()) {
 		wall, work := time.Now(), processor()

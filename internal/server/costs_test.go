@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -56,10 +57,8 @@ func (*firm) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 // event passes an event to the core, at a time after now.
 func (w *world) event(body core.Body, after time.Duration) {
 	w.t.Helper()
-	if err := w.control.Propose(w.t.Context(), core.Event{At: w.control.Now().Add(after), Schema: core.Schema,
-		Tenant: w.control.Tenant(), Actor: "server", Body: body}); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.control.Propose(w.t.Context(), core.Event{At: w.control.Now().Add(after), Schema: core.Schema,
+		Tenant: w.control.Tenant(), Actor: "server", Body: body}))
 }
 
 // booting waits until n attempts hold a machine, and returns them in order.
@@ -106,9 +105,7 @@ func TestCosts_AddUpToTheLedgerExactly(t *testing.T) {
 				v, spent, want = api.Costs{}, money.Amount{}, money.Amount{}
 				w.must("GET", "/v1/costs?by="+by, nil, &v)
 				posted, err := ledger.Totals(w.store.Postings(t.Context(), "default", ""), ledger.ByTenant)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				for _, a := range posted {
 					want = want.Add(a)
 				}

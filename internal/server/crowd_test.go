@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/signed"
 )
@@ -71,7 +72,7 @@ func (l *loudMachine) tell(tb testing.TB, data string) string {
 		return l.key + " has no log"
 	}
 	f, err := os.Open(filepath.Join(data, "logs", l.key+".log"))
-	must(tb, err)
+	must.Do(tb, err)
 	defer func() { _ = f.Close() }()
 	cuts, in := 0, bufio.NewScanner(f)
 	in.Buffer(nil, 1<<20)
@@ -81,7 +82,7 @@ func (l *loudMachine) tell(tb testing.TB, data string) string {
 		}
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", l.cmd.Process.Pid))
-	must(tb, err)
+	must.Do(tb, err)
 	return fmt.Sprintf("%s printed %d MB, of which %d MB are kept with %d lines that say what is left out; its output "+
 		"takes %d MB of the machine's disk, its agent %d MiB of memory and %.1f s of processors",
 		l.key, printed/1e6, kept.Size()/1e6, cuts, onDisk/1e6,
@@ -92,7 +93,7 @@ func (l *loudMachine) tell(tb testing.TB, data string) string {
 // real starts an agent's process.
 func (c *crowd) real(ctx context.Context, i *engine.Instance, q engine.Request) {
 	l := &loudMachine{key: q.Key, dir: filepath.Join(c.dir, i.ID)}
-	must(c.tb, os.MkdirAll(l.dir, 0o700))
+	must.Do(c.tb, os.MkdirAll(l.dir, 0o700))
 	l.cmd = exec.CommandContext(ctx, c.exe, "agent")
 	l.cmd.Env = append(os.Environ(), "SCRIMP_SERVER="+c.address, "SCRIMP_TOKEN="+q.Env["SCRIMP_TOKEN"],
 		"SCRIMP_INSTANCE_ID="+i.ID, "SCRIMP_MACHINE_DIR="+l.dir, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:9/")
@@ -138,9 +139,9 @@ func openCrowd(ctx context.Context, tb testing.TB, dir string) *crowd {
 		CPUs: 4, Memory: 16 * size.GiB, Currency: money.USD, Speed: 1}
 	c.offer.ID = market.ID(c.offer)
 	folder := filepath.Join(dir, "market")
-	must(tb, os.MkdirAll(folder, 0o700))
+	must.Do(tb, os.MkdirAll(folder, 0o700))
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(folder, "market.sock"))
-	must(tb, err)
+	must.Do(tb, err)
 	mux := http.NewServeMux()
 	say := func(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) }
 	mux.HandleFunc("GET /clock", func(w http.ResponseWriter, _ *http.Request) {
@@ -224,9 +225,9 @@ func (c *crowd) timed(ctx context.Context, kind string, f func() error) error {
 // agent is the lifetime of one machine.
 func (c *crowd) agent(ctx context.Context, id, token string) {
 	public, key, err := ed25519.GenerateKey(nil)
-	must(c.tb, err)
+	must.Do(c.tb, err)
 	is, err := wire.DialMachine(c.address, id, key, token)
-	must(c.tb, err)
+	must.Do(c.tb, err)
 	defer is.Close()
 	err = wire.Retry(ctx, func(ctx context.Context) error {
 		return c.timed(ctx, "register", func() error {
@@ -258,7 +259,7 @@ func (c *crowd) agent(ctx context.Context, id, token string) {
 		}
 	})
 	conn, err := wire.Dial(c.address, func() string { return a.AttemptToken })
-	must(c.tb, err)
+	must.Do(c.tb, err)
 	defer conn.Close()
 	c.mu.Lock()
 	c.claimed++

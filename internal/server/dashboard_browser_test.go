@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/test/browser"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -183,9 +184,7 @@ func TestPages_ShowForecastsAndCurvesInABrowser(t *testing.T) {
 	var end time.Time
 	w.control.Read(func(m *core.Machine) { end = m.Now() })
 	news := core.Progressed{Attempt: "lm.1", Message: 8, Step: 70, Total: 100, Metrics: map[string]float64{"m0": 5, "new": 1}}
-	if err := w.control.Propose(t.Context(), core.Event{At: end.Add(10 * time.Minute), Schema: core.Schema, Tenant: "default", Body: news}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.control.Propose(t.Context(), core.Event{At: end.Add(10 * time.Minute), Schema: core.Schema, Tenant: "default", Body: news}))
 	b.Until(`document.body.innerText.includes("70") && document.querySelector("details.curves").open`)
 }
 

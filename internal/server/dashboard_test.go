@@ -15,6 +15,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -185,9 +186,7 @@ func TestDashboard_OfOneUserOpensWithALink(t *testing.T) {
 	browser := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ask := func(method, path, host, cookie string) (*http.Response, string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, at.Address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if r.Host = strings.TrimPrefix(at.Address, "http://"); host != "" {
 			r.Host = host
 		}
@@ -195,9 +194,7 @@ func TestDashboard_OfOneUserOpensWithALink(t *testing.T) {
 			r.Header.Set("Cookie", cookie)
 		}
 		res, err := browser.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		text, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		return res, string(text)

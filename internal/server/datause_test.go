@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/market/feed"
+	"scrimp/internal/test/must"
 )
 
 // A seller is a provider with one offer, for a dollar an hour, that answers no launch.
@@ -51,9 +52,7 @@ func TestDataUse_PricesWhatWasReadAndSaved(t *testing.T) {
 		{Name: "words", Files: 1, Bytes: 3e9, Fetched: 3e9, Requests: 2, Took: time.Second}}})
 	tell(2*time.Hour, core.AttemptEnded{Attempt: "j.1", Message: 2, Reason: "completed"})
 	tell(2*time.Hour, core.InstanceEnded{Instance: "i-1", Until: at.Add(2 * time.Hour), Cause: "terminated"})
-	if err := w.control.Propose(t.Context(), events...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.control.Propose(t.Context(), events...))
 	var u client.DataUse
 	w.must("GET", "/v1/jobs/j/data", nil, &u)
 	if len(u.Reads) != 2 || u.Cost == nil || u.Saved == nil {

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 var exactly = regexp.MustCompile(`<data class="money[^"]*" value="([^"]*)"`)
@@ -72,9 +73,7 @@ func amounts(t *testing.T, text string) (list []money.Amount) {
 	t.Helper()
 	for _, m := range exactly.FindAllStringSubmatch(text, -1) {
 		a, err := money.Parse(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		list = append(list, a)
 	}
 	return list

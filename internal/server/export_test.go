@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/test/focustest"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -87,9 +88,7 @@ func TestExportFocus_EqualsTheLedgerUpToNow(t *testing.T) {
 		}
 	}
 	totals, err := ledger.Totals(w.store.Postings(t.Context(), "default", ""), ledger.ByTeam)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	f := w.focus("1.4", "")
 	want := map[string]*big.Rat{}
 	for k, a := range totals {

@@ -17,14 +17,13 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/store"
+	"scrimp/internal/test/must"
 )
 
 // check fails the test on an error.
 func check(tb testing.TB, err error) {
 	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 }
 
 // File returns a job file for a machine that no market has.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scrimp/internal/server/workdir/pack"
+	"scrimp/internal/test/must"
 )
 
 // folderOf returns a work folder as commands send it.
@@ -15,16 +16,10 @@ func folderOf(t testing.TB, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	var b strings.Builder
-	if err := pack.PackAll(&b, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pack.PackAll(&b, dir))
 	return b.String()
 }

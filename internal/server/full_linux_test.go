@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/server/disk"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -45,9 +46,7 @@ func fillUp(t *testing.T, dir string) (path string) {
 		}
 		err = nil
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	return path
 }
 
@@ -88,9 +87,7 @@ func TestFullDisk_ServerAnswersAndStops(t *testing.T) {
 	if rec, p := w.ask("POST", "/v1/server/stop", auth.OwnerName, api.StopServer{}); rec.Code != http.StatusNoContent {
 		t.Errorf("the server does not end: %d %+v", rec.Code, p)
 	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filler))
 	w.free.Store(0)
 	w.reserve.Room = disk.Of(dir)
 	await.True(t, "a job is taken again", func() bool {

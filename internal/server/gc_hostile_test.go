@@ -11,6 +11,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -26,35 +27,29 @@ func TestGC_SurvivesAHostileDataFolder(t *testing.T) {
 	w.must("POST", "/v1/jobs/over/end", api.End{}, nil)
 	dir, outside := w.opts.Dir, t.TempDir()
 	victims := []string{"kept/state", "outputs/state", "state"}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, v := range victims {
-		must(os.MkdirAll(filepath.Dir(filepath.Join(outside, v)), 0o700))
-		must(os.WriteFile(filepath.Join(outside, v), []byte("not ours"), 0o600))
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(outside, v)), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(outside, v), []byte("not ours"), 0o600))
 	}
 	at := func(names ...string) string {
 		path := filepath.Join(append([]string{dir}, names...)...)
-		must(os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		return path
 	}
 	for _, pipe := range []string{"folders/jobs/pipe", "folders/sent/pipe", "folders/objects/00/pipe", "logs/over.9.log",
 		"logs/\xff\xfe.1.log.series", "blobs/jobs/over/outputs/pipe", "blobs/jobs/over/objects/kept/pipe", "blobs/jobs/pipe",
 		"blobs/jobs/over/manifests/pipe.json"} {
-		must(syscall.Mkfifo(at(pipe), 0o600))
+		must.Do(t, syscall.Mkfifo(at(pipe), 0o600))
 	}
 	for _, link := range []string{"folders/jobs/link", "folders/objects/00/link", "logs/over.8.log", "blobs/jobs/link",
 		"blobs/jobs/planted/outputs", "blobs/jobs/planted/objects", "blobs/jobs/over/outputs/link"} {
-		must(os.Symlink(outside, at(link)))
+		must.Do(t, os.Symlink(outside, at(link)))
 	}
-	must(os.WriteFile(at("logs/\xff\xfe.1.log"), []byte("x"), 0o600))
-	must(os.MkdirAll(at("blobs/jobs/\xff\xfe/outputs", strings.Repeat("d/", 100)), 0o700))
-	must(os.MkdirAll(at("blobs/jobs/over/outputs", strings.Repeat("d/", 100)), 0o700))
+	must.Do(t, os.WriteFile(at("logs/\xff\xfe.1.log"), []byte("x"), 0o600))
+	must.Do(t, os.MkdirAll(at("blobs/jobs/\xff\xfe/outputs", strings.Repeat("d/", 100)), 0o700))
+	must.Do(t, os.MkdirAll(at("blobs/jobs/over/outputs", strings.Repeat("d/", 100)), 0o700))
 	old := time.Now().Add(-1000 * time.Hour)
-	must(os.Chtimes(at("blobs/jobs/planted"), old, old))
+	must.Do(t, os.Chtimes(at("blobs/jobs/planted"), old, old))
 
 	rec, _ := w.ask("POST", "/v1/gc", auth.OwnerName, client.GC{OlderThan: 1})
 	if rec.Code != http.StatusOK {

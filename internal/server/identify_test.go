@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -49,9 +50,7 @@ func (w *world) identify(b any) (int, api.Identified) {
 	rec, _ := w.ask("POST", "/v1/agent/identify", "", b)
 	var out api.Identified
 	if rec.Code == http.StatusOK {
-		if err := json.Unmarshal(rec.Body.Bytes(), &out); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, json.Unmarshal(rec.Body.Bytes(), &out))
 	}
 	return rec.Code, out
 }
@@ -118,9 +117,7 @@ func TestProgram_IsSentByItsHash(t *testing.T) {
 	sum := sha256.Sum256(text)
 	s := &shows{program: hex.EncodeToString(sum[:])}
 	path := filepath.Join(t.TempDir(), "scrimp")
-	if err := os.WriteFile(path, text, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o700))
 	w := newWorldOf(t, s, func(o *Options) { o.Exe = path })
 	rec, _ := w.ask("GET", "/v1/program/"+s.program, "", nil)
 	if rec.Code != http.StatusOK || rec.Body.String() != string(text) {

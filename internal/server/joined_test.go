@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/joining"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 const joinToken = "join.p.gpu3.secret"
@@ -59,18 +60,14 @@ func (c *comes) Examine(context.Context) []engine.Finding {
 func (w *world) dial(t *testing.T, site *httptest.Server, head string) (int, net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", site.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	if _, err := fmt.Fprintf(conn, "GET /v1/agent/join HTTP/1.1\r\nHost: x\r\n%s\r\n", head); err != nil {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(conn)
 	answer, err := http.ReadResponse(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_ = answer.Body.Close()
 	return answer.StatusCode, conn, r
 }

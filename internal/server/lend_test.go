@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -42,9 +43,7 @@ func lendingWorld(t *testing.T) (*world, *awstest.Server) {
 func lendingWorldOf(t *testing.T, store func(*awstest.Server) string) (*world, *awstest.Server) {
 	t.Helper()
 	c, err := awstest.New(awstest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(c.Close)
 	address := store(c)
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": c.Key, "AWS_SECRET_ACCESS_KEY": c.Secret, "AWS_SESSION_TOKEN": "",
@@ -55,9 +54,7 @@ func lendingWorldOf(t *testing.T, store func(*awstest.Server) string) (*world, *
 	e, err := aws.Open(t.Context(), engine.Setting{Name: "aws", Kind: aws.Kind, Agents: "http://10.0.0.1:7077",
 		With: engine.WithOf(setting.With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*"},
 			Store: address, JobRole: "arn:aws:iam::123456789012:role/scrimp-job"})}, engine.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	l, ok := e.Driver.(engine.Lender)
 	if !ok {
 		t.Fatal("the engine lends nothing")
@@ -87,9 +84,7 @@ func (w *world) fetch(token, query string) (int, api.StoreCredentials, api.Probl
 	rec, p := w.ask("GET", "/v1/agent/credentials"+query, token, nil)
 	var c api.StoreCredentials
 	if rec.Code == http.StatusOK {
-		if err := json.Unmarshal(rec.Body.Bytes(), &c); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, json.Unmarshal(rec.Body.Bytes(), &c))
 	}
 	return rec.Code, c, p, rec.Header()
 }

@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -59,9 +60,7 @@ func TestSubmission_CannotTakeFilesOfAnotherTeam(t *testing.T) {
 	w.must("PUT", "/v1/teams/text", api.SetTeam{}, nil)
 	w.must("POST", "/v1/jobs", aJob("theirs", "vision"), nil)
 	w.must("POST", "/v1/jobs", aJob("nobodys", ""), nil)
-	if err := os.MkdirAll(filepath.Join(w.opts.Dir, "work", "theirs"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(w.opts.Dir, "work", "theirs"), 0o700))
 	both := w.user("eve", identity.Grant{Team: "vision", Role: identity.Operator}, identity.Grant{Team: "text", Role: identity.Operator})
 	viewer := w.user("vic", identity.Grant{Team: "vision", Role: identity.Viewer}, identity.Grant{Team: "text", Role: identity.Submitter})
 	ruler := w.user("ada", identity.Grant{Team: "vision", Role: identity.Admin}, identity.Grant{Team: "text", Role: identity.Submitter})
@@ -103,9 +102,7 @@ func TestLimitedToken_CannotActOnTokensWithMoreRights(t *testing.T) {
 	}
 	var me api.Me
 	rec, _ := w.ask("GET", "/v1/me", full, nil)
-	if err := json.Unmarshal(rec.Body.Bytes(), &me); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(rec.Body.Bytes(), &me))
 	cut := mint(full, api.NewToken{Most: client.Viewer, Life: 3_600_000_000_000})
 	like, more := mint(full, api.NewToken{Most: client.Viewer}), mint(full, api.NewToken{Most: client.Submitter})
 	child := mint(cut.Text, api.NewToken{Life: 1_000_000_000_000_000})
@@ -194,9 +191,7 @@ func TestOutputs_SlowReadersNeedNoCopies(t *testing.T) {
 		}
 		whole++
 		zip, err := gzip.NewReader(rec.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var list []string
 		for tr := tar.NewReader(zip); ; {
 			h, err := tr.Next()

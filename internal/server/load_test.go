@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/store"
 	"scrimp/internal/store/postgres"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/testbin"
 )
@@ -42,8 +43,8 @@ func BenchmarkLoad(b *testing.B) {
 		for b.Loop() {
 			dir, db := b.TempDir(), cluster.Database(b)
 			st, err := postgres.Open(b.Context(), postgres.Default(db, dir))
-			must(b, err)
-			must(b, st.Lead(b.Context()))
+			must.Do(b, err)
+			must.Do(b, st.Lead(b.Context()))
 			load(&loaded{b: b, exe: exe, dir: dir, db: db, database: cluster.PID()}, st, *loadJobs, *loadFor)
 		}
 	})
@@ -55,9 +56,9 @@ func TestServer_KilledUnderLoadKeepsAcknowledgedJobs(t *testing.T) {
 	const before = 200
 	s := &loaded{b: t, exe: testbin.Local.Path(t), dir: t.TempDir()}
 	st, err := sqlite.Open(s.dir)
-	must(t, err)
+	must.Do(t, err)
 	server.Fill(t, st, before)
-	must(t, st.Close())
+	must.Do(t, st.Close())
 	s.start("start")
 	defer stopMarket(s)
 	s.user()
@@ -70,22 +71,15 @@ func onSQLite(tb testing.TB, exe string, jobs int, each time.Duration) {
 	tb.Helper()
 	dir := tb.TempDir()
 	st, err := sqlite.Open(dir)
-	must(tb, err)
+	must.Do(tb, err)
 	load(&loaded{b: tb, exe: exe, dir: dir}, st, jobs, each)
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
 }
 
 // load fills the store, starts the server, sends requests, kills it and starts it again.
 func load(s *loaded, st store.Replica, n int, each time.Duration) {
 	began := time.Now()
 	server.Fill(s.b, st, n)
-	must(s.b, st.Close())
+	must.Do(s.b, st.Close())
 	debug.FreeOSMemory()
 	s.b.Logf("fill: %.0f s", time.Since(began).Seconds())
 	s.start("restart")

@@ -20,6 +20,7 @@ import (
 
 	"scrimp/internal/server"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 )
 
@@ -48,12 +49,12 @@ func (s *loaded) start(name string) {
 		args = append(args, "--db", s.db)
 	}
 	log, err := os.OpenFile(filepath.Join(s.dir, "load.log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
-	must(s.b, err)
+	must.Do(s.b, err)
 	cmd := exec.Command(s.exe, args...) //nolint:noctx // killed below
 	cmd.Stdout, cmd.Stderr = log, log
 	began := time.Now()
 	s.cmd = proc.Start(s.b, cmd)
-	must(s.b, log.Close())
+	must.Do(s.b, log.Close())
 	s.left = make(chan struct{})
 	go func(p *proc.Process, left chan struct{}) { defer close(left); _ = p.Wait() }(s.cmd, s.left)
 	s.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
@@ -101,7 +102,7 @@ func usedBy(tb testing.TB, pid int, children bool) time.Duration {
 		return 0
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	must(tb, err)
+	must.Do(tb, err)
 	f := statFields(text)
 	ticks := number(f[11]) + number(f[12]) // utime and stime, fields 14 and 15, in hundredths of a second
 	if children {
@@ -133,14 +134,14 @@ func number(s string) int {
 // memory returns the server's resident memory.
 func (s *loaded) memory() int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
-	must(s.b, err)
+	must.Do(s.b, err)
 	return int64(number(strings.Fields(string(text))[1])) * int64(os.Getpagesize())
 }
 
 // own returns the processor time that this process has used so far.
 func own(tb testing.TB) time.Duration {
 	var u syscall.Rusage
-	must(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	must.Do(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -152,9 +153,7 @@ func (s *loaded) kill() {
 // ask sends one request and fails on an error.
 func (s *loaded) ask(method, path string, in, out any) {
 	s.b.Helper()
-	if err := s.try(method, path, in, out); err != nil {
-		s.b.Fatal(err)
-	}
+	must.Do(s.b, s.try(method, path, in, out))
 }
 
 func (s *loaded) try(method, path string, in, out any) error {
@@ -230,7 +229,7 @@ func (s *loaded) submit(kind string) func(client, i int) (int, error) {
 // user creates a user with a token, through the socket of the data folder.
 func (s *loaded) user() {
 	owner, err := os.ReadFile(filepath.Join(s.dir, server.TokenName))
-	must(s.b, err)
+	must.Do(s.b, err)
 	near := &loaded{b: s.b, token: strings.TrimSpace(string(owner)), address: "http://scrimp",
 		http: &http.Client{Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -17,6 +17,7 @@ import (
 
 	"scrimp/internal/server/auth"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/signed"
 )
@@ -32,9 +33,7 @@ func (w *world) register(token, instance string, key ed25519.PrivateKey) (int, a
 func (w *world) signed(method, path, instance string, key ed25519.PrivateKey, in any) *http.Request {
 	w.t.Helper()
 	body, err := json.Marshal(in)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	r := httptest.NewRequestWithContext(w.t.Context(), method, path, bytes.NewReader(body))
 	signed.Sign(r, key, instance, time.Now(), body)
 	r.Header.Set(api.WireHeader, strconv.Itoa(api.Wire))
@@ -71,9 +70,7 @@ func (w *world) pull(instance string, key ed25519.PrivateKey) (out api.Pulled) {
 func (w *world) take(attempt string) api.Assignment {
 	w.t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	var p api.Problem
 	await.True(w.t, "the machine is registered", func() (ok bool) {
 		var code int
@@ -96,9 +93,7 @@ func TestBinary_IsSentToMachinesOnly(t *testing.T) {
 	}
 	w, attempt := rentedWorld(t, func(o *Options) { o.Exe, o.Build = exe, "0123456789abcdef" })
 	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	instance := w.instance(attempt)
 	if code, p := w.register(w.gate.Tickets.For(auth.BootstrapTicket, attempt), instance, key); code != http.StatusOK {
 		t.Fatalf("%+v", p)

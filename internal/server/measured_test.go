@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 )
 
 // deaf is a provider that answers no launch: tests report the results.
@@ -53,9 +54,7 @@ func (w *world) went(id, spec string, steps int64, hours float64) {
 	tell(took+3*time.Second, core.AttemptEnded{Attempt: a, Message: 3, Reason: "completed", Step: steps})
 	tell(took+4*time.Second, core.InstanceEnded{Instance: "i-" + id, Until: at.Add(took + 4*time.Second),
 		Cause: "terminated"})
-	if err := w.control.Propose(w.t.Context(), events...); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.control.Propose(w.t.Context(), events...))
 }
 
 func TestMeasured_ListsVisibleRunsNewestFirst(t *testing.T) {
@@ -70,9 +69,7 @@ func TestMeasured_ListsVisibleRunsNewestFirst(t *testing.T) {
 				Currency: money.USD, CPUs: 8, Memory: 1 << 40, Accelerator: "L4", Accelerators: 1}},
 			Quotes: []market.Quote{{Offer: "p/z/m/on-demand", Rate: 1e12, Priced: true, Available: true, At: w.control.Now()}},
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	spec := func(name, team string) string {
 		return fmt.Sprintf(
 			`{"spec":{"name":%q,"command":"train","team":%q,"model":{"config":"resnet-50"},"work":{"steps":1000,"samples":3600000}}}`, name, team)

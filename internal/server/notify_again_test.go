@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/server/notices"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 // nextOutbox is the outbox of the server that starts next in the folder, with the mail server or without any.
@@ -88,9 +89,7 @@ func TestNotify_NextServerRepeatsNothingThatWasDelivered(t *testing.T) {
 	p.busy = false
 	p.mu.Unlock()
 	mails, err := mailer.New(mailer.Settings{URL: "smtp://" + p.at, From: "scrimp@example.org"}, w.opts.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for range 2 { // the second start has nothing to do
 		w.nextOutbox(mails).Notify(t.Context(), end)
 	}
@@ -117,10 +116,8 @@ func TestNotify_ReportEndsAfterThreeDays(t *testing.T) {
 	w := newWorld(t, p.options)
 	w.must("POST", "/v1/jobs", `{"spec":{"name":"j","command":"true","notify":{"email":["ann@example.org"]}}}`, nil)
 	end := core.Notify{Job: "j", State: core.Succeeded, Why: "completed"}
-	if err := w.outbox.Past.Add(notices.Entry{Key: end.Key(), First: time.Now().Add(-73 * time.Hour),
-		Notice: client.Notice{Job: "j", Event: "done", By: "email", To: "ann@example.org", State: client.Waiting}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.outbox.Past.Add(notices.Entry{Key: end.Key(), First: time.Now().Add(-73 * time.Hour),
+		Notice: client.Notice{Job: "j", Event: "done", By: "email", To: "ann@example.org", State: client.Waiting}}))
 	w.outbox.Notify(t.Context(), end)
 	if n := w.noticesOf("j")["ann@example.org"]; n.State != client.Refused || !strings.Contains(n.Error, "three days") ||
 		len(p.messages()) > 0 {

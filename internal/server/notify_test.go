@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/server/mailer"
+	"scrimp/internal/test/must"
 )
 
 // postbox is an SMTP server on loopback that refuses the recipient nobody@example.org.
@@ -32,9 +33,7 @@ type postbox struct {
 
 func newPostbox(t *testing.T) *postbox {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := &postbox{at: l.Addr().String()}
 	var all sync.WaitGroup
 	t.Cleanup(func() { _ = l.Close(); all.Wait() })
@@ -219,9 +218,7 @@ func TestForesee_ReportsAfterTwoForecastsAndOncePerTerms(t *testing.T) {
 	odds := foretold{}
 	w.outbox.Odds = odds
 	look, err := w.outbox.Watcher(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	look.WholeEvery = 0 // the jobs of this server wait
 	begin := w.control.Now()
 	n := 0
@@ -262,14 +259,10 @@ func TestForesee_ReportsAfterTwoForecastsAndOncePerTerms(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
 	}
-	if err := os.WriteFile(files[0], []byte(`{"id":"x","job":"late","event":"over_budget","forecast":{"detail":"d"}}`),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(files[0], []byte(`{"id":"x","job":"late","event":"over_budget","forecast":{"detail":"d"}}`),
+		0o600))
 	next, err := w.outbox.Watcher(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	next.Wait()
 	if got := h.all(); got != "late late!, late over_budget!, late late!, late over_budget!" {
 		t.Errorf("the next server: %q", got)

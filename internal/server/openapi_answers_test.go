@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/bill"
 )
@@ -113,9 +114,7 @@ func (d described) against(schema map[string]any, v any, at string) (wrong []str
 func TestOpenAPI_ResponsesMatchTheirSchemas(t *testing.T) {
 	t.Parallel()
 	var d described
-	if err := json.Unmarshal(OpenAPI("test"), &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(OpenAPI("test"), &d))
 	w := newWorldOf(t, &firm{}, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{Projects: []string{"x"}}, nil)
 	w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/test/must"
 )
 
 // over makes finished jobs; every fourth has a webhook that, except for the last, was called, and every fourth of
@@ -19,14 +20,10 @@ func (w *world) over(n int) {
 	w.t.Helper()
 	dirs := []string{filepath.Join(w.opts.Dir, "told"), filepath.Dir(w.vault().File("any"))}
 	for _, dir := range dirs {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, os.MkdirAll(dir, 0o700))
 	}
 	note := func(path string) {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, os.WriteFile(path, nil, 0o600))
 	}
 	var events []core.Event
 	for i := range n {
@@ -44,9 +41,7 @@ func (w *world) over(n int) {
 		if len(events) < 2000 && i < n-1 {
 			continue
 		}
-		if err := w.control.Propose(w.t.Context(), events...); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, w.control.Propose(w.t.Context(), events...))
 		events = events[:0]
 	}
 }
@@ -59,18 +54,14 @@ func TestOutbox_StartMakesMissingCallsAndForgetsSecrets(t *testing.T) {
 	w.over(21)
 	w.must("POST", "/v1/jobs", `{"secrets":{"A":"x"},`+aJob("waits", "")[1:], nil)
 	for _, left := range []string{w.vault().File("nobody"), w.vault().File("j2"), w.vault().File("j0"), w.vault().File("j20")} {
-		if err := os.WriteFile(left, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(left, nil, 0o600))
 	}
 	list, err := w.outbox.Unsent()
 	if err != nil || len(list) != 1 || list[0].Job != "j20" || list[0].State != core.Cancelled {
 		t.Fatalf("%v %v", list, err)
 	}
 	left, err := w.vault().Jobs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var names []string
 	for name := range left {
 		names = append(names, name)

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -103,7 +104,5 @@ func (w *world) runsAt60Of100() {
 		}
 		tell(time.Duration(i+1)*10*time.Minute, p)
 	}
-	if err := w.control.Propose(w.t.Context(), events...); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.control.Propose(w.t.Context(), events...))
 }

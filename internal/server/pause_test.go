@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -18,9 +19,7 @@ func (w *world) may(method, path, token, body string) (j api.Job, code int, p ap
 	w.t.Helper()
 	rec, p := w.ask(method, path, token, body)
 	if rec.Code == 200 {
-		if err := json.Unmarshal(rec.Body.Bytes(), &j); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, json.Unmarshal(rec.Body.Bytes(), &j))
 	}
 	return j, rec.Code, p
 }

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -24,12 +25,8 @@ func folderWith(t testing.TB, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return dir
 }
@@ -54,9 +51,7 @@ func (w *world) runsStageFor(job string, makes map[string]string, long time.Dura
 	w.t.Helper()
 	attempt := w.attemptOf(job)
 	items, err := w.folders.Items(job)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	for _, i := range items {
 		if i.Mode.IsRegular() {
 			held = append(held, i.Path)
@@ -70,9 +65,7 @@ func (w *world) runsStageFor(job string, makes map[string]string, long time.Dura
 		_, _, err := s.Keep(w.t.Context(), confined.Folder{Path: folderWith(w.t, makes)}, outs, api.OutputsName(job, 0))
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	w.quota.Again() // no agent has sent this
 	w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, long)
 	w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: "completed"}, long)
@@ -193,9 +186,7 @@ func TestPipelines_FollowLinks(t *testing.T) {
 	w := newWorldOf(t, &firm{}, nil)
 	folder := folderWith(t, map[string]string{"real/a": "1", "in": "x"})
 	for to, at := range map[string]string{"real/a": "l", "real": "folder", "/nowhere": "out"} {
-		if err := os.Symlink(to, filepath.Join(folder, at)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(folder, at)))
 	}
 	key := func(n int, dep string) (key string) {
 		name := fmt.Sprint(strings.ReplaceAll(dep, "/", "-"), n)
@@ -213,9 +204,7 @@ func TestPipelines_FollowLinks(t *testing.T) {
 			t.Errorf("%s has another key though nothing has changed", dep)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(folder, "real/a"), []byte("2"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "real/a"), []byte("2"), 0o600))
 	for dep, was := range before {
 		if changed := key(3, dep) != was; changed != (dep != "in") {
 			t.Errorf("after a change of real/a the key of a stage that reads %s is another one: %v", dep, changed)
@@ -239,9 +228,7 @@ func TestPipelines_RerunStagesWithMissingOutputs(t *testing.T) {
 	if err != nil || len(parts) == 0 {
 		t.Fatalf("its parts are %v, %v", parts, err)
 	}
-	if err := os.Remove(parts[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(parts[0]))
 	w.must("POST", "/v1/groups", one(), nil)
 	w.runsStage("one-2.make", map[string]string{"out/x": "content"})
 	if g := w.groupOver("one-2"); !slices.Equal(stagesOf(g), []string{"make done"}) {

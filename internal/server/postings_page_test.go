@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // linkedSum finds a sum of the page Costs with the address of its postings.
@@ -30,9 +31,7 @@ func TestCostsPage_SumsEqualThePostingsThatTheyLinkTo(t *testing.T) {
 		for _, link := range found {
 			address := html.UnescapeString(link[1])
 			rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(ann.shows(address, 200), "\ufeff"))).ReadAll()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			sum, cost := money.Amount{}, len(rows[0])-2
 			for _, row := range rows[1:] {
 				a, err := money.Parse(row[cost])

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/test/must"
 )
 
 // A data folder that others could read, with its contents, is its owner's alone once a server has started; what the
@@ -18,14 +19,10 @@ import (
 func TestDataFolder_IsAccessibleToItsOwnerOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	for _, folder := range []string{dir, dir + "/blobs/jobs", dir + "/work/job", dir + "/market/machines"} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(folder, 0o755))
 	}
 	for _, file := range []string{dir + "/secrets.key", dir + "/server.log", dir + "/blobs/jobs/b"} {
-		if err := os.WriteFile(file, []byte(strings.Repeat("0", 64)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(strings.Repeat("0", 64)), 0o644))
 	}
 	for _, at := range []string{dir, dir + "/blobs", dir + "/work", dir + "/market"} {
 		if err := os.Chmod(at, 0o755); err != nil { // whatever the process's own mask
@@ -76,9 +73,7 @@ func TestDataFolder_IsAccessibleToItsOwnerOnly(t *testing.T) {
 func TestDataFolder_ThatCannotBeClosedIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o755))
 	err := restrictFolder(dir, func(string, fs.FileMode) error { return fs.ErrPermission })
 	if err == nil || !strings.Contains(err.Error(), "chmod -R go-rwx "+dir) || !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("a folder that cannot be changed: %v", err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 )
 
 // extremes are hostile values for a number in a query.
@@ -31,9 +32,7 @@ func TestQueries_EveryNumberIsAcceptedOrNamed(t *testing.T) {
 			Parameters []struct{ Name, In string }
 		}
 	}
-	if err := json.Unmarshal(OpenAPI("test"), &described); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(OpenAPI("test"), &described))
 	asked, taken := 0, 0
 	for path, methods := range described.Paths {
 		for method, o := range methods {

@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -46,9 +47,7 @@ func TestDiskLimit_HoldsForATeam(t *testing.T) {
 			t.Fatal(rec.Body)
 		}
 		var sent api.Work
-		if err := json.Unmarshal(rec.Body.Bytes(), &sent); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(rec.Body.Bytes(), &sent))
 		rec, p := w.ask("POST", "/v1/jobs", ann, fmt.Sprintf(`{"work":%q,%s`, sent.Work, aJob(name, team)[1:]))
 		if rec.Code == http.StatusInsufficientStorage && (!strings.Contains(p.Detail, "small has") || p.Fix == "") {
 			t.Errorf("%+v", p)
@@ -122,15 +121,9 @@ func bomb(t *testing.T, each func(*tar.Writer) error) string {
 	var b bytes.Buffer
 	zip := gzip.NewWriter(&b)
 	tw := tar.NewWriter(zip)
-	if err := each(tw); err != nil {
-		t.Fatal(err)
-	}
-	if err := tw.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, each(tw))
+	must.Do(t, tw.Close())
+	must.Do(t, zip.Close())
 	return b.String()
 }
 

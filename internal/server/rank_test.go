@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/store/logfile"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -180,9 +181,7 @@ func TestGang_SavesAllRanksThroughTheServer(t *testing.T) {
 	var dirs []string
 	for node := range nodes {
 		a, err := wire.Dial(site.URL, func() string { return w.rankToken(attempt, node) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Cleanup(a.Close)
 		stores = append(stores, checkpoint.Open(gocloud.NewBucket(a.Store()), "jobs/g/").Of(node, nodes))
 		dirs = append(dirs, t.TempDir())
@@ -191,9 +190,7 @@ func TestGang_SavesAllRanksThroughTheServer(t *testing.T) {
 		}
 	}
 	leader, err := stores[0].Claim(t.Context(), 1, attempt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var ranks sync.WaitGroup
 	for node := 1; node < nodes; node++ {
 		ranks.Go(func() {
@@ -215,9 +212,7 @@ func TestGang_SavesAllRanksThroughTheServer(t *testing.T) {
 		})
 	}
 	c, err := folder.Take(t.Context(), dirs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m, _, err := leader.PublishRanks(t.Context(), c, format.Meta{Job: "g", Step: 7})
 	ranks.Wait()
 	if err != nil || m.Ranks != nodes || len(m.Files) != 2*nodes { // a folder and a file each

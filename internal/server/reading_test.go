@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/store"
 	"scrimp/internal/store/postgres"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/testbin"
 )
@@ -26,7 +27,7 @@ var (
 func onClosed(s *loaded, st store.Replica, closed, queued int) {
 	began := time.Now()
 	server.FillClosed(s.b, st, closed, queued)
-	must(s.b, st.Close())
+	must.Do(s.b, st.Close())
 	debug.FreeOSMemory()
 	s.b.Logf("fill: %.0f s", time.Since(began).Seconds())
 	s.start("first-start")
@@ -36,7 +37,7 @@ func onClosed(s *loaded, st store.Replica, closed, queued int) {
 		pause(100 * time.Millisecond)
 	}
 	s.b.Logf("the log is in order by job after %.1f s", time.Since(began).Seconds())
-	must(s.b, s.cmd.Process.Signal(syscall.SIGTERM)) // a killed server keeps its lease for a while
+	must.Do(s.b, s.cmd.Process.Signal(syscall.SIGTERM)) // a killed server keeps its lease for a while
 	<-s.left
 	s.start("restart")
 }
@@ -74,7 +75,7 @@ func BenchmarkReading(b *testing.B) {
 		for b.Loop() {
 			dir := b.TempDir()
 			st, err := sqlite.Open(dir)
-			must(b, err)
+			must.Do(b, err)
 			read(&loaded{b: b, exe: exe, dir: dir}, st)
 		}
 	})
@@ -83,8 +84,8 @@ func BenchmarkReading(b *testing.B) {
 		for b.Loop() {
 			dir, db := b.TempDir(), cluster.Database(b)
 			st, err := postgres.Open(b.Context(), postgres.Default(db, dir))
-			must(b, err)
-			must(b, st.Lead(b.Context()))
+			must.Do(b, err)
+			must.Do(b, st.Lead(b.Context()))
 			read(&loaded{b: b, exe: exe, dir: dir, db: db, database: cluster.PID()}, st)
 		}
 	})

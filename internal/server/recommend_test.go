@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/recommend"
 )
 
@@ -26,9 +27,7 @@ func TestRecommend_ComputesFromTheTeamsOwnCosts(t *testing.T) {
 			}
 			return rec.Code, nil
 		}
-		if err := json.Unmarshal(rec.Body.Bytes(), &list); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(rec.Body.Bytes(), &list))
 		return rec.Code, list
 	}
 	code, list := ask("?team=team-0&target=50%25", auth.OwnerName)

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -28,9 +29,7 @@ func (w *world) left(t *testing.T, job string) {
 	if _, err := w.store.AppendLog(t.Context(), job+".1", 0, []byte("printed\n")); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.store.AppendSeries(t.Context(), job+".1~3", []byte("measured")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.store.AppendSeries(t.Context(), job+".1~3", []byte("measured")))
 	dir := t.TempDir()
 	err := w.kept.Own(t.Context(), job, func(s *checkpoint.Store) error {
 		writer, err := s.Claim(t.Context(), 1, job+".1")
@@ -44,9 +43,7 @@ func (w *world) left(t *testing.T, job string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // gone lists the things that a request removes, each as JOB KIND.

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -20,9 +21,7 @@ import (
 func arrives(t *testing.T, folder string, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(name), 0o600))
 	}
 }
 
@@ -69,18 +68,14 @@ func TestSchedules_BeginWhenEnoughNewDataIsThere(t *testing.T) {
 	if r := g.Schedule.Runs[1]; r.Group != "" || r.State != "skipped" || r.Why != "1 new object, and a run needs 2" {
 		t.Errorf("with one new file: %+v", r)
 	}
-	if err := os.RemoveAll(data); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(data))
 	w.due("retrain", 0)
 	g = w.settled("retrain", 3)
 	if r := g.Schedule.Runs[len(g.Schedule.Runs)-1]; r.Group != "" || !strings.Contains(r.Why, "was not counted: the server has no folder") {
 		t.Errorf("without the folder: %+v", r)
 	}
 	arrives(t, filepath.Dir(data), "x")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(data, 0o700))
 	arrives(t, data, "4", "5")
 	w.due("retrain", 0)
 	if g = w.settled("retrain", 4); g.Schedule.Runs[len(g.Schedule.Runs)-1].Group != "retrain.r2" {

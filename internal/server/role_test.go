@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -320,9 +321,7 @@ func TestAudit_SurvivesARestart(t *testing.T) {
 	}
 	text := ""
 	for r, err := range w.eachRecord(t) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		text += string(r.Event)
 	}
 	if strings.Contains(text, ann) || strings.Contains(text, strings.TrimPrefix(ann, "scrimp_")) {
@@ -333,9 +332,7 @@ func TestAudit_SurvivesARestart(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	again, err := auth.ReadPeople(t.Context(), w.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var were, are []identity.Token
 	var users []identity.User
 	w.gate.People.Read(func(b *identity.Book) { were = b.Tokens() })

@@ -14,6 +14,7 @@ import (
 
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -94,9 +95,7 @@ func TestSecrets_AreSealedAndNeverLogged(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if strings.Contains(w.log.String(), value) {
 		t.Error("the server's log holds the secret")
 	}

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -107,9 +108,7 @@ func TestSchedules_EndWithTheirBudget(t *testing.T) {
 	w.control.Read(func(m *core.Machine) { worst = m.WorstOf(*m.State().Group("retrain").Terms.Run) })
 	w.must("POST", "/v1/groups/retrain/end", client.End{}, &g)
 	text, err := worst.MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.must("POST", "/v1/groups", scheduled(folder, fmt.Sprintf(`"budget":%q`, text)), &g) // enough for one run
 	ahead := w.due("retrain-2", 0) + time.Minute
 	w.runsStageFor("retrain-2.r1.prepare", map[string]string{"prepared/b": "2"}, ahead)

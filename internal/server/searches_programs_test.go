@@ -11,6 +11,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/money"
 )
 
@@ -25,9 +26,7 @@ func (w *world) asJob(name string) (attempt string, call func(body string) (clie
 		w.t.Helper()
 		rec, p := w.ask("POST", "/v1/agent/search", as.AttemptToken, body)
 		if rec.Code == http.StatusOK {
-			if err := json.Unmarshal(rec.Body.Bytes(), &v); err != nil {
-				w.t.Fatal(err)
-			}
+			must.Do(w.t, json.Unmarshal(rec.Body.Bytes(), &v))
 		}
 		return v, rec.Code, p
 	}

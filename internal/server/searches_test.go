@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 	"scrimp/money"
 )
 
@@ -285,9 +286,7 @@ func TestSearches_GoOnInARestoredBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	other, err := sqlite.Open(fast.Dir(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = other.Close() })
 	if _, err := backup.Restore(t.Context(), other, &file); err != nil {
 		t.Fatal(err)

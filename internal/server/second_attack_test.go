@@ -11,6 +11,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/store"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -104,9 +105,7 @@ func TestLog_RepeatedChangesDoNotFillIt(t *testing.T) {
 func (w *world) ends() uint64 {
 	w.t.Helper()
 	n, err := w.store.End(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	return n
 }
 

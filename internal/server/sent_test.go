@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -30,9 +31,7 @@ func (w *world) post(path, kind, key, body string) (*httptest.ResponseRecorder, 
 	w.h.ServeHTTP(rec, r)
 	var p api.Problem
 	if rec.Code >= 400 {
-		if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, json.Unmarshal(rec.Body.Bytes(), &p))
 	}
 	return rec, p
 }
@@ -51,13 +50,9 @@ func TestOpenAPI_ExamplesAreAccepted(t *testing.T) {
 		}
 		Components struct{ Schemas map[string]json.RawMessage }
 	}
-	if err := json.Unmarshal(OpenAPI("test"), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(OpenAPI("test"), &doc))
 	var file, published struct{ Properties map[string]any }
-	if err := json.Unmarshal(doc.Components.Schemas["JobFile"], &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(doc.Components.Schemas["JobFile"], &file))
 	if err := json.Unmarshal(spec.Schema(), &published); err != nil || len(file.Properties) != len(published.Properties) {
 		t.Errorf("%d fields of the job file are described, and scrimp schema has %d (%v)", len(file.Properties),
 			len(published.Properties), err)
@@ -68,9 +63,7 @@ func TestOpenAPI_ExamplesAreAccepted(t *testing.T) {
 		for name, example := range body.Examples {
 			text := string(example.Value)
 			if count++; kind == "application/yaml" {
-				if err := json.Unmarshal(example.Value, &text); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(example.Value, &text))
 			}
 			rec, p := w.post("/v1/jobs", kind, name, text)
 			if rec.Code != http.StatusOK {
@@ -78,9 +71,7 @@ func TestOpenAPI_ExamplesAreAccepted(t *testing.T) {
 				continue
 			}
 			var j api.Job
-			if err := json.Unmarshal(rec.Body.Bytes(), &j); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(rec.Body.Bytes(), &j))
 			rec, _ = w.ask("GET", "/v1/jobs/"+j.ID+"/spec", auth.OwnerName, nil)
 			if shown == "" {
 				shown = rec.Body.String()
@@ -183,17 +174,13 @@ func TestDocs_CurlCommandSubmitsAJob(t *testing.T) {
 		t.Skip("curl is not installed")
 	}
 	page, err := os.ReadFile("../../docs/serve.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	line := regexp.MustCompile(`(?m)^curl (?:.*\\\n)*.*$`).FindString(string(page))
 	w := newWorld(t, nil)
 	site := httptest.NewServer(w.h)
 	t.Cleanup(site.Close)
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "job.yaml"), []byte("name: sent\ncommand: a\nbudget: $5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "job.yaml"), []byte("name: sent\ncommand: a\nbudget: $5\n"), 0o600))
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "SCRIMP_SERVER="+site.URL,

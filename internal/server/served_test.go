@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/wire/api"
 )
@@ -67,15 +68,11 @@ func playAgent(text string) int {
 func (w *world) elsewhere(t *testing.T, url, attempt string) (p *os.Process, end func() error) {
 	t.Helper()
 	top, err := os.MkdirTemp("", "scrimp-machine-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m := machine{Server: url, Token: w.gate.Tickets.For(auth.BootstrapTicket, attempt), Instance: w.instance(attempt),
 		Dir: filepath.Join(top, "m")}
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), exe)
 	if os.Getuid() == 0 {
 		const nobody = 65534
@@ -85,15 +82,11 @@ func (w *world) elsewhere(t *testing.T, url, attempt string) (p *os.Process, end
 		err = errors.Join(err, os.WriteFile(cmd.Path, b, 0o755), os.Mkdir(m.Dir, 0o700),
 			os.Chmod(cmd.Path, 0o755), // a server of another test may have changed the process's umask
 			os.Chown(m.Dir, nobody, nobody), os.Chmod(top, 0o755), os.Chmod(w.opts.Dir, 0o700))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
 	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd.Env = append(os.Environ(), "TEST_AGENT="+string(text))
 	said := &strings.Builder{}
 	cmd.Stdout, cmd.Stderr, cmd.Dir = said, said, top
@@ -152,9 +145,7 @@ func TestMachine_NeedsOnlyTheServersAddress(t *testing.T) {
 	err := errors.Join(os.WriteFile(filepath.Join(folder, "train.sh"), []byte(trains), 0o755),
 		os.Mkdir(filepath.Join(folder, "data"), 0o755),
 		os.WriteFile(filepath.Join(folder, "data", "input"), []byte(strings.Repeat("x", 1<<20)), 0o644))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	spec := `{"name":"a","command":"./train.sh","setup":"touch set-up","outputs":["out"],"checkpoint":{"dir":"ckpt"},"grace":"3s"}`
 	w.must("POST", "/v1/jobs", api.Submission{Spec: []byte(spec), Folder: folder}, nil)
 
@@ -187,9 +178,7 @@ func TestMachine_NeedsOnlyTheServersAddress(t *testing.T) {
 func fileOf(t *testing.T, from io.Reader, name string) string {
 	t.Helper()
 	zip, err := gzip.NewReader(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for r := tar.NewReader(zip); ; {
 		h, err := r.Next()
 		if err != nil {
@@ -197,9 +186,7 @@ func fileOf(t *testing.T, from io.Reader, name string) string {
 		}
 		if h.Name == name {
 			b, err := io.ReadAll(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			return string(b)
 		}
 	}
@@ -214,9 +201,7 @@ func TestAssignment_ContainsNoServerPath(t *testing.T) {
 	attempt := w.newest("a", "")
 	as := w.take(attempt)
 	text, err := json.Marshal(as)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if strings.Contains(string(text), w.opts.Dir) || as.Workdir != api.ServerWork ||
 		as.Checkpoint.URL != api.ServerStore || as.OutputsURL != api.ServerStore || as.Checkpoint.Prefix != "jobs/a/" {
 		t.Errorf("the agent is told %s", text)

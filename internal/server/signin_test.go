@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/oidc"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/oidctest"
 	"scrimp/internal/wire/api"
 )
@@ -60,9 +61,7 @@ func (b *person) signsIn(to string) (got *http.Response, back string) {
 	}
 	stay := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	sent, err := stay.Get(begun.Header.Get("Location"))
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
+	must.Do(b.w.t, err)
 	_ = sent.Body.Close()
 	back, ok := strings.CutPrefix(sent.Header.Get("Location"), "https://dash.example")
 	if !ok {
@@ -91,9 +90,7 @@ func newSignIns(t *testing.T, groups ...string) (*world, *oidctest.Provider, *pe
 	t.Helper()
 	at := oidctest.New(t)
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte(oidctest.Secret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(oidctest.Secret), 0o600))
 	w := newWorld(t, func(o *Options) {
 		o.Rate = 1e6
 		o.OIDC = oidc.Settings{Issuer: at.URL, Client: oidctest.Client, SecretFile: file, Groups: groups}

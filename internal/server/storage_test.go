@@ -11,6 +11,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -36,15 +37,11 @@ func TestStorage_NamesWhatLiveJobsNeed(t *testing.T) {
 		t.Errorf("the admin sees %+v, want %q", all, want)
 	}
 	rec, _ := w.ask("GET", "/v1/storage", ann, "")
-	if err := json.Unmarshal(rec.Body.Bytes(), &some); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(rec.Body.Bytes(), &some))
 	if want := []string{"/live/one", "s3://bucket/corpus"}; !slices.Equal(some.Needed, want) || some.Hidden != 1 || some.Kinds != nil {
 		t.Errorf("a user of team a sees %+v, want %q and one hidden job", some, want)
 	}
-	if err := os.WriteFile(filepath.Join(w.opts.Dir, "unknown"), make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(w.opts.Dir, "unknown"), make([]byte, 1<<20), 0o600))
 	var later client.Storage
 	w.must("GET", "/v1/storage", nil, &later)
 	if !slices.Equal(later.Kinds, all.Kinds) {

@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -160,17 +161,11 @@ func TestOutputs_IgnoreTheAgentsAddress(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer inside.Close()
 	b, err := blob.Open(t.Context(), kept.Address(w.opts.Dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = b.Close() }()
 	from := t.TempDir()
-	if err := os.MkdirAll(from+"/out", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(from+"/out/f", []byte("of another team"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(from+"/out", 0o700))
+	must.Do(t, os.WriteFile(from+"/out/f", []byte("of another team"), 0o600))
 	if _, _, err := checkpoint.Open(b, kept.OwnKeys("other")).Keep(t.Context(), confined.Folder{Path: from}, []string{"out"}, "other"); err != nil {
 		t.Fatal(err)
 	}
@@ -340,9 +335,7 @@ func TestDisk_LastInodesAreReservedForTheLog(t *testing.T) {
 		t.Errorf("no job can be ended: %d %+v", rec.Code, p)
 	}
 	w.free.Store(0)
-	if err := errors.Join(os.MkdirAll(w.folders.Dir, 0o700), os.WriteFile(filepath.Join(w.folders.Dir, "new"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(w.folders.Dir, 0o700), os.WriteFile(filepath.Join(w.folders.Dir, "new"), nil, 0o600)))
 	rec, p := w.ask("POST", "/v1/work", ann, folderOf(t, map[string]string{"a": "some bytes"}))
 	if rec.Code == 200 || strings.Contains(rec.Body.String(), w.opts.Dir) || !strings.Contains(p.Detail, "the data folder/folders/new") {
 		t.Errorf("a folder that cannot be kept: %d %+v", rec.Code, p)

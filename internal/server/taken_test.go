@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 )
 
 // exported adds up the rows of the exported costs between two times that f selects: dollars and hours.
@@ -37,9 +38,7 @@ func (w *world) exported(from, until time.Time, f func(row map[string]string) bo
 		}
 		if f(row) {
 			a, err := strconv.ParseFloat(row["cost"], 64)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			must.Do(w.t, err)
 			h, err := strconv.ParseFloat(row["hours"], 64)
 			if err != nil && row["hours"] != "" {
 				w.t.Fatal(err)

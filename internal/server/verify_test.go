@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/store"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -65,9 +66,7 @@ func ranWorld(t *testing.T) (*world, *edited) {
 	at := func(after time.Duration, b core.Body) {
 		w.t.Helper()
 		event := core.Event{At: begin.Add(after), Schema: core.Schema, Tenant: "default", Actor: "server", Body: b}
-		if err := w.control.Propose(t.Context(), event); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.control.Propose(t.Context(), event))
 	}
 	for i, a := range []string{"over.1", "runs.1"} {
 		at(time.Minute, core.AttemptStarted{Attempt: a, Message: 1})

@@ -12,6 +12,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/workdir"
+	"scrimp/internal/test/must"
 )
 
 // warmer is a pipeline whose training begins with the model that is deployed.
@@ -26,22 +27,16 @@ func warmer(folder, name string) string {
 func (w *world) heldAt(job, path string) string {
 	w.t.Helper()
 	items, err := w.folders.Items(job)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	n := slices.IndexFunc(items, func(i workdir.Item) bool { return i.Path == path })
 	if n < 0 {
 		return ""
 	}
 	f, err := w.folders.Open(items[n].Sum)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	defer func() { _ = f.Close() }()
 	b, err := io.ReadAll(f)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	return string(b)
 }
 

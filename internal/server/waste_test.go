@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -49,9 +50,7 @@ func (w *world) waste(query, token string) (v client.Waste) {
 	if rec.Code != 200 {
 		w.t.Fatalf("%d %+v", rec.Code, p)
 	}
-	if err := json.Unmarshal(rec.Body.Bytes(), &v); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, json.Unmarshal(rec.Body.Bytes(), &v))
 	return v
 }
 

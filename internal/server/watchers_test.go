@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -49,9 +50,7 @@ func TestFeed_ThousandWatchersDoNotSlowOthers(t *testing.T) {
 		t.Helper()
 		at := time.Now()
 		resp, err := send(t.Context(), "POST", "/v1/jobs", token, aJob(name, team))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {

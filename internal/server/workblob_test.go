@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -59,9 +60,7 @@ func (w *world) blobOf(attempt, query string) (code int, at api.WorkBlob) {
 		at = api.WorkBlob{}
 		rec, _ := w.ask("GET", "/v1/agent/work/blob"+query, w.gate.Tickets.For(auth.AttemptTicket, attempt), nil)
 		if code = rec.Code; code == http.StatusOK {
-			if err := json.Unmarshal(rec.Body.Bytes(), &at); err != nil {
-				w.t.Fatal(err)
-			}
+			must.Do(w.t, json.Unmarshal(rec.Body.Bytes(), &at))
 		}
 	}
 	return code, at
@@ -77,9 +76,7 @@ func TestWorkBlob_MachineFetchesFromTheBucket(t *testing.T) {
 	err := errors.Join(os.WriteFile(filepath.Join(folder, "train.sh"), []byte(trains), 0o755),
 		os.Mkdir(filepath.Join(folder, "data"), 0o755),
 		os.WriteFile(filepath.Join(folder, "data", "input"), []byte(strings.Repeat("x", 7<<20)), 0o644))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	spec := `{"name":"a","command":"./train.sh","setup":"touch set-up","outputs":["out"],"checkpoint":{"dir":"ckpt","store":"` +
 		store + `"},"grace":"3s"}`
 	w.must("POST", "/v1/jobs", api.Submission{Spec: []byte(spec), Folder: folder}, nil)
@@ -119,9 +116,7 @@ func TestWorkBlob_NamesTheJobsOwnFolderOnly(t *testing.T) {
 	lane.Component(t, "objects")
 	w, gate, store, objects, away := bucketWorld(t)
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "f"), []byte("f"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "f"), []byte("f"), 0o600))
 	submit := func(name, store string) (attempt string) {
 		w.must("POST", "/v1/jobs", fmt.Sprintf(`{"folder":%q,%s`, folder, keeping(name, store)[1:]), nil)
 		return w.newest(name, "")
@@ -170,9 +165,7 @@ func TestGC_RemovesTheCopyInTheBucket(t *testing.T) {
 	w, _, store, objects, away := bucketWorld(t)
 	w.workBlobs.Rests = 0
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "f"), []byte("f"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "f"), []byte("f"), 0o600))
 	file := map[string]string{}
 	for _, job := range []string{"a", "b"} {
 		w.must("POST", "/v1/jobs", fmt.Sprintf(`{"folder":%q,%s`, folder, keeping(job, store)[1:]), nil)
@@ -186,9 +179,7 @@ func TestGC_RemovesTheCopyInTheBucket(t *testing.T) {
 		w.until(func(m *core.Machine) bool { j, _ := m.Job(job); return j.State().Over() && !j.Costs() })
 	}
 	beside := filepath.Join(objects, "a", "claims")
-	if err := os.WriteFile(beside, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(beside, []byte("x"), 0o600))
 	there := func(path string) bool { _, err := os.Stat(path); return err == nil }
 	take := func(b client.GC) (done client.GCDone) {
 		b.OlderThan, b.Only = time.Nanosecond, []string{client.GCWork}

@@ -27,6 +27,7 @@ import (
 	"scrimp/internal/store"
 	"scrimp/internal/store/postgres"
 	"scrimp/internal/store/sqlite"
+	"scrimp/internal/test/must"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/signed"
@@ -90,9 +91,7 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 	} else if st, err = postgres.Open(t.Context(), postgres.Default(o.DB, o.Dir)); err == nil {
 		err = st.Lead(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	st = wrap(st)
 	w.Server = newServer(o, st, "", auth.NewPace(o.Rate))
 	w.gate.Owner, w.gate.Tickets, w.gate.Seen = strings.Repeat("0", 64), auth.Tickets("agents"), signed.Seen{}
@@ -113,9 +112,7 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 	w.control, err = control.New(t.Context(), st, w.engines,
 		control.Config{Tenant: tenant, Clock: w.clock, Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running,
 			Archive: w.view, Relieve: w.releaseReserve, Resolve: w.resolve})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.buildHandlers()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -152,9 +149,7 @@ func (w *world) ask(method, path, token string, body any) (*httptest.ResponseRec
 		text = strings.NewReader(b)
 	default:
 		j, err := json.Marshal(b)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, err)
 		text = bytes.NewReader(j)
 	}
 	r := httptest.NewRequestWithContext(w.t.Context(), method, path, text)
@@ -214,9 +209,7 @@ func (w *world) expired(user string) string {
 	text, tok := identity.Mint(sha256.Sum256([]byte(user)), id, time.Now().Add(-2*time.Hour), time.Hour)
 	e := core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: w.control.Tenant(),
 		Body: core.IdentityChanged{Change: identity.Change{Token: &tok}}}
-	if err := w.control.Propose(w.t.Context(), e); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.control.Propose(w.t.Context(), e))
 	if wrong, err := w.gate.People.Change(identity.Change{Token: &tok}, func() error { return nil }); wrong != nil || err != nil {
 		w.t.Fatal(wrong, err)
 	}
@@ -246,8 +239,6 @@ func (w *world) eachRecord(t testing.TB) func(func(store.Record, error) bool) {
 func (w *world) secrets(job string) map[string]string {
 	w.t.Helper()
 	m, err := w.vault().Open(job)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	return m.Secrets
 }

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // tree is a generated study of pipelines of jobs under limits of its team.
@@ -314,13 +315,9 @@ func TestHold_PartsInheritApproval(t *testing.T) {
 		t.Errorf("a part of a hold that is closed: %q", got)
 	}
 	snap, err := f.m.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	again, err := core.Restore(snap)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if h := again.State().Group(study); h == nil || h.Phase != state.GroupEnding || h.Approval == nil || !h.Approval.Approved {
 		t.Errorf("restored: %+v", h)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files, and the kept log where there is none")
@@ -32,38 +33,26 @@ func TestReplay_KeptLogGivesSameState(t *testing.T) {
 		var b bytes.Buffer
 		for _, l := range w.log {
 			text, err := json.Marshal(line{l.event, l.facts, l.postings})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			b.Write(append(text, '\n'))
 		}
-		if err := os.WriteFile(keptLog, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(keptLog, b.Bytes(), 0o644))
 	}
 	f, err := os.Open(keptLog)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = f.Close() }()
 	s := state.New()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var l line
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(lines.Bytes(), &l))
 		r, err := (&logged{event: l.Event, facts: l.Facts}).back()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		s.Replay(s.Seq()+1, r.event, r.facts, l.Postings)
 	}
 	hash, err := s.Hash()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got := fmt.Sprintf("state %x\n", hash)
 	for _, j := range s.Jobs() {
 		got += fmt.Sprintf("%s %s %s %d attempts %v\n", j.ID(), j.State(), j.Why(), len(j.Attempts()), j.Settled())
@@ -72,9 +61,7 @@ func TestReplay_KeptLogGivesSameState(t *testing.T) {
 	if os.IsNotExist(err) && *update {
 		want, err = []byte(got), os.WriteFile("testdata/log-2.golden", []byte(got), 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got != string(want) {
 		t.Errorf("the log replays to\n%swant\n%s", got, want)
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"scrimp/internal/decide/core"
@@ -231,12 +232,7 @@ func (t *twin) paused(out core.Outcome) {
 
 // anyPaused reports whether some job is paused.
 func (w *World) anyPaused() bool {
-	for _, j := range w.allJobs() {
-		if j.State() == core.Paused {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.allJobs(), func(j *core.Job) bool { return j.State() == core.Paused })
 }
 
 // pause parses pause JOB, resume JOB [budget=$5] [deadline=9h] [wall_clock=3h] [priority=2], and update JOB with the

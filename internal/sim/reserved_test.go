@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // However jobs arrive, end and are interrupted, a reservation never runs more of them than it has machines, and none
@@ -32,9 +33,7 @@ func TestScenario_ReservedMachinesAreSharedAndAddUp(t *testing.T) {
 		}
 		b.WriteString("run until done\n")
 		story, broken, err := tellStory(b.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if len(broken) > 0 || !strings.Contains(story, "agree with the provider's bills") {
 			t.Fatalf("seed %d: %v\n%s%s", seed, broken, b.String(), story)
 		}

@@ -23,6 +23,15 @@ func (w *World) round() {
 	})
 }
 
+// unskip makes moves those of a wrong planner, which starts the runs that it should skip.
+func unskip(moves []groups.Move) {
+	for i := range moves {
+		if moves[i].Do == groups.Skip {
+			moves[i].Do = groups.Start
+		}
+	}
+}
+
 // propose asks a planner for the next moves of a group. Some proposals are lost, and some arrive late, after newer
 // ones.
 func (w *World) propose(a core.Propose) {
@@ -40,12 +49,8 @@ func (w *World) propose(a core.Propose) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(w.seed, a.Base)) // a separate random source leaves lives without groups unchanged
-	if s.Schedule != nil && rng.IntN(4) == 0 {   // a wrong planner starts a run that it should skip
-		for i := range moves {
-			if moves[i].Do == groups.Skip {
-				moves[i].Do = groups.Start
-			}
-		}
+	if s.Schedule != nil && rng.IntN(4) == 0 {
+		unskip(moves)
 	}
 	life := w.lives
 	switch after := time.Second; rng.IntN(20) {

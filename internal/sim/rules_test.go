@@ -86,12 +86,7 @@ func (w *World) asking(j simJob) *budget.PendingApproval {
 
 // anyHeld reports whether a job waits for approval.
 func (w *World) anyHeld() bool {
-	for _, j := range w.allJobs() {
-		if j.State() == core.Held {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.allJobs(), func(j *core.Job) bool { return j.State() == core.Held })
 }
 
 // held verifies that a job that waits for approval has and takes nothing, and ends when its time is over, and that no

@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // shadow follows a life by its log alone.
@@ -24,13 +25,9 @@ func (h *shadow) follow(seed uint64, m *core.Machine, e core.Event, out core.Out
 		return
 	}
 	text, err := state.EncodeFacts(out.Facts)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	facts, err := state.DecodeFacts(text)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	h.s.Replay(m.Seq(), e, facts, out.Postings)
 	h.snap.Replay(m.Seq(), e, facts, out.Postings)
 	live, log, later := hash(h.t, m.State()), hash(h.t, h.s), hash(h.t, h.snap)
@@ -39,9 +36,7 @@ func (h *shadow) follow(seed uint64, m *core.Machine, e core.Event, out core.Out
 	}
 	if h.n++; h.n%17 == 0 {
 		b, err := m.Snapshot()
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must.Do(h.t, err)
 		if h.snap, err = state.Restore(b); err != nil {
 			h.t.Fatal(err)
 		}
@@ -51,9 +46,7 @@ func (h *shadow) follow(seed uint64, m *core.Machine, e core.Event, out core.Out
 func hash(t *testing.T, s *state.State) ledger.Hash {
 	t.Helper()
 	h, err := s.Hash()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return h
 }
 

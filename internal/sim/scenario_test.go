@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/test/must"
 )
 
 // TestScenarios plays each file of testdata/scenario: commands above the line of dashes, the expected story below.
@@ -25,9 +26,7 @@ func TestScenarios(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			commands, want, found := strings.Cut(string(b), "----\n")
 			if !found && !*update {
 				t.Fatalf("%s has no line of dashes: go test ./internal/sim -run TestScenarios -update", file)
@@ -36,9 +35,7 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%s begins with no sentence that says what must hold", file)
 			}
 			got, broken, err := tellStory(commands)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			for _, b := range broken {
 				t.Errorf("%s", b)
 			}
@@ -46,9 +43,7 @@ func TestScenarios(t *testing.T) {
 				if again, _, _ := tellStory(commands); again != got {
 					t.Fatal("the same scenario told two stories")
 				}
-				if err := os.WriteFile(file, []byte(commands+"----\n"+got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, []byte(commands+"----\n"+got), 0o644))
 				return
 			}
 			if got != want {
@@ -194,17 +189,11 @@ func keepLife(t *testing.T, w *World, name string) {
 	b.WriteString("\nstill\n")
 	for _, l := range w.log {
 		var e core.Event
-		if err := json.Unmarshal(l.event, &e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(l.event, &e))
 		fmt.Fprintf(&b, "at %v event %s\n", e.At.Sub(epoch), l.event)
 	}
 	b.WriteString("run until done\n")
 	story, _, err := tellStory(b.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join("testdata/scenario", name+".txt"), []byte(b.String()+"----\n"+story), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, os.WriteFile(filepath.Join("testdata/scenario", name+".txt"), []byte(b.String()+"----\n"+story), 0o644))
 }

@@ -9,6 +9,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/test/must"
 )
 
 // The commands that scrimp diagnose names (diagnose.TestTry_NamesACommandWhereAFieldTriesTheChange) exist, and the
@@ -81,9 +82,7 @@ func TestNoNumber_ConsidersLastValue(t *testing.T) {
 func TestStageOf_OmitsFieldsOfComparison(t *testing.T) {
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("name: a\ncommand: b\nteam: c\ntags: {d: e}\nsecrets: [F]\n"+
 		"inherit: [G]\noutputs: [h]\nworkdir: i\ndeadline: in 6h\nbudget: $3\nenv: {J: k}\n"), "a", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text, err := stageOf(j).Encode()
 	if err != nil || string(text) != `{"command":"b","env":{"J":"k"}}` {
 		t.Errorf("a run has %s, %v", text, err)

@@ -235,9 +235,5 @@ func (a *app) submit(ctx context.Context, c *command.Client, b baseline, arms [2
 		return a.follow(ctx, c, g.ID)
 	}
 	a.Waiting(ctx, c)
-	if a.JSON {
-		return a.Print(g)
-	}
-	a.Printf("%s is submitted: scrimp ab status %s shows it.\n", g.ID, g.ID)
-	return nil
+	return a.Showf(g, "%s is submitted: scrimp ab status %s shows it.\n", g.ID, g.ID)
 }

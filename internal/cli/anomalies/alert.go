@@ -117,13 +117,7 @@ func (a *app) removeAlertCmd() *cobra.Command {
 			if err := c.RemoveAnomalyAlert(ctx, args[0]); err != nil {
 				return c.Said(ctx, err)
 			}
-			if a.JSON {
-				return a.Print(struct {
-					Removed string `json:"removed"`
-				}{args[0]})
-			}
-			a.Printf("%s is removed.\n", show.Clean(args[0]))
-			return nil
+			return a.Showf(map[string]string{"removed": args[0]}, "%s is removed.\n", show.Clean(args[0]))
 		})}
 }
 

@@ -74,11 +74,7 @@ func (a *app) decided(ctx context.Context, c *command.Client, v api.Anomaly, err
 	if err != nil {
 		return c.Said(ctx, err)
 	}
-	if a.JSON {
-		return a.Print(v)
-	}
-	a.Printf("%s", spending.Decided(v, a.Place()))
-	return nil
+	return a.Show(v, spending.Decided(v, a.Place()))
 }
 
 func (a *app) plannedCmd() *cobra.Command {
@@ -131,11 +127,7 @@ func (a *app) listPlanned(ctx context.Context, c *command.Client) error {
 	if err != nil {
 		return c.Said(ctx, err)
 	}
-	if !a.JSON {
-		a.Printf("%s", spending.Planned(list, a.Place()))
-		return nil
-	}
-	return command.PrintEach(a, list)
+	return command.ShowEach(a.App, list, spending.Planned(list, a.Place()))
 }
 
 func (a *app) unplanCmd() *cobra.Command {
@@ -147,12 +139,6 @@ func (a *app) unplanCmd() *cobra.Command {
 			if err := c.RemovePlannedAnomalies(ctx, args[0]); err != nil {
 				return c.Said(ctx, err)
 			}
-			if a.JSON {
-				return a.Print(struct {
-					Removed string `json:"removed"`
-				}{args[0]})
-			}
-			a.Printf("%s is planned no more.\n", show.Clean(args[0]))
-			return nil
+			return a.Showf(map[string]string{"removed": args[0]}, "%s is planned no more.\n", show.Clean(args[0]))
 		})}
 }

@@ -34,11 +34,7 @@ func (a *app) listCmd() *cobra.Command {
 			if err != nil {
 				return c.Said(ctx, err)
 			}
-			if a.JSON {
-				return command.PrintEach(a, v.Anomalies)
-			}
-			a.Printf("%s", spending.Anomalies(v, a.Place()))
-			return nil
+			return command.ShowEach(a.App, v.Anomalies, spending.Anomalies(v, a.Place()))
 		})}
 	cmd.Flags().StringVar(&team, "team", "", "incidents of this `team` (default: of all that you may see)")
 	cmd.Flags().StringVar(&since, "since", "7d", "`span` until now, as in 24h or 30d")

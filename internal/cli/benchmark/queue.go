@@ -164,11 +164,7 @@ func (a *app) queue(ctx context.Context, c queue.Config, names []string) error {
 		answer.Policies = append(answer.Policies, simulation.QueuePolicyOf(queue.Run(c)))
 	}
 	tell("policies", len(names), len(names))
-	if a.JSON {
-		return a.Print(answer)
-	}
-	a.Printf("%s", answer.Text(a.Place()))
-	return nil
+	return a.Show(answer, answer.Text(a.Place()))
 }
 
 func (a *app) packCmd() *cobra.Command {
@@ -201,11 +197,7 @@ Files as for scrimp simulate queue. Exit status: 0 done, 1 a file or a flag cann
 				n = f.first
 			}
 			answer := simulation.PackResults{Results: []simulation.PackResult{a.pack(jobs, types, n)}}
-			if a.JSON {
-				return a.Print(answer)
-			}
-			a.Printf("%s", answer.Text(a.Place()))
-			return nil
+			return a.Show(answer, answer.Text(a.Place()))
 		},
 	}
 	f.add(cmd)

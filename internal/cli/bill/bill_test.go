@@ -14,15 +14,14 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/content/billfile"
+	"scrimp/internal/test/must"
 )
 
 // shows runs scrimp bill show --json on a file.
 func shows(t *testing.T, name string, b []byte) (out map[string]any, text string, err error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, b, 0o600))
 	var printed bytes.Buffer
 	a := &app{&command.App{Out: &printed, Err: io.Discard, JSON: true}}
 	cmd := a.showCmd()
@@ -39,9 +38,7 @@ func shows(t *testing.T, name string, b []byte) (out map[string]any, text string
 
 func TestShow_ExitsWithOneOnUnreadableRow(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "work", "bill", "reader", "testdata", "faults.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out, _, err := shows(t, "faults.csv", b)
 	if list, ok := out["problems"].([]any); !errors.Is(err, command.Failed) || !ok || len(list) != 15 {
 		t.Errorf("%v: %v", err, out)
@@ -61,23 +58,15 @@ func TestPack_SendsABillWithTheSameRowsAfterOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	other, cur := filepath.Join(dir, "f.csv"), filepath.Join(dir, "cur.csv")
 	for file, text := range map[string]string{other: head + row("3", "a"), cur: head + row("x", "b") + row("5", "b") + row("y", "b")} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	rows := func(files ...string) (list []string) {
 		var sent bytes.Buffer
-		if err := billfile.Pack(t.Context(), &sent, billfile.Named(files)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, billfile.Pack(t.Context(), &sent, billfile.Named(files)))
 		z, err := gzip.NewReader(&sent)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		text, err := io.ReadAll(z)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return strings.Split(strings.TrimSpace(string(text)), "\n")
 	}
 	alone, after := rows(cur), rows(other, cur)

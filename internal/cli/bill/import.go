@@ -91,11 +91,7 @@ func (a *app) listCmd() *cobra.Command {
 			if err != nil {
 				return c.Said(ctx, err)
 			}
-			if a.JSON {
-				return a.Print(v)
-			}
-			a.Printf("%s", bills.Bills(v, a.Place()))
-			return nil
+			return a.Show(v, bills.Bills(v, a.Place()))
 		})}
 }
 
@@ -141,10 +137,6 @@ func (a *app) monthCmd(closed bool) *cobra.Command {
 			if err := c.SetBillMonth(ctx, args[0], closed); err != nil {
 				return c.Said(ctx, err)
 			}
-			if a.JSON {
-				return a.Print(api.SetBillMonth{Month: args[0], Closed: closed})
-			}
-			a.Printf("%s is %s\n", args[0], done)
-			return nil
+			return a.Showf(api.SetBillMonth{Month: args[0], Closed: closed}, "%s is %s\n", args[0], done)
 		})}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -63,9 +64,7 @@ func written[T any](t *testing.T, rows []T) []byte {
 	if _, err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
@@ -80,9 +79,7 @@ func TestShow_ReadsParquet(t *testing.T) {
 		{"USD", "Usage", "AmazonEC2", "1", hour, hour.Add(time.Hour), 1e-9, nil, 1, "EBS:VolumeUsage.gp3", map[string]string{"a": "b"}},
 	}
 	_, text, err := shows(t, "cur.parquet", written(t, rows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, want := range []string{`"kind":"AWS CUR 2.0"`, `"file_total":"29.601234568800`[:23], `"rows":3`, `"list_cost":{"sum":"98.32","unknown_lines":2}`,
 		`"with_job_tag":{"name":"job","lines":1,"billed":"29.5012345678"}`, `{"name":"storage","lines":1,"billed":"0.000000001"}`,
 		`"file_total":"29.6012345688"`, `"start":"2026-10-05T08:00:00Z","end":"2026-10-05T09:00:00Z"`} {
@@ -95,9 +92,7 @@ func TestShow_ReadsParquet(t *testing.T) {
 		Labels:  []label{{"team", "lm"}, {"scrimp-job", "lm-9"}}}
 	g.Service.Description, g.SKU.ID, g.SKU.Description = "Compute Engine", "A", "A3 Instance Core running"
 	_, text, err = shows(t, "gcp.parquet", written(t, []gcp{g}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, want := range []string{`"kind":"GCP billing export"`, `"file_total":"1.25"`, `"credits":"-0.25"`,
 		`{"name":"commitment","lines":1,"billed":"-1"}`, `"with_job_tag":{"name":"job","lines":3,"billed":"1.25"}`} {
 		if !strings.Contains(text, want) {

@@ -72,14 +72,10 @@ func (a *app) take(ctx context.Context, c *command.Client, t api.TakeRecommendat
 		return errors.New("--currency is of the recommendation that --take names: name one, or leave --currency out")
 	}
 	v, err := c.TakeRecommendation(ctx, t)
-	switch {
-	case err != nil:
+	if err != nil {
 		return c.Said(ctx, err)
-	case a.JSON:
-		return a.Print(v)
 	}
-	a.Printf("%s", spending.Took(v, a.Place()))
-	return nil
+	return a.Show(v, spending.Took(v, a.Place()))
 }
 
 // plans prints each plan with the recommendations of its currency that were taken.

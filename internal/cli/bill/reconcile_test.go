@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/reconcile"
 )
 
@@ -34,17 +35,13 @@ func TestReconcile_ComparesServersTableWithBill(t *testing.T) {
 	_ = out.WriteAll([][]string{charge.Table{}.Header(), charge.Table{}.Row(nil, c)})
 	month := charge.Month(begin)
 	b := reconcile.New(month, charge.NextMonth(month))
-	if err := owned(&table, b.Own); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, owned(&table, b.Own))
 	file := filepath.Join(t.TempDir(), "bill.csv")
 	text := "BilledCost,BillingCurrency,ChargePeriodStart,ChargePeriodEnd,ChargeCategory,ChargeDescription,ServiceCategory,ServiceName,ProviderName,ResourceId,BillingAccountId,PricingQuantity,PricingUnit,SkuId\n" +
 		"25,USD,2026-10-02T00:00:00Z,2026-10-02T10:00:00Z,Usage,p5,Compute,EC2,AWS,i-1,a,10,Hours,p5.48xlarge\n" +
 		"2.5,USD,2026-10-02T00:00:00Z,2026-10-02T10:00:00Z,Tax,VAT,Compute,EC2,AWS,i-1,a,,,\n" +
 		"x,USD,2026-10-02T00:00:00Z,2026-10-02T10:00:00Z,Usage,p5,Compute,EC2,AWS,i-2,a,10,Hours,p5.48xlarge\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	unread, err := readInto(t.Context(), file, b)
 	v := b.Finish()
 	if err != nil || unread != 1 || v.Unread != 1 || len(v.Gaps) != 1 {
@@ -54,9 +51,7 @@ func TestReconcile_ComparesServersTableWithBill(t *testing.T) {
 	if g.Job != "1e5" || g.Gap.String() != "7.5" || g.Parts[reconcile.Price].String() != "5" || g.Parts[reconcile.Tax].String() != "2.5" || len(g.Parts) != 2 {
 		t.Errorf("%+v", g)
 	}
-	if err := os.WriteFile(file, []byte("a,b\n1,2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("a,b\n1,2\n"), 0o600))
 	if _, err := readInto(t.Context(), file, b); err == nil {
 		t.Error("what is no bill is taken")
 	}
@@ -81,9 +76,7 @@ func TestReconcile_RefusesCallersWhoDoNotSeeAllTeams(t *testing.T) {
 			_, _ = fmt.Fprint(w, `{"title":"no costs","status":404}`)
 		}))
 		file := filepath.Join(t.TempDir(), "bill.csv")
-		if err := os.WriteFile(file, []byte(billHead), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(billHead), 0o600))
 		client, a := &command.Client{Client: api.New(site.URL, "", nil), Base: site.URL}, &app{}
 		_, _, err := a.reconcile(t.Context(), client, "2026-10", []string{file})
 		_, also := a.addBills(t.Context(), client, &api.Waste{Until: time.Unix(1e9, 0)}, []string{file})

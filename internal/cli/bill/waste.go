@@ -172,11 +172,7 @@ func (a *app) historyCmd() *cobra.Command {
 			if err != nil {
 				return c.Said(ctx, err)
 			}
-			if !a.JSON {
-				a.Printf("%s", spending.WasteHistory(list, a.Place()))
-				return nil
-			}
-			return command.PrintEach(a, list)
+			return command.ShowEach(a.App, list, spending.WasteHistory(list, a.Place()))
 		})}
 }
 

@@ -14,6 +14,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/lib/decimal"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/bill"
 	"scrimp/internal/work/reconcile"
 	"scrimp/internal/work/waste"
@@ -36,9 +37,7 @@ func TestWaste_BillLinesWithoutAPartnerAreFindings(t *testing.T) {
 	}
 	text := billHead + line("25", "i-ours", "p5.48xlarge") + line("30", "i-strange", "p5.48xlarge") + line("12.5", "i-strange", "p5.48xlarge") +
 		line("7", "i-other", "m5.large") + line("-3", "i-credit", "p5.48xlarge")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	if _, err := readInto(t.Context(), file, b); err != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +82,7 @@ func TestWaste_RefusesATeamWithABill(t *testing.T) {
 	}{{[]string{"--team", "vision", "--bill", "b.csv"}, "--team vision and --bill"}, {[]string{"--team", ""}, "--team \"\""},
 		{[]string{"--team="}, "--team \"\""}, {[]string{"--team", "vision"}, ""}, {[]string{"--bill", "b.csv"}, ""}, {[]string{"--team", "(none)", "--bill", "b.csv"}, ""}, {nil, ""}} {
 		cmd := (&app{&command.App{}}).wasteCmd()
-		if err := cmd.ParseFlags(c.args); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.ParseFlags(c.args))
 		err := cmd.PreRunE(cmd, nil)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%v: %v, want %q", c.args, err, c.want)

@@ -7,13 +7,14 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"scrimp/internal/lib/weburl"
 )
 
 // ParseAddress parses the address of a server. The error for one without http or https says which to write: a server on
 // this machine usually speaks http.
 func ParseAddress(text string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimRight(text, "/"))
-	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+	if u, ok := weburl.Parse(strings.TrimRight(text, "/")); ok {
 		return u, nil
 	}
 	bare, err := url.Parse("//" + strings.TrimRight(text, "/"))

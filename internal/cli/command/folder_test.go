@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // Fetched files replace files with the same path and nothing else. A failed fetch leaves nothing, and writes do not
@@ -14,9 +16,7 @@ func TestFillFolder_ReplacesOnlySamePaths(t *testing.T) {
 	to, outside := filepath.Join(top, "to"), filepath.Join(top, "outside")
 	write := func(path, text string) {
 		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	fill := func(files map[string]string) error {
 		return FillFolder(to, func(dir string) error {
@@ -64,12 +64,8 @@ func TestFillFolder_ReplacesOnlySamePaths(t *testing.T) {
 		t.Error("a folder gave way to a file")
 	}
 	check(want)
-	if err := errors.Join(os.Mkdir(outside, 0o700), os.Symlink(outside, filepath.Join(to, "link"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := fill(map[string]string{"link/g": "8"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(outside, 0o700), os.Symlink(outside, filepath.Join(to, "link"))))
+	must.Do(t, fill(map[string]string{"link/g": "8"}))
 	if left, _ := os.ReadDir(outside); len(left) > 0 {
 		t.Errorf("it wrote outside: %v", left)
 	}

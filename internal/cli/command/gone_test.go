@@ -11,18 +11,15 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 // The error about an unreachable remote server has its address and the fix, not the failed request.
 func TestSaid_NamesUnreachableServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once, so nobody listens there
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	address := "http://" + l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	c := &Client{Client: api.New(address, "", nil), Base: address, Far: true}
 	_, err = c.Request(t.Context(), http.MethodGet, "/v1/jobs")
 	if err == nil || !strings.HasPrefix(err.Error(), "no answer from "+address+": ") || !strings.Contains(err.Error(), "scrimp login") || strings.Contains(err.Error(), "/v1/jobs") {
@@ -48,9 +45,7 @@ func TestSaid_NamesFixForTLSServer(t *testing.T) {
 // A container often has no init process that reaps orphaned processes.
 func TestGone_ZombieCountsAsEnded(t *testing.T) {
 	cmd := exec.Command("true")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	defer func() { _ = cmd.Wait() }() // a zombie until then
 	if err := Gone(t.Context(), cmd.Process.Pid, await.Limit); err != nil {
 		t.Error(err)

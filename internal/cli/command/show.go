@@ -1,11 +1,14 @@
 package command
 
 // Show prints v as JSON, or its text.
-func (a *App) Show(v any, text string) error {
+func (a *App) Show(v any, text string) error { return a.Showf(v, "%s", text) }
+
+// Showf prints v as JSON, or a text as Printf does.
+func (a *App) Showf(v any, format string, args ...any) error {
 	if a.JSON {
 		return a.Print(v)
 	}
-	a.Printf("%s", text)
+	a.Printf(format, args...)
 	return nil
 }
 

@@ -94,9 +94,5 @@ func (a *app) simulate(ctx context.Context, d commit.Demand, p commit.Policy, fi
 		}
 		r.Curve = append(r.Curve, purchase.Point{Insure: insure, Cost: one.Mean.All.Cost, Falls: one.Mean.Falls.Cost})
 	}
-	if a.JSON {
-		return a.Print(r)
-	}
-	a.Printf("%s", r.Text(a.Place()))
-	return nil
+	return a.Show(r, r.Text(a.Place()))
 }

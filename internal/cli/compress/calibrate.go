@@ -92,6 +92,22 @@ func readBatch(file string) (v forward.Value, err error) {
 
 var batchHead = regexp.MustCompile(`'descr': *'([^']*)', *'fortran_order': *(True|False), *'shape': *\(([0-9, ]*)\)`)
 
+// shapeOf parses a shape such as "8, 3, " and returns its number of elements, at most maxBatch.
+func shapeOf(text string) (dims []int, count int, ok bool) {
+	count = 1
+	for field := range strings.SplitSeq(text, ",") {
+		if field = strings.TrimSpace(field); field == "" {
+			continue
+		}
+		d, err := strconv.Atoi(field)
+		if err != nil || d < 1 || count > maxBatch/d {
+			return nil, 0, false
+		}
+		dims, count = append(dims, d), count*d
+	}
+	return dims, count, true
+}
+
 // parseBatch reads an array of float32 in the format of numpy.save: a magic number, a version, the length of a header
 // that is a dictionary, and the elements.
 func parseBatch(b []byte) (v forward.Value, err error) {
@@ -110,22 +126,15 @@ func parseBatch(b []byte) (v forward.Value, err error) {
 	if head == nil || head[1] != "<f4" || head[2] == "True" {
 		return v, fmt.Errorf("its header is %.80q: save x.astype(\"float32\") in the order of C", b[at:at+size])
 	}
-	count := 1
-	for field := range strings.SplitSeq(head[3], ",") {
-		if field = strings.TrimSpace(field); field == "" {
-			continue
-		}
-		d, err := strconv.Atoi(field)
-		if err != nil || d < 1 || count > maxBatch/d {
-			return v, fmt.Errorf("its shape (%s) is empty or too large", head[3])
-		}
-		v.Dims, count = append(v.Dims, d), count*d
+	dims, count, ok := shapeOf(head[3])
+	if !ok {
+		return v, fmt.Errorf("its shape (%s) is empty or too large", head[3])
 	}
 	if len(data) != 4*count {
 		return v, fmt.Errorf("its shape (%s) needs %d bytes, and it has %d: write it again with numpy.save", head[3], 4*count,
 			len(data))
 	}
-	v.V = make([]float32, count)
+	v.Dims, v.V = dims, make([]float32, count)
 	for i := range v.V {
 		v.V[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 		if x := float64(v.V[i]); math.IsNaN(x) || math.IsInf(x, 0) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -111,11 +112,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	_ = cmd.MarkFlagRequired("output")
 }
 
-// check reads the flags and refuses those that have no effect.
-func (f *flags) check(cmd *cobra.Command) (err error) {
-	if f.options.Method, err = compress.ParseMethod(f.method); err != nil {
-		return fmt.Errorf("--method: %w", err)
-	}
+// unused refuses flags that have no effect without another one.
+func (f *flags) unused(given func(flag string) bool) error {
 	for _, need := range []struct {
 		with  string
 		has   bool
@@ -124,11 +122,20 @@ func (f *flags) check(cmd *cobra.Command) (err error) {
 		{"--latency", f.latency != "", []string{"latency-metric", "repeat", "price"}},
 		{"--method prune-structured or prune-unstructured", f.options.Method.Prunes(), []string{"sparsity"}},
 		{"--method int8-static", f.options.Method == compress.Int8Static, []string{"calibration"}}} {
-		for _, name := range need.flags {
-			if cmd.Flags().Changed(name) && !need.has {
-				return fmt.Errorf("--%s has no effect without %s", name, need.with)
-			}
+		if i := slices.IndexFunc(need.flags, given); i >= 0 && !need.has {
+			return fmt.Errorf("--%s has no effect without %s", need.flags[i], need.with)
 		}
+	}
+	return nil
+}
+
+// check reads the flags and refuses those that have no effect.
+func (f *flags) check(cmd *cobra.Command) (err error) {
+	if f.options.Method, err = compress.ParseMethod(f.method); err != nil {
+		return fmt.Errorf("--method: %w", err)
+	}
+	if err := f.unused(cmd.Flags().Changed); err != nil {
+		return err
 	}
 	if f.options.Method == compress.Int8Static && f.calibration == "" {
 		return errors.New("--method int8-static needs --calibration, a folder of .npy files with batches of the input: it " +

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // Doctor reports the space of each kind of data, and what no longer fits.
@@ -20,16 +21,10 @@ func TestDoctor_ReportsDiskUse(t *testing.T) {
 		"blobs/jobs/a/outputs/a/000001": 1, "blobs/jobs/a/objects/kept/x": 5, "blobs/jobs/a/objects/000001-000001/y": 7,
 		"market/machines/i-1/console.log": 8, "engines/rack/x": 1, "reserve": 16} {
 		path := filepath.Join(data, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, make([]byte, mib<<20), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, make([]byte, mib<<20), 0o600))
 	}
-	if err := os.WriteFile(filepath.Join(elsewhere, "x"), make([]byte, 3<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(elsewhere, "x"), make([]byte, 3<<20), 0o600))
 	free, entries := int64(disk.LogReserve), int64(1<<20)
 	room := func() (disk.Left, bool) { return disk.Left{Bytes: free, Entries: entries}, true }
 	inside := filepath.Join(data, "market", "machines") // counted once

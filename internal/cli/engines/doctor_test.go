@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/local"
+	"scrimp/internal/test/must"
 )
 
 // passable returns a folder that other users can enter, unlike a test's own.
@@ -16,9 +17,7 @@ func passable(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "scrimp-machines-")
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := errors.Join(err, os.Chmod(dir, 0o711)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, os.Chmod(dir, 0o711)))
 	return dir
 }
 
@@ -26,9 +25,7 @@ func passable(t *testing.T) string {
 func TestDoctor_MentionsUsersWhenRelevant(t *testing.T) {
 	t.Parallel()
 	data, open := t.TempDir(), passable(t)
-	if err := os.Chmod(filepath.Dir(data), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Dir(data), 0o700))
 	at := engine.WithOf(local.With{Machines: filepath.Join(open, "new", "machines")})
 	kept := "" // the text if programs are separated
 	if os.Geteuid() != 0 {

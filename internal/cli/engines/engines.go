@@ -376,10 +376,6 @@ func (a *app) engineListCmd() *cobra.Command {
 				}
 				list = show.Engines(list, v.Engines)
 			}
-			if !a.JSON {
-				a.Printf("%s", show.EngineList(list, a.Place()))
-				return nil
-			}
-			return command.PrintEach(a, list)
+			return command.ShowEach(a.App, list, show.EngineList(list, a.Place()))
 		}}
 }

@@ -37,12 +37,9 @@ func (a *app) engineRmCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.JSON {
-				return a.Print(map[string]string{"removed": args[0]})
-			}
-			a.Printf("Engine %s is removed from %s. It counts when the server starts anew: scrimp server stop.\n", args[0],
+			return a.Showf(map[string]string{"removed": args[0]}, "Engine %s is removed from %s. It counts when the server "+
+				"starts anew: scrimp server stop.\n", args[0],
 				filepath.Join(a.Data, engine.SettingsName))
-			return nil
 		}}
 	cmd.Flags().BoolVar(&force, "force", false, "remove it though machines of it run (default: refuse)")
 	return cmd

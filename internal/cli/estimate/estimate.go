@@ -257,9 +257,5 @@ func (a *app) help(e *estimate.Estimator, q estimate.Request, f estimateFlags) {
 // models lists the published models.
 func (a *app) models() error {
 	list := sizing.PublishedModels()
-	if !a.JSON {
-		a.Printf("%s", sizing.ModelTable(list, a.Place()))
-		return nil
-	}
-	return command.PrintEach(a, list)
+	return command.ShowEach(a.App, list, sizing.ModelTable(list, a.Place()))
 }

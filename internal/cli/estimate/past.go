@@ -19,11 +19,7 @@ func (a *app) past(ctx context.Context, f estimateFlags) error {
 	}
 	chips := hardware.Catalogued()
 	if f.measured {
-		if !a.JSON {
-			a.Printf("%s", sizing.MeasuredRuns(runs, chips, f.most, a.Place()))
-			return nil
-		}
-		return command.PrintEach(a, runs)
+		return command.ShowEach(a.App, runs, sizing.MeasuredRuns(runs, chips, f.most, a.Place()))
 	}
 	rows, err := learn.Tables(a.App, f.calibrate)
 	if err != nil {

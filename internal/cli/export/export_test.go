@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/decide/focus"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // rows returns n rows of FOCUS with empty values, text, and numbers of every size.
@@ -59,9 +60,7 @@ func runs(t *testing.T, answer http.HandlerFunc, args ...string) (out string, er
 	c := &command.Client{Base: site.URL, Client: api.New(site.URL, "", site.Client())}
 	f := &flags{}
 	cmd := a.focusCmd()
-	if err := cmd.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.ParseFlags(args))
 	f.to, _ = cmd.Flags().GetString("output")
 	f.force, _ = cmd.Flags().GetBool("force")
 	var columns []column
@@ -79,9 +78,7 @@ func whole(text string) http.HandlerFunc {
 func left(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	list, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, e := range list {
 		names = append(names, e.Name())
 	}
@@ -98,9 +95,7 @@ func TestExport_EachFormatHasEveryRow(t *testing.T) {
 			t.Fatal(out, err)
 		}
 		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		switch name {
 		case "a.csv":
 			if string(b) != text {
@@ -108,9 +103,7 @@ func TestExport_EachFormatHasEveryRow(t *testing.T) {
 			}
 		case "a.csv.gz":
 			z, err := gzip.NewReader(bytes.NewReader(b))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got, err := io.ReadAll(z); err != nil || string(got) != text {
 				t.Error(err, "the file is not what was sent")
 			}
@@ -148,9 +141,7 @@ func leavesNoHalfFile(t *testing.T, names ...string) {
 				t.Errorf("%s: %v is left", name, got)
 			}
 		}
-		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("mine"), 0o600))
 		if _, err := runs(t, whole(text), "-o", path); err == nil || !strings.Contains(err.Error(), "--force replaces it") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -191,16 +182,12 @@ func TestExport_NamesTheFix(t *testing.T) {
 			t.Errorf("%s: %v", c[0], err)
 		}
 	}
-	if err := os.Mkdir(filepath.Join(dir, "b.csv"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "b.csv"), 0o700))
 	if _, err := runs(t, whole(rows(1)), "-o", filepath.Join(dir, "b.csv"), "--force"); err == nil || !strings.Contains(err.Error(), "it is a folder") {
 		t.Error(err)
 	}
 	link := filepath.Join(dir, "l.csv")
-	if err := os.Symlink(filepath.Join(dir, "nothing"), link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(filepath.Join(dir, "nothing"), link))
 	asked := false
 	if _, err := runs(t, func(http.ResponseWriter, *http.Request) { asked = true }, "-o", link); err == nil || asked ||
 		err.Error() != "write "+link+": there is one: --force replaces it, or name another file" {
@@ -222,9 +209,7 @@ func TestPrices_UnknownIsEmpty(t *testing.T) {
 			Currency: "USD", Accelerator: "=H100"}, Quote: api.Quote{Rate: rate, Priced: priced}}
 	}
 	b, err := io.ReadAll(sheetOf(api.Market{Offers: []api.Listing{offer(api.Spot, 5e11, true), offer(api.OnDemand, 3e12, true), offer(api.Reserved, 0, false)}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := "x/r/m/spot,m,x,r,z,Dynamic,Hours,USD,0.5,3.0,x/spot,spot,accelerator-=H100,,,,,\n" +
 		"x/r/m/on-demand,m,x,r,z,Standard,Hours,USD,3.0,3.0,x/on-demand,on-demand,accelerator-=H100,,,,,\n" +
 		"x/r/m/reserved,m,x,r,z,Committed,Hours,USD,,3.0,x/reserved,reserved,accelerator-=H100,,,,,\n"
@@ -238,13 +223,9 @@ func TestPrices_JoinRowsOfFOCUS(t *testing.T) {
 	for _, name := range []string{"a", "007", "1e5", "-r", "=cmd()", "mar-1", "null"} {
 		b, err := io.ReadAll(sheetOf(api.Market{Offers: []api.Listing{{Offer: api.Offer{ID: name, Provider: name, Region: name, Zone: name, Machine: name,
 			Capacity: api.Spot, Currency: "USD"}}}}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		lines, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		w := focus.NewWriter(focus.V14)
 		row := w.Row(nil, charge.Charge{Begin: time.Unix(0, 0), End: time.Unix(3600, 0), Currency: "USD", Category: ledger.Compute, Rule: "minimum",
 			Use: ledger.Idle, Amount: money.Picos(5), Provider: name, Region: name, Zone: name, SKU: name, Source: charge.Source{Capacity: "spot"}})

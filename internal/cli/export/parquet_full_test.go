@@ -16,6 +16,7 @@ import (
 
 	"scrimp/internal/decide/focus"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // A Parquet file has every row with every value, exactly.
@@ -28,9 +29,7 @@ func TestExport_ParquetHasEveryRow(t *testing.T) {
 		t.Fatal(out, err)
 	}
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	checkParquet(t, b, want)
 }
 
@@ -42,9 +41,7 @@ func TestExport_LeavesNoHalfParquetFile(t *testing.T) {
 func checkParquet(t *testing.T, b []byte, want [][]string) {
 	t.Helper()
 	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if f.NumRows() != int64(len(want)-1) {
 		t.Fatalf("there are %d rows, want %d", f.NumRows(), len(want)-1)
 	}

@@ -62,11 +62,7 @@ func (a *app) checkpointsRmCmd() *cobra.Command {
 				nil); err != nil {
 				return err
 			}
-			if a.JSON {
-				return a.Print(map[string]string{"job": job, "checkpoint": name})
-			}
-			a.Printf("%s of %s is removed.\n", name, job)
-			return nil
+			return a.Showf(map[string]string{"job": job, "checkpoint": name}, "%s of %s is removed.\n", name, job)
 		})}
 }
 

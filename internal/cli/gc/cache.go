@@ -26,10 +26,6 @@ func Cache(shared *command.App) *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, "/v1/cache", nil, &v); err != nil {
 				return err
 			}
-			if a.JSON {
-				return a.Print(v)
-			}
-			a.Printf("%s", kept.Cache(v, a.Place()))
-			return nil
+			return a.Show(v, kept.Cache(v, a.Place()))
 		})}
 }

@@ -63,11 +63,7 @@ func (a *app) gcCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodPost, "/v1/gc", b, &done); err != nil {
 				return err
 			}
-			if !a.JSON {
-				a.Printf("%s", kept.GC(done, a.Place()))
-				return nil
-			}
-			return command.PrintEach(a, done.Items)
+			return command.ShowEach(a.App, done.Items, kept.GC(done, a.Place()))
 		})}
 	f := cmd.Flags()
 	f.StringVar(&older, "older-than", "", "`time` since the job was over, such as 30d (default: as the server keeps it)")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/command"
+	"scrimp/internal/test/must"
 )
 
 // A flag with an empty value, as --fit "$UNSET" gives, would remove what the flag should have kept.
@@ -11,9 +12,7 @@ func TestGC_RefusesEmptyFlags(t *testing.T) {
 	for _, name := range []string{"fit", "older-than", "only", "keep"} {
 		for _, value := range []string{"", "x"} {
 			cmd := (&app{&command.App{}}).gcCmd()
-			if err := cmd.ParseFlags([]string{"--" + name, value}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.ParseFlags([]string{"--" + name, value}))
 			if err := cmd.PreRunE(cmd, nil); (err == nil) != (value == "x") {
 				t.Errorf("--%s %q: %v", name, value, err)
 			}

@@ -2,6 +2,7 @@
 package jobfile
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -35,6 +36,23 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Market, "market", "", "market `file`, or calm or stormy, for a data folder that has none "+
 		"yet (default calm)")
 	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
+}
+
+// Connect reads the job of a command for the market time of the server, which it starts where none runs, and notes what
+// the user should know about the job. A job that cannot be read starts no server.
+func Connect(ctx context.Context, a *command.App, args []string, dash int, f Flags) (c *command.Client, v api.Server,
+	j spec.Job, folder string, err error) {
+	if _, _, _, err = Load(spec.Run, args, dash, f, a.Now()); err != nil {
+		return nil, v, j, "", err
+	}
+	if c, v, err = a.Connect(ctx, f.Market); err != nil {
+		return nil, v, j, "", err
+	}
+	j, folder, notes, err := Load(spec.Run, args, dash, f, v.Market.Now)
+	if err == nil {
+		Note(a, notes)
+	}
+	return c, v, j, folder, err
 }
 
 // Load reads the job file for the given use, or makes a job from the command after --. A deadline without a zone is in

@@ -7,23 +7,18 @@ import (
 	"testing"
 
 	"scrimp/internal/decide/receipt"
+	"scrimp/internal/test/must"
 )
 
 // A page replaces only an earlier receipt, and creates no folder.
 func TestReceiptPage_ReplacesOnlyReceipts(t *testing.T) {
 	dir := t.TempDir()
 	page, err := receipt.Receipt{Job: "lm-1"}.HTML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name, body := range map[string]string{"mine.html": "<!doctype html>\n<title>Mine</title>", "empty.html": "", "receipt.html": string(page)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(body), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(body), 0o600))
 	}
-	if err := os.Symlink(filepath.Join(dir, "nothing"), filepath.Join(dir, "link.html")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(filepath.Join(dir, "nothing"), filepath.Join(dir, "link.html")))
 	for name, says := range map[string]string{"receipt.html": "", "new.html": "", "mine.html": "--force replaces it", "empty.html": "--force replaces it",
 		"link.html": "links to a file that does not exist", "zz/a.html": "there is no folder " + dir + "/zz", "mine.html/a.html": "is no folder", "": "it is a folder"} {
 		err := mayWrite(filepath.Join(dir, name), false)

@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/cli/learn"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/test/must"
 )
 
 // A model that cannot be computed is refused with the reason, because any machine would match it.
@@ -17,9 +18,7 @@ func TestModelled_RefusesUnusableModel(t *testing.T) {
 		"config.json": `{"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}`,
 		"odd.json":    `{"model_type": "weird"}`,
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	for name, c := range map[string]struct {
 		model spec.Model

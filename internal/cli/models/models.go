@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,11 +51,7 @@ func Commands(shared *command.App) []*cobra.Command {
 			if len(list) == 0 && (name != "" || a.project != "") {
 				return a.none(name)
 			}
-			if a.JSON {
-				return command.PrintEach(a, list)
-			}
-			a.Printf("%s", group.Models(list, a.Place()))
-			return nil
+			return command.ShowEach(a.App, list, group.Models(list, a.Place()))
 		})}
 	cmd.PersistentFlags().StringVar(&a.project, "project", "", "take the pipelines of this `project` alone (default: "+
 		"of all)")
@@ -79,14 +76,10 @@ func (a *app) showCmd() *cobra.Command {
 			if no, ok := errors.AsType[*api.Problem](err); ok && no.Status == http.StatusNotFound {
 				return unknown(args[0])
 			}
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case a.JSON:
-				return a.Print(v)
 			}
-			a.Printf("%s", group.Model(v, a.Place()))
-			return nil
+			return a.Show(v, group.Model(v, a.Place()))
 		})}
 }
 
@@ -107,6 +100,19 @@ func unknown(version string) error {
 	return fmt.Errorf("there is no version %s: scrimp models lists those that there are", version)
 }
 
+// ofProjects returns the deployed version of each project, or its newest one. The list is oldest first.
+func ofProjects(list []api.ModelVersion) (runs []api.ModelVersion) {
+	for _, v := range list {
+		switch of := len(runs) - 1; {
+		case of < 0 || runs[of].Team != v.Team || runs[of].Project != v.Project:
+			runs = append(runs, v)
+		case !current(runs[of]):
+			runs[of] = v
+		}
+	}
+	return runs
+}
+
 // runOf is the run that has made a version.
 func (a *app) runOf(ctx context.Context, c *command.Client, version string) (string, error) {
 	name, number, found := strings.Cut(version, "@")
@@ -121,16 +127,10 @@ func (a *app) runOf(ctx context.Context, c *command.Client, version string) (str
 		return version, nil
 	}
 	var runs []api.ModelVersion
-	for _, v := range list {
-		switch of := len(runs) - 1; {
-		case found && v.ID() != version:
-		case !found && of >= 0 && runs[of].Team == v.Team && runs[of].Project == v.Project:
-			if !current(runs[of]) { // the list is oldest first
-				runs[of] = v
-			}
-		default:
-			runs = append(runs, v)
-		}
+	if found {
+		runs = slices.DeleteFunc(list, func(v api.ModelVersion) bool { return v.ID() != version })
+	} else {
+		runs = ofProjects(list)
 	}
 	switch {
 	case len(runs) == 0:

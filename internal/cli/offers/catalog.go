@@ -69,11 +69,7 @@ func (a *app) catalogShowCmd() *cobra.Command {
 				v.Layers = append(v.Layers, l)
 			}
 			v.Count(c.Listings, a.Now().UTC(), listing.Limits{})
-			if a.JSON {
-				return a.Print(v)
-			}
-			a.Printf("%s", v.Text(a.Place()))
-			return nil
+			return a.Show(v, v.Text(a.Place()))
 		},
 	}
 	cmd.Flags().BoolVar(&gpus, "gpus", false, "list what is known of accelerators instead (default: the catalogue)")
@@ -149,11 +145,7 @@ func (a *app) fetch(ctx context.Context, sources []string, with func(source stri
 }
 
 func (a *app) tell(f listing.Fetched) error {
-	if a.JSON {
-		return a.Print(f)
-	}
-	a.Printf("%s", f.Text(a.Place()))
-	return nil
+	return a.Show(f, f.Text(a.Place()))
 }
 
 func (a *app) catalogImportCmd() *cobra.Command {

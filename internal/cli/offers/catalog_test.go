@@ -13,17 +13,14 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/market/feed"
+	"scrimp/internal/test/must"
 )
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
 	file := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must.Do(t, os.WriteFile(file, []byte(text), 0o644))
 }
 
 // testApp returns the program without its flags.
@@ -58,9 +55,7 @@ func TestFetch_FailedSourceKeepsCopyAndOthersContinue(t *testing.T) {
 		t.Fatal(err, out)
 	}
 	before, err := os.ReadFile(filepath.Join(dir, "catalog", "azure.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if strings.Contains(string(before), "discount") {
 		t.Error("the user's discount is in the copy")
 	}

@@ -63,11 +63,7 @@ func (a *app) marketCmd() *cobra.Command {
 			} else {
 				a.Notef("note: what is published of interruptions is left out: %v\n", err)
 			}
-			if a.JSON {
-				return a.Print(sale)
-			}
-			a.Printf("%s", sale.Text(a.Place()))
-			return nil
+			return a.Show(sale, sale.Text(a.Place()))
 		})}
 	cmd.AddCommand(a.marketRecordCmd(), a.marketGenerateCmd(), a.marketImportCmd())
 	return cmd

@@ -71,11 +71,7 @@ that are multiplied, each a number or the name of a value. See docs/own.md. All 
 				return fmt.Errorf("--option %q is none of %s", option, strings.Join(names, ", "))
 			}
 			v := purchase.TCOOf(t, option)
-			if a.JSON {
-				return a.Print(v)
-			}
-			a.Printf("%s", v.Text(a.Place()))
-			return nil
+			return a.Show(v, v.Text(a.Place()))
 		},
 	}
 	cmd.Flags().StringVar(&option, "option", "", "draw the sensitivity of this `option` (default: the cheapest)")
@@ -103,11 +99,7 @@ is paid once) and quality (metric, given_up, worth). See docs/own.md. All sums a
 				return err
 			}
 			v := purchase.ROIOf(t)
-			if a.JSON {
-				return a.Print(v)
-			}
-			a.Printf("%s", v.Text(a.Place()))
-			return nil
+			return a.Show(v, v.Text(a.Place()))
 		},
 	}
 }

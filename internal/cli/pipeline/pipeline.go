@@ -26,6 +26,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quiet"
+	"scrimp/internal/work/pipeline"
 	"scrimp/internal/work/pipelinefile"
 	"scrimp/internal/work/pipelinefile/document"
 )
@@ -257,8 +258,8 @@ func (a *app) prepare(file string, f flags) (p prepared, err error) {
 	}
 	p.wire = api.Pipeline{AtOnce: p.file.AtOnce, Sample: sampleOf(p.file.Sample)}
 	for i, s := range p.file.Spec.Stages {
-		j := p.file.Jobs[i]
-		if j, err = j.WithEnv(f.job.Env); err == nil {
+		j, err := p.file.Jobs[i].WithEnv(f.job.Env)
+		if err == nil {
 			j, err = learn.Modelled(j, p.folder)
 		}
 		if err != nil {
@@ -268,23 +269,28 @@ func (a *app) prepare(file string, f flags) (p prepared, err error) {
 		if err != nil {
 			return p, err
 		}
-		x := api.PipelineStage{Name: s.Name, Job: api.Raw(text), After: s.After, Deps: s.Deps, Outs: s.Outs,
-			Metrics: s.Metrics, Params: s.Params, Always: s.Always, Examples: s.Examples, Deploy: s.Deploy}
-		if s.Gate != nil {
-			x.Gate = new(api.PipelineGate(*s.Gate))
-		}
-		if s.Drift != nil {
-			x.OnDrift = new(api.PipelineDrift(*s.Drift))
-		}
-		if s.Warm != nil {
-			x.WarmStart = new(api.PipelineWarm(*s.Warm))
-		}
-		for _, g := range s.Gates {
-			x.Gates = append(x.Gates, api.PipelineGate(g))
-		}
-		p.wire.Stages = append(p.wire.Stages, x)
+		p.wire.Stages = append(p.wire.Stages, stageOf(s, text))
 	}
 	return p, nil
+}
+
+// stageOf returns a stage in the form in which it is submitted, with its job file.
+func stageOf(s pipeline.Stage, job []byte) api.PipelineStage {
+	x := api.PipelineStage{Name: s.Name, Job: api.Raw(job), After: s.After, Deps: s.Deps, Outs: s.Outs,
+		Metrics: s.Metrics, Params: s.Params, Always: s.Always, Examples: s.Examples, Deploy: s.Deploy}
+	if s.Gate != nil {
+		x.Gate = new(api.PipelineGate(*s.Gate))
+	}
+	if s.Drift != nil {
+		x.OnDrift = new(api.PipelineDrift(*s.Drift))
+	}
+	if s.Warm != nil {
+		x.WarmStart = new(api.PipelineWarm(*s.Warm))
+	}
+	for _, g := range s.Gates {
+		x.Gates = append(x.Gates, api.PipelineGate(g))
+	}
+	return x
 }
 
 // mostKinds bounds how many different machine requirements of stages are checked against the market.

@@ -96,22 +96,10 @@ func isStudy(cmd *cobra.Command, args []string) (is bool, err error) {
 
 // plan simulates a job on the server's market.
 func (a *app) plan(ctx context.Context, args []string, dash int, f jobfile.Flags) error {
-	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil {
-		return err // before starting a server for it
-	}
-	c, err := a.Ensure(ctx, f.Market)
+	c, v, j, folder, err := jobfile.Connect(ctx, a.App, args, dash, f)
 	if err != nil {
 		return err
 	}
-	v, err := c.Server(ctx)
-	if err != nil {
-		return err
-	}
-	j, folder, notes, err := jobfile.Load(spec.Run, args, dash, f, v.Market.Now)
-	if err != nil {
-		return err
-	}
-	jobfile.Note(a.App, notes)
 	if j, err = learn.Modelled(j, folder); err != nil {
 		return err
 	}

@@ -239,14 +239,11 @@ func asks(r spec.Resources, j spec.Job) catalog.Filter {
 	return f
 }
 
-// byTime uses the stated or measured time, on the smallest machine that the job accepts.
-func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
-	hours := time.Duration(j.Work.Time).Hours()
-	q.Work = 3600 // so that a rate is 1/hours
-	v.Work = fmt.Sprintf("%s, %s", draw.Span(time.Duration(j.Work.Time)), cmp.Or(from, "as the job states it"))
+// variants sets the variants of the question to the job itself and its alternatives, and returns what each needs and
+// how fast it is relative to the job.
+func variants(j spec.Job, q *rank.Request) (filters []catalog.Filter, speeds []float64) {
 	q.Variants = []rank.Variant{{Name: ""}}
-	filters := []catalog.Filter{q.Requirements}
-	speeds := []float64{1}
+	filters, speeds = []catalog.Filter{q.Requirements}, []float64{1}
 	for i, alt := range j.AnyOf {
 		if alt.Place() {
 			continue // the catalogue knows no engines
@@ -255,6 +252,15 @@ func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
 		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Requirements: &f})
 		filters, speeds = append(filters, f), append(speeds, cmp.Or(alt.Throughput, 1))
 	}
+	return filters, speeds
+}
+
+// byTime uses the stated or measured time, on the smallest machine that the job accepts.
+func byTime(j spec.Job, from string, q *rank.Request, v *planning.Ranking) {
+	hours := time.Duration(j.Work.Time).Hours()
+	q.Work = 3600 // so that a rate is 1/hours
+	v.Work = fmt.Sprintf("%s, %s", draw.Span(time.Duration(j.Work.Time)), cmp.Or(from, "as the job states it"))
+	filters, speeds := variants(j, q)
 	if len(speeds) > 1 {
 		v.Work += ", times what any_of states"
 	}

@@ -91,22 +91,10 @@ func valueOf(text string) (amount *money.Amount, words string, err error) {
 }
 
 func (a *app) propose(ctx context.Context, args []string, dash int, f jobfile.Flags, p *api.Proposing) error {
-	if _, _, _, err := jobfile.Load(spec.Run, args, dash, f, a.Now()); err != nil { // before a server is started for it
-		return err
-	}
-	c, err := a.Ensure(ctx, f.Market)
+	c, _, j, folder, err := jobfile.Connect(ctx, a.App, args, dash, f)
 	if err != nil {
 		return err
 	}
-	v, err := c.Server(ctx)
-	if err != nil {
-		return err
-	}
-	j, folder, notes, err := jobfile.Load(spec.Run, args, dash, f, v.Market.Now)
-	if err != nil {
-		return err
-	}
-	jobfile.Note(a.App, notes)
 	job, err := submit.Job(ctx, a.App, c, api.Submission{Proposal: p}, j, folder)
 	if err != nil {
 		return c.Said(ctx, err)
@@ -127,14 +115,10 @@ func (a *app) listCmd() *cobra.Command {
 		Example: "  scrimp proposals\n  scrimp proposals --team vision --budget '$500' --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := c.Proposals(ctx, team, budget)
-			switch {
-			case err != nil:
+			if err != nil {
 				return c.Said(ctx, err)
-			case a.JSON:
-				return a.Print(v)
 			}
-			a.Printf("%s", list(v, a.Place()))
-			return nil
+			return a.Show(v, list(v, a.Place()))
 		})}
 	cmd.Flags().StringVar(&team, "team", "", "proposals of this `team` (default: of all that you may see)")
 	cmd.Flags().StringVar(&budget, "budget", "", "say which proposals fit into this `amount` (default: no amount)")
@@ -236,9 +220,5 @@ func (a *app) show(ctx context.Context, c *command.Client, id string) error {
 }
 
 func (a *app) print(v api.Proposal) error {
-	if a.JSON {
-		return a.Print(v)
-	}
-	a.Printf("%s", one(v, a.Place()))
-	return nil
+	return a.Show(v, one(v, a.Place()))
 }

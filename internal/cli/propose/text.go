@@ -116,15 +116,8 @@ func one(v api.Proposal, p show.Place) string {
 		return b.String()
 	}
 	if r := v.Approval; r != nil && r.Approved != nil {
-		verdict := "rejected"
-		if *r.Approved {
-			verdict = "approved"
-		}
-		reason := ""
-		if r.Reason != "" {
-			reason = ": " + r.Reason
-		}
-		p.Fact(&b, "review", "%s by %s%s", verdict, r.By, reason)
+		verdict := map[bool]string{true: "approved", false: "rejected"}[*r.Approved]
+		p.Fact(&b, "review", "%s", strings.TrimSuffix(verdict+" by "+r.By+": "+r.Reason, ": "))
 		if !*r.Approved {
 			return b.String()
 		}

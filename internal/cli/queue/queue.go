@@ -68,11 +68,7 @@ func (a *app) queueSetCmd() *cobra.Command {
 				return command.InFlags(err, shareFields)
 			}
 			done += withoutTeams(ctx, c, b)
-			if a.JSON {
-				return a.Print(map[string]string{"done": done})
-			}
-			a.Printf("%s\n", done)
-			return nil
+			return a.Showf(map[string]string{"done": done}, "%s\n", done)
 		})}
 	x.add(cmd.Flags())
 	return command.NoEmptyFlags(cmd)
@@ -101,25 +97,37 @@ func (x *shareFlags) change(given func(flag string) bool) (b api.SetQueueShare, 
 	if b, err = x.parse(); err != nil {
 		return b, "", err
 	}
+	if err := x.together(); err != nil {
+		return b, "", err
+	}
+	switch {
+	case x.off:
+		done = "The setting of team " + x.team + " is removed."
+	case x.team == "":
+		done = "What teams spent counts half after " + x.halfLife + "."
+	default:
+		done = "The share of team " + x.team + " is set. scrimp queue shares lists all."
+	}
+	return b, done, nil
+}
+
+// together returns an error for flags that set nothing, or do not go together.
+func (x *shareFlags) together() error {
 	some := x.weight != "" || x.guarantee != "" || x.borrow != ""
 	switch {
 	case x.team == "" && (some || x.off):
-		return b, "", errors.New("--team is missing: name the team, as scrimp teams lists them")
+		return errors.New("--team is missing: name the team, as scrimp teams lists them")
 	case x.team == "" && x.halfLife == "":
-		return b, "", errors.New("nothing is set: write --team and --weight, or --half-life")
+		return errors.New("nothing is set: write --team and --weight, or --half-life")
 	case x.off && (some || x.halfLife != ""):
-		return b, "", errors.New("--off removes the whole setting: leave the other flags out")
-	case x.off:
-		return b, "The setting of team " + x.team + " is removed.", nil
-	case x.team == "":
-		return b, "What teams spent counts half after " + x.halfLife + ".", nil
-	case !some && x.halfLife != "":
-		return b, "", errors.New("--half-life is for all teams: leave --team out, or add its --weight")
-	case !some:
-		return b, "", fmt.Errorf("nothing is set for team %s: write --weight 1 for the share of a team without a setting, "+
-			"or --guarantee or --borrow", x.team)
+		return errors.New("--off removes the whole setting: leave the other flags out")
+	case x.off, x.team == "", some:
+		return nil
+	case x.halfLife != "":
+		return errors.New("--half-life is for all teams: leave --team out, or add its --weight")
 	}
-	return b, "The share of team " + x.team + " is set. scrimp queue shares lists all.", nil
+	return fmt.Errorf("nothing is set for team %s: write --weight 1 for the share of a team without a setting, "+
+		"or --guarantee or --borrow", x.team)
 }
 
 // empty returns an error for a flag with an empty value, such as the --weight "$WEIGHT" of a script whose variable is

@@ -8,6 +8,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // changeOf parses the flags of scrimp queue set and returns the change that they describe.
@@ -16,9 +17,7 @@ func changeOf(t *testing.T, args ...string) (api.SetQueueShare, error) {
 	var x shareFlags
 	f := pflag.NewFlagSet("set", pflag.ContinueOnError)
 	x.add(f)
-	if err := f.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Parse(args))
 	b, _, err := x.change(f.Changed)
 	return b, err
 }

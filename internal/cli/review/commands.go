@@ -36,14 +36,10 @@ func Commands(shared *command.App) []*cobra.Command {
 		PreRunE: func(*cobra.Command, []string) error { return checkMonth(text) },
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			v, err := fetch(ctx, c, text)
-			switch {
-			case err != nil:
+			if err != nil {
 				return c.Said(ctx, err)
-			case a.JSON:
-				return a.Print(v)
 			}
-			a.Printf("%s", v.text(a.Place()))
-			return nil
+			return a.Show(v, v.text(a.Place()))
 		})}
 	cmd.Flags().StringVar(&text, "month", "", "`month` in UTC, such as 2026-10 (default: this month)")
 	return []*cobra.Command{cmd}

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 var begin = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
@@ -62,9 +63,7 @@ func reviewed(t *testing.T, list []charge.Charge, scopes ...string) *Review {
 	}
 	out.Flush()
 	m := &month{tags: append(slices.Clone(tags), "ticket"), scopes: scopes, sums: map[money.Currency]*Sum{}}
-	if err := m.read(&file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.read(&file))
 	return &Review{Month: "2026-10", Since: begin, Until: begin.AddDate(0, 1, 0), Over: true, Whole: true, Sums: m.finish()}
 }
 

@@ -109,11 +109,7 @@ func (a *app) updateCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.JSON {
-				return a.Print(j)
-			}
-			a.Printf("%s has its new terms. scrimp status %s shows them.\n", j.ID, j.ID)
-			return nil
+			return a.Showf(j, "%s has its new terms. scrimp status %s shows them.\n", j.ID, j.ID)
 		})}
 	f.add(cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "accept a deadline that the job misses at its pace "+

@@ -119,9 +119,15 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 		return groups.Submit(ctx, a.App, c, s, detach)
 	}
 	job, err := c.Submit(ctx, s)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	return a.follow(ctx, c, job, dash, detach)
+}
+
+// follow shows the submitted job: its output if the user gave its command behind a dash, else its progress.
+func (a *app) follow(ctx context.Context, c *command.Client, job api.Job, dash int, detach bool) error {
+	switch {
 	case detach:
 		return follow.Detached(ctx, a.App, c, job)
 	case dash >= 0 && !a.JSON:

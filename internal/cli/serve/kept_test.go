@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/cli/serve"
 	"scrimp/internal/server"
+	"scrimp/internal/test/must"
 )
 
 // A server that a command starts decides as the newest scrimp serve of the folder did, and refuses a damaged file.
@@ -26,9 +27,7 @@ func TestTakeOver_HasSettingsOfNewestServe(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for _, text := range []string{"{}", "x", `{"running":-1,"preempt_after_ns":5000000000}`} {
-		if err := os.WriteFile(filepath.Join(dir, server.ServedName), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, server.ServedName), []byte(text), 0o600))
 		if err := serve.TakeOver(&o); err == nil {
 			t.Errorf("%s is accepted", text)
 		}

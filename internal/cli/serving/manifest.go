@@ -3,12 +3,12 @@ package serving
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"regexp"
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/lib/weburl"
 	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/manifest"
 )
@@ -29,7 +29,7 @@ func (f *flags) manifestFlags(cmd *cobra.Command) error {
 		}
 		return nil
 	}
-	address, err := url.Parse(f.prometheus)
+	_, isURL := weburl.Parse(f.prometheus)
 	switch {
 	case f.form != "hpa" && f.form != "keda":
 		return fmt.Errorf("--manifest %q is none of hpa, keda", f.form)
@@ -41,7 +41,7 @@ func (f *flags) manifestFlags(cmd *cobra.Command) error {
 		return fmt.Errorf("--deployment %.80q is no name of a Kubernetes object, such as model-server", f.deployment)
 	case !metricName.MatchString(f.metric):
 		return fmt.Errorf("--metric %.80q is no name of a metric, such as requests_in_flight", f.metric)
-	case err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https":
+	case !isURL:
 		return fmt.Errorf("--prometheus %.80q is no address, such as http://prometheus-server.monitoring", f.prometheus)
 	}
 	if _, err := os.Lstat(f.output); err == nil {

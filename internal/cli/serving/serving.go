@@ -96,10 +96,8 @@ func (a *app) serve(cmd *cobra.Command, f flags) error {
 		return fmt.Errorf("no on-demand offer in dollars matches %s: scrimp offers lists them", f.wishes())
 	}
 	p, err := serving.NewPlan(c, list, ask)
-	if nothing, is := errors.AsType[*serving.NothingError](err); is {
-		return &command.Verdict{Exit: command.Infeasible, Err: nothing}
-	} else if err != nil {
-		return err
+	if err != nil {
+		return orInfeasible(err)
 	}
 	if err := a.play(cmd.Context(), p); err != nil {
 		return err
@@ -131,6 +129,14 @@ func times(v float64) string {
 		return draw.Short(int64(v + 0.5))
 	}
 	return fmt.Sprintf("%.3g", v)
+}
+
+// orInfeasible ends the program as infeasible if the error says that no offer serves the model.
+func orInfeasible(err error) error {
+	if nothing, is := errors.AsType[*serving.NothingError](err); is {
+		return &command.Verdict{Exit: command.Infeasible, Err: nothing}
+	}
+	return err
 }
 
 // play plays the trace on each engine.

@@ -123,11 +123,7 @@ func (a *app) list(ctx context.Context, c *command.Client, every bool) error {
 		}
 		at = next
 	}
-	if !a.JSON {
-		a.Printf("%s", table(all, a.Place(), a.Now()))
-		return nil
-	}
-	return command.PrintEach(a, all)
+	return command.ShowEach(a.App, all, table(all, a.Place(), a.Now()))
 }
 
 // table formats the list of sessions.

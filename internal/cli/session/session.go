@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -194,19 +195,20 @@ func (a *app) existing(ctx context.Context, c *command.Client, f *flags, kind st
 		}
 	}
 	j, err := c.Job(ctx, id)
-	switch {
-	case err != nil:
+	if err != nil {
 		return j, err
+	}
+	runs := j.Finished == nil && j.State != "paused"
+	switch {
 	case j.Session == "" && kind == shell:
 		return j, fmt.Errorf("%s is no session: scrimp exec -it %s -- sh is a shell beside its program", id, id)
 	case j.Session != kind:
 		return j, fmt.Errorf("%s is no %s: scrimp sessions lists them", id, kind)
-	case f.resume == "" && (j.Finished != nil || j.State == "paused"):
+	case f.resume == "" && !runs:
 		return j, fmt.Errorf("%s is %s: scrimp %s --resume %s goes on with its files", id, j.State, kind, id)
-	case j.Finished == nil && j.State != "paused":
-		if f.given("budget") || f.given("env") || f.given("idle") {
-			return j, fmt.Errorf("%s is %s, and keeps its terms: scrimp update %s --budget changes its budget", id, j.State, id)
-		}
+	case runs && slices.ContainsFunc([]string{"budget", "env", "idle"}, f.given):
+		return j, fmt.Errorf("%s is %s, and keeps its terms: scrimp update %s --budget changes its budget", id, j.State, id)
+	case runs:
 		return j, nil
 	}
 	b := api.Resume{Env: f.Env}

@@ -7,6 +7,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/test/must"
 	"scrimp/money"
 )
 
@@ -35,15 +36,11 @@ func TestEndsAt_IsEarlierOfIdleAndBudget(t *testing.T) {
 	} {
 		j := api.Job{State: c.state, IdleLimit: c.idle, IdleSince: c.since, Speed: 1}
 		rate, err := money.ParseRate("1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		j.Rate = &rate
 		if c.budget != "" {
 			amount, err := money.Parse(c.budget)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			j.Budget = &amount
 		}
 		end, what, ok := endsAt(j, now)

@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // ssh passes the command to a shell; each word arrives as it was, whatever characters it has.
 func TestConfigOf_QuotesEachWord(t *testing.T) {
 	words := []string{"printf", `%s\n`, "it's", `a "b" $c`, "100%", serveSSH}
 	text, err := configOf("lab", "ann", "/keys/100%", words)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, line, _ := strings.Cut(text, "ProxyCommand ")
 	out, err := exec.Command("sh", "-c", strings.ReplaceAll(strings.TrimSpace(line), "%%", "%")).Output()
 	if want := strings.Join(words[2:], "\n") + "\n"; err != nil || string(out) != want {
@@ -35,9 +34,7 @@ func TestPublicKey_RefusesWhatIsNoPublicKey(t *testing.T) {
 	file := filepath.Join(dir, "k.pub")
 	for text, ok := range map[string]bool{"ssh-ed25519 AAAAC3Nz ann@home\n": true, "ssh-rsa AAAA": true, "ecdsa-sha2-nistp256 AAAA x": true,
 		"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA": false, "ssh-ed25519 AAAA a\nssh-ed25519 BBBB b": false, "": false, "command=\"x\" ssh-rsa AAAA": false} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		private, public, err := publicKey(file)
 		if (err == nil) != ok || ok && (private != filepath.Join(dir, "k") || public != strings.TrimSpace(text)) {
 			t.Errorf("%q: %q, %q, %v", text, private, public, err)

@@ -25,11 +25,7 @@ func (a *app) budgetsCmd() *cobra.Command {
 		if err := c.Do(ctx, http.MethodGet, "/v1/budgets", nil, &v); err != nil {
 			return err
 		}
-		if a.JSON {
-			return a.Print(v)
-		}
-		a.Printf("%s", spending.Budgets(v, a.Place()))
-		return nil
+		return a.Show(v, spending.Budgets(v, a.Place()))
 	})
 	cmd := &cobra.Command{Use: "budgets", Short: "List and set limits on dollars, GPU-hours, jobs and GPUs",
 		Args:    command.Takes(),
@@ -50,11 +46,7 @@ func (a *app) putBudget(ctx context.Context, c *command.Client, b api.SetBudget,
 	if err := c.Do(ctx, http.MethodPut, "/v1/budgets", b, nil); err != nil {
 		return command.InFlags(err, budgetFields)
 	}
-	if a.JSON {
-		return a.Print(map[string]string{"done": done})
-	}
-	a.Printf("%s\n", done)
-	return nil
+	return a.Showf(map[string]string{"done": done}, "%s\n", done)
 }
 
 // window holds the flags that name a scope and a window.

@@ -47,13 +47,10 @@ func (a *app) chargebackCmd() *cobra.Command {
 			switch {
 			case err != nil:
 				return c.Said(ctx, err)
-			case a.JSON:
-				return a.Print(v)
 			case asCSV:
 				return writeCSV(a, v)
 			}
-			a.Printf("%s", show.Chargeback(v, a.Place()))
-			return nil
+			return a.Show(v, show.Chargeback(v, a.Place()))
 		})}
 	cmd.Flags().StringVar(&month, "month", "", "`month` in UTC, such as 2026-10 (default: this month)")
 	cmd.Flags().StringVar(&rule, "rule", "proportional", "`how` shared cost is divided: proportional, even or fixed:FILE")
@@ -124,7 +121,7 @@ func (a *app) feesCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return lined(a, list, show.Fees)
+			return command.ShowEach(a.App, list, show.Fees(list, a.Place()))
 		})}
 }
 
@@ -257,9 +254,5 @@ func (a *app) setFee(ctx context.Context, c *command.Client, name, amount string
 		return c.Said(ctx, err)
 	}
 	done := feeDone(f, before)
-	if a.JSON {
-		return a.Print(map[string]string{"done": done})
-	}
-	a.Printf("%s\n", done)
-	return nil
+	return a.Showf(map[string]string{"done": done}, "%s\n", done)
 }

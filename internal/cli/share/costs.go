@@ -37,7 +37,7 @@ func (a *app) costsCmd() *cobra.Command {
 				return err
 			}
 			if a.JSON {
-				return lined(a, v.Lines, nil)
+				return command.PrintEach(a, v.Lines)
 			}
 			fees, err := c.Fees(ctx)
 			if p, is := errors.AsType[*api.Problem](err); is && p.Status == http.StatusForbidden {

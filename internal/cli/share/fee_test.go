@@ -11,14 +11,13 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/spending"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // A price a month is read with or without its unit; what would be misread is refused with the field.
 func TestFee_ReadsAPriceAMonth(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "shares.yaml")
-	if err := os.WriteFile(file, []byte("vision: 60\nspeech: 40\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("vision: 60\nspeech: 40\n"), 0o600))
 	for _, c := range []struct {
 		amount string
 		flags  feeFlags

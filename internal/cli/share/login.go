@@ -98,11 +98,7 @@ func (a *app) login(ctx context.Context, l command.Login, name string) error {
 	if err := os.WriteFile(path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("keep the token: %w", err)
 	}
-	if a.JSON {
-		return a.Print(me)
-	}
-	a.Printf("%s", account.Me(l.Server, me, a.Place()))
-	return nil
+	return a.Show(me, account.Me(l.Server, me, a.Place()))
 }
 
 func (a *app) logoutCmd() *cobra.Command {

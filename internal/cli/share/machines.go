@@ -25,10 +25,6 @@ func (a *app) machinesCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, "/v1/machines", nil, &list); err != nil {
 				return err
 			}
-			if !a.JSON {
-				a.Printf("%s", show.Machines(list, a.Place()))
-				return nil
-			}
-			return command.PrintEach(a, list)
+			return command.ShowEach(a.App, list, show.Machines(list, a.Place()))
 		})}
 }

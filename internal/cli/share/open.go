@@ -52,11 +52,7 @@ func (a *app) openCmd() *cobra.Command {
 			if !quiet {
 				browse(c.Dir, link)
 			}
-			if a.JSON {
-				return a.Print(map[string]string{"url": link})
-			}
-			a.Printf("%s\n", link)
-			return nil
+			return a.Showf(map[string]string{"url": link}, "%s\n", link)
 		})}
 	cmd.Flags().BoolVar(&quiet, "no-browser", false,
 		"print the link only (default: open a browser where there is a display)")

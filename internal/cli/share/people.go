@@ -14,22 +14,12 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/account"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/view/convert"
 )
-
-// lined prints a list: one JSON object per line, or a table.
-func lined[T any](a *app, list []T, table func([]T, show.Place) string) error {
-	if !a.JSON {
-		a.Printf("%s", table(list, a.Place()))
-		return nil
-	}
-	return command.PrintEach(a, list)
-}
 
 func (a *app) usersCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "users", Short: "List who may use the server, and make users", Args: command.Takes(),
@@ -42,7 +32,7 @@ func (a *app) usersCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, "/v1/users", nil, &list); err != nil {
 				return err
 			}
-			return lined(a, list, account.Users)
+			return command.ShowEach(a.App, list, account.Users(list, a.Place()))
 		})}
 	var grants []string
 	var email string
@@ -81,7 +71,7 @@ func (a *app) usersCmd() *cobra.Command {
 			if off {
 				a.Notef("All tokens of %s are revoked. After --on: scrimp tokens new %s\n", u.Name, u.Name)
 			}
-			return lined(a, []api.User{u}, account.Users)
+			return command.ShowEach(a.App, []api.User{u}, account.Users([]api.User{u}, a.Place()))
 		})}
 	set.Flags().StringArrayVar(&grants, "grant", nil,
 		"`TEAM=ROLE`, or a ROLE for all teams; may be repeated (default: as they are)")
@@ -102,7 +92,7 @@ func (a *app) teamsCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, "/v1/teams", nil, &list); err != nil {
 				return err
 			}
-			return lined(a, list, account.Teams)
+			return command.ShowEach(a.App, list, account.Teams(list, a.Place()))
 		})}
 	var projects []string
 	var room string
@@ -129,7 +119,7 @@ func (a *app) teamsCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodPut, "/v1/teams/"+url.PathEscape(args[0]), s, &t); err != nil {
 				return err
 			}
-			return lined(a, []api.Team{t}, account.Teams)
+			return command.ShowEach(a.App, []api.Team{t}, account.Teams([]api.Team{t}, a.Place()))
 		})}
 	set.Flags().StringArrayVar(&projects, "project", nil, "`name` of a project; may be repeated, and \"\" is "+
 		"any (default: as they are)")
@@ -164,7 +154,7 @@ func (a *app) tokensCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, "/v1/tokens", nil, &list); err != nil {
 				return err
 			}
-			return lined(a, list, account.Tokens)
+			return command.ShowEach(a.App, list, account.Tokens(list, a.Place()))
 		})}
 	var life, most, note string
 	add := &cobra.Command{Use: "new [USER]", Short: "Make a token; it is shown once", Args: command.Takes("[USER]"),
@@ -247,7 +237,7 @@ func (a *app) auditCmd() *cobra.Command {
 				}
 				after, more = page.Next, page.Next > 0
 			}
-			return lined(a, acts, account.Audit)
+			return command.ShowEach(a.App, acts, account.Audit(acts, a.Place()))
 		})}
 	cmd.Flags().StringVar(&user, "user", "", "`name` of one user (default: all)")
 	cmd.Flags().StringVar(&since, "since", "", "`time` back from now, as in 24h (default: from the beginning)")

@@ -29,11 +29,7 @@ func (a *app) whyCmd() *cobra.Command {
 			if err != nil {
 				return c.Said(ctx, err)
 			}
-			if a.JSON {
-				return a.Print(v)
-			}
-			a.Printf("%s", spending.Why(v, args[0], args[1], a.Place()))
-			return nil
+			return a.Show(v, spending.Why(v, args[0], args[1], a.Place()))
 		})}
 	cmd.Flags().StringVar(&by, "by", "team", "one line each `what`, as in scrimp costs: team, project, user, …")
 	return cmd

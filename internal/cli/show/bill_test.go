@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/bills"
 	"scrimp/internal/test/golden"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/bill"
 	"scrimp/internal/work/bill/reader"
 )
@@ -19,13 +20,9 @@ import (
 func TestBill_FitsATerminal(t *testing.T) {
 	for _, name := range []string{"aws-cur-2.csv", "faults.csv", "azure-mca-german.csv"} {
 		b, err := os.ReadFile(filepath.Join("..", "..", "work", "bill", "reader", "testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		r, err := reader.New(name, bytes.NewReader(b), bill.Default())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		s := bill.Summary{File: name + "\x1b[2J", Kind: r.Kind(), Lacks: r.Lacks()}
 		var first []bill.Problem
 		for {

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/cli/show/purchase"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/commit"
 	ownership "scrimp/internal/work/own"
 )
@@ -25,9 +26,7 @@ func replayed(t *testing.T) purchase.Replay {
 		var results []commit.Result
 		for i, shape := range []string{"growth", "from-zero"} {
 			r, err := commit.Generate(shape, firstHour.Month(26), 100, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			r.Name = []string{"eu-west", "a-region-whose-name-is-long-beyond-all-that-a-table-has-room-for"}[i]
 			results = append(results, p.Simulate(r, firstHour, 12, 26, true))
 		}
@@ -52,13 +51,9 @@ terms:
 func commitPlans(t *testing.T, shape string) (list []purchase.Plan) {
 	t.Helper()
 	terms, err := commit.ReadTerms("terms.yaml", []byte(twoTerms))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r, err := commit.Generate(shape, firstHour.Month(14), 100, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, o := range terms.Offers {
 		p := commit.Policy{Price: o.Price, Months: 12 * o.Years, Fall: 5000}
 		list = append(list, purchase.PlanOf(p.Outlook(r, firstHour, nil, []int64{5000, 10_000}), p, o, &terms))
@@ -70,22 +65,16 @@ func commitPlans(t *testing.T, shape string) (list []purchase.Plan) {
 func TestCommit_MatchesGolden(t *testing.T) {
 	read := func(name string) []byte {
 		b, err := os.ReadFile("../../../docs/own.md")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, rest, _ := strings.Cut(string(b), "<!-- file: "+name+" -->")
 		_, rest, _ = strings.Cut(rest, "```yaml\n")
 		file, _, _ := strings.Cut(rest, "```")
 		return []byte(file)
 	}
 	tco, err := ownership.ParseTCO("model.yaml", read("model.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	roi, err := ownership.ParseROI("change.yaml", read("change.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	replay, flat, zero := replayed(t), commitPlans(t, "flat"), commitPlans(t, "from-zero")
 	golden.JSON(t, "commit-simulate.json", replay)
 	golden.JSON(t, "commit-plan.json", flat[0])
@@ -110,9 +99,7 @@ func TestCommit_MatchesGolden(t *testing.T) {
 // By hand (docs/commit.md): 100 machines that always run, at $4.00 an hour on-demand and $2.88 committed for a year.
 func TestCommitPlan_ReproducesTheDocsToTheCent(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/commit.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	v := commitPlans(t, "flat")[0]
 	if v.BuyNow != 100 || v.Owed.String() != "2522880" || v.BreakEven == nil || *v.BreakEven != 9 {
 		t.Errorf("buy %d, owed %s, paid off in month %v", v.BuyNow, v.Owed, v.BreakEven)
@@ -154,13 +141,9 @@ func TestCommitPlan_SplitsOwedIntoUpfrontAndHourly(t *testing.T) {
 func TestCommitPlan_RegretDoesNotExceedOwed(t *testing.T) {
 	terms, err := commit.ReadTerms("terms.yaml", []byte("on_demand: {price: 3.06, source: example}\nterms:\n"+
 		"  - {name: a, kind: savings-plan, years: 3, hourly: 1.50, source: example}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r, err := commit.Generate("flat", firstHour.Month(14), 100, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := commit.Policy{Price: terms.Offers[0].Price, Months: 36, Fall: 5000}
 	v := purchase.PlanOf(p.Outlook(r, firstHour, nil, []int64{10_000}), p, terms.Offers[0], &terms)
 	if got := v.Falls[0].RegretAmount; v.Owed.String() != "3942000" || got == nil || got.String() != "3942000" {
@@ -176,9 +159,7 @@ func TestTCO_FitsManyOptionsWithLongNames(t *testing.T) {
 		text += fmt.Sprintf("  a-way-to-run-the-model-whose-name-is-long-number-%d: [{phase: training, what: a, monthly: %d}]\n", i, 100+max(i, 1))
 	}
 	tco, err := ownership.ParseTCO("a.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got := purchase.TCOOf(tco, "").Text(show.Place{Width: 80, Now: now})
 	for i := range 6 {
 		if total := fmt.Sprintf("$%d.00", 12*(100+max(i, 1))); !strings.Contains(got, total) || !strings.Contains(got, fmt.Sprintf("\n%d: a-way", i+1)) {
@@ -211,9 +192,7 @@ func TestROI_SaysThatItBreaksEven(t *testing.T) {
 		"before: []\nafter: []\ninvestment: []":                                         "It neither saves nor costs money.",
 	} {
 		roi, err := ownership.ParseROI("a.yaml", []byte("name: n\nmonths: 12\n"+text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got := purchase.ROIOf(roi).Text(show.Place{}); !strings.Contains(got, "\n"+says) {
 			t.Errorf("%s: %s", text, got)
 		}

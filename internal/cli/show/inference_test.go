@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/test/golden"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/load"
 	"scrimp/internal/work/serving/simulation"
@@ -27,9 +28,7 @@ func served(t *testing.T, provider, machine, accelerator string, count int, pric
 		Region: "us-east-1", Machine: machine, Capacity: market.OnDemand, Accelerator: accelerator, Accelerators: count,
 		Currency: money.USD, Billing: market.Billing{Minimum: time.Minute}}
 	rate, err := money.ParseRate(price)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	l.Quote = market.Quote{Rate: rate, Priced: true, Source: "example", At: time.Date(2026, 7, 20, 0, 0, 0, 0, time.UTC)}
 	return l
 }
@@ -55,9 +54,7 @@ func servePlan(t *testing.T, limit time.Duration, list ...catalog.Listing) infer
 	functions, err := serving.ReadFunctions("f.yaml", []byte(`functions:
   - {name: function-with-a-long-name, provider: aws, memory: 20GiB, per_request: 0.0000002, per_gib_second: 0.00002, cold_start: 20s, source: "example"}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	hours, _ := chats().Busiest()
 	p, err := serving.NewPlan(catalog.Catalog{}, list, serving.Ask{Trace: chats(), Model: &model, Formats: load.Formats,
 		Measured: map[string]load.Measured{"a10g": {{Batch: 1, Seconds: 1.5}, {Batch: 8, Seconds: 2.5}},
@@ -65,9 +62,7 @@ func servePlan(t *testing.T, limit time.Duration, list ...catalog.Listing) infer
 		Functions: functions,
 		Options: serving.Options{Targets: []simulation.Target{{PerMille: 990, Limit: limit}}, Kinds: simulation.Kinds, Machines: 16,
 			Cold: 90 * time.Second, Keep: 5 * time.Minute, Poll: 15 * time.Second, Warm: hours}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i := range p.Runs() {
 		p.Play(i)
 	}
@@ -138,9 +133,7 @@ func inferred(t *testing.T, ask serving.Ask, list ...catalog.Listing) inference.
 	t.Helper()
 	ask.Options.Machines, ask.Options.Kinds, ask.Options.Cold = 4, simulation.Kinds, 90*time.Second
 	p, err := serving.NewPlan(catalog.Catalog{}, list, ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i := range p.Runs() {
 		p.Play(i)
 	}
@@ -157,9 +150,7 @@ func TestServePlan_SaysWhatHoldsForTheFirstChoice(t *testing.T) {
 	functions, err := serving.ReadFunctions("f.yaml", []byte(`functions:
   - {name: fn, memory: 1GiB, per_request: 0, per_gib_second: 0.00001, cold_start: 12s, source: "example"}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	trace := load.Trace{At: []time.Duration{0, 20 * time.Hour}, In: []int32{100, 100}, Out: []int32{20, 20}, Window: 48 * time.Hour,
 		Sized: true, BytesOut: 10_650}
 	within := func(d time.Duration) serving.Options {

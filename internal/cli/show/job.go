@@ -170,20 +170,25 @@ func between(low, high string) string {
 	return low + " to " + high
 }
 
+// deadlineText says when the deadline is, and how the job stands to it.
+func deadlineText(j api.Job, p Place) string {
+	text := p.Moment(*j.Deadline)
+	if j.TimeLeft != nil && j.Finished == nil {
+		text += ", " + Seconds(realLeft(j)) + " left"
+	}
+	if j.Odds != nil && j.Finished == nil {
+		text += fmt.Sprintf(", %.0f %% chance to meet it", *j.Odds*100)
+	}
+	if how := metDeadline(j); how != "" {
+		text += ", " + how
+	}
+	return text
+}
+
 // jobTimes writes the deadline, the submission and the end.
 func jobTimes(b *strings.Builder, j api.Job, p Place) {
 	if j.Deadline != nil {
-		text := p.Moment(*j.Deadline)
-		if j.TimeLeft != nil && j.Finished == nil {
-			text += ", " + Seconds(realLeft(j)) + " left"
-		}
-		if j.Odds != nil && j.Finished == nil {
-			text += fmt.Sprintf(", %.0f %% chance to meet it", *j.Odds*100)
-		}
-		if how := metDeadline(j); how != "" {
-			text += ", " + how
-		}
-		p.Fact(b, "deadline", "%s", text)
+		p.Fact(b, "deadline", "%s", deadlineText(j, p))
 	}
 	if j.Speed > 0 && j.Speed != 1 {
 		p.Fact(b, "clock", "%s; times here are real time", draw.SimulatedClock(j.Speed))

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/test/golden"
+	"scrimp/internal/test/must"
 )
 
 // listings has one of each kind: dated and undated, spot with a risk, in another currency, without a price, a user's
@@ -55,9 +56,7 @@ func kinds(query string) []accelerator.Accelerator {
 
 func offerPages(t *testing.T, p show.Place) map[string]string {
 	list := offers(t).Listings
-	if err := listing.SortOffers(list, "price"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, listing.SortOffers(list, "price"))
 	return map[string]string{
 		"offers": listing.Offers(list, seen, nil, 0, listing.Limits{}, now, p), "offers-few": listing.Offers(list, seen, nil, 3, listing.Limits{Age: 24 * time.Hour}, now, p),
 		"offers-gpu": listing.Offers(list[:4], seen, kinds("H100"), 0, listing.Limits{}, now, p), "offers-none": listing.Offers(nil, nil, kinds("MI300X"), 0, listing.Limits{}, now, p), "gpus": listing.Kinds(kinds("A100"), p),
@@ -94,9 +93,7 @@ func TestSortOffers_UsesRequestedOrder(t *testing.T) {
 		"age":       "p5.48xlarge/spot h100-node t3.medium g6f.large p5.48xlarge Standard_ND96isr_H100_v5 gpu_8x_h100_sxm5 a3-highgpu-8g h100x8",
 	} {
 		list := offers(t).Listings
-		if err := listing.SortOffers(list, order); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, listing.SortOffers(list, order))
 		var got []string
 		for _, l := range list {
 			name := l.Offer.Machine

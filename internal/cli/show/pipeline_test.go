@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
+	"scrimp/internal/test/must"
 )
 
 // retrained is a running pipeline: two stages are reused, one is done, one runs, and others wait.
@@ -63,9 +64,7 @@ func TestPipelines_MatchGolden(t *testing.T) {
 	oldest.Name = "alone"
 	why := func(g api.Group, stage string) group.PipelineWhy {
 		v, err := group.WhyOf(g, []api.Group{retrained(), earlier(), {ID: "array"}}, stage)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return v
 	}
 	lines := func(p show.Place) (text string) {

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/holdings"
 	"scrimp/internal/test/golden"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/storage"
 )
 
@@ -18,13 +19,9 @@ func TestStorage_SaysWhatARuleCannotDo(t *testing.T) {
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	rules, err := storage.ParseRules("rules.yaml", []byte("rules:\n  - {kind: logs, older_than: 90d, action: delete}\n"+
 		"  - {kind: datasets, older_than: 30d, action: tier, class: STANDRD_IA}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	prices, err := storage.ParsePrices("prices.yaml", []byte("prices:\n  - {store: local, month: 0.1, source: ours}\n  - {store: aws, month: 0.1, source: list}\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, c := range []struct{ store, says string }{{storage.Local, "Rule 2 moves nothing in a folder"}, {"aws", "no price of the class STANDRD_IA is known"}} {
 		places := []storage.Place{{Name: "/d", Store: c.store}}
 		p := storage.NewPlanner(now, places, rules, prices)
@@ -53,14 +50,10 @@ func TestStorage_MatchesGolden(t *testing.T) {
 	prices, err := storage.ParsePrices("prices.yaml", []byte("prices:\n  - {store: aws, month: 0.023, source: list}\n"+
 		"  - {store: aws, class: STANDARD_IA, month: 0.0125, retrieval: 0.01, moves: 0.01, least_days: 30, least_kib: 128, source: list}\n"+
 		"  - {store: aws, class: GLACIER_IR, month: 0.004, retrieval: 0.03, moves: 0.02, least_days: 90, least_kib: 128, source: list}\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	rules, err := storage.ParseRules("rules.yaml", []byte("rules:\n  - {kind: logs, older_than: 90d, action: delete}\n"+
 		"  - {kind: datasets, older_than: 30d, action: tier, class: STANDARD_IA}\n  - {kind: models, older_than: 30d, action: tier, class: GLACIER_IR, reads: 50}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := storage.NewPlanner(now, places, rules, prices)
 	at := func(place int, name string, bytes int64, days int) storage.File {
 		used := now.Add(-time.Duration(days) * 24 * time.Hour)

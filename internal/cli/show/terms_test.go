@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/cli/show/listing"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/test/must"
 )
 
 const sold = `provider,region,zone,machine,capacity,accelerator,accelerators,cpus,memory_gib,price,currency,at,source,term,platform,upfront,hourly
@@ -48,9 +49,7 @@ func TestOffers_CompareTermsAndPlatformsWithRawMachine(t *testing.T) {
 	}
 	for _, l := range list {
 		b, err := json.Marshal(listing.OfferOf(l, policy.Hazard{}, now, listing.Limits{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var v struct {
 			Price, Upfront, Hourly string
 			Total                  string  `json:"term_total"`
@@ -58,9 +57,7 @@ func TestOffers_CompareTermsAndPlatformsWithRawMachine(t *testing.T) {
 			MarkUp                 float64 `json:"mark_up"`
 			Raw                    string  `json:"raw_price"`
 		}
-		if err := json.Unmarshal(b, &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(b, &v))
 		switch {
 		case l.Term == "reserved-1y-partial-upfront": // 122,640 + 8,760 · 15
 			if v.Price != "29" || v.Upfront != "122640" || v.Hourly != "15" || v.Total != "254040" || v.Hours != 8760 {

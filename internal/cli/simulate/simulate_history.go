@@ -86,11 +86,7 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 
 // pastJobs requests the server's history and selects the jobs that can be played.
 func (a *app) pastJobs(ctx context.Context, f simulateFlags) (*pastRun, error) {
-	c, err := a.Ensure(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	v, err := c.Server(ctx)
+	c, v, err := a.Connect(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // No policy costs less than the optimum, apart from the rounding of ticks, and a policy that is in time costs at most
@@ -36,13 +37,9 @@ func TestPlay_NoPolicyBeatsOptimum(t *testing.T) {
 			s := &stage{trace: trace, opened: opened, restart: 3 * time.Minute, save: 10 * time.Second, seeds: 1, terms: core.Terms{
 				Name: "j", Currency: money.USD, Steps: 300, Work: 3 * time.Hour, Deadline: opened.Add(6 * time.Hour), Restart: 3 * time.Minute, Grace: time.Minute, Saves: true, Priority: 1,
 			}}
-			if err := s.survey("job"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.survey("job"))
 			best, err := s.optimum(time.Hour)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			optimum += best.Float()
 			for _, rule := range []policy.Rule{policy.Default, policy.Greedy, policy.UniformProgress2, policy.OnDemand} {
 				p := s.play(time.Hour, rule, mind)
@@ -80,13 +77,9 @@ func TestPlay_GangCountsAllMachines(t *testing.T) {
 			Name: "j", Currency: money.USD, Steps: 300, Work: 3 * time.Hour, Deadline: opened.Add(8 * time.Hour), Restart: 3 * time.Minute, Grace: time.Minute, Saves: true, Priority: 1,
 			Nodes: nodes[0], LeastNodes: nodes[1],
 		}}
-		if err := s.survey("job"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.survey("job"))
 		best, err := s.optimum(time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if nodes[0] == 1 {
 			one = best.Float()
 		}

@@ -149,6 +149,28 @@ func (t *bucketTarget) remove(ctx context.Context, name string) error { return t
 // maxFaults bounds the changed files that an error names.
 const maxFaults = 10
 
+// checkAll opens the targets of a plan and returns what has changed since it was made, at most maxFaults changes.
+func checkAll(ctx context.Context, g *guard, p storage.Plan, targets []target,
+	tick func(files, bytes int64)) (faults []error, err error) {
+	for i, d := range p.Delete {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if targets[d.Place] == nil {
+			if targets[d.Place], err = open(ctx, g, p.Places[d.Place]); err != nil {
+				return nil, fmt.Errorf("%s: %w", p.Places[d.Place].Name, err)
+			}
+		}
+		if err := targets[d.Place].check(ctx, d); err != nil {
+			if faults = append(faults, fmt.Errorf("%s: %w", d.Path, err)); len(faults) == maxFaults {
+				return faults, nil
+			}
+		}
+		tick(int64(i), 0)
+	}
+	return faults, nil
+}
+
 // apply deletes the files of a plan. It checks all of them first, and each once more before it deletes it.
 func apply(ctx context.Context, g *guard, p storage.Plan,
 	tick func(files, bytes int64)) (files, bytes int64, err error) {
@@ -160,22 +182,9 @@ func apply(ctx context.Context, g *guard, p storage.Plan,
 			}
 		}
 	}()
-	var faults []error
-	for i, d := range p.Delete {
-		if ctx.Err() != nil {
-			return 0, 0, context.Cause(ctx)
-		}
-		if targets[d.Place] == nil {
-			if targets[d.Place], err = open(ctx, g, p.Places[d.Place]); err != nil {
-				return 0, 0, fmt.Errorf("%s: %w", p.Places[d.Place].Name, err)
-			}
-		}
-		if err := targets[d.Place].check(ctx, d); err != nil {
-			if faults = append(faults, fmt.Errorf("%s: %w", d.Path, err)); len(faults) == maxFaults {
-				break
-			}
-		}
-		tick(int64(i), 0)
+	faults, err := checkAll(ctx, g, p, targets, tick)
+	if err != nil {
+		return 0, 0, err
 	}
 	if len(faults) == 0 {
 		faults = grown(ctx, targets, p.Folders)

@@ -16,7 +16,6 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/holdings"
 	"scrimp/internal/content/blob"
 	"scrimp/internal/lib/size"
@@ -88,8 +87,6 @@ unknown, not zero. See docs/storage.md.` + command.PlainExit,
 	return cmd
 }
 
-func sizeOf(n int64) string { return show.Bytes(n) }
-
 // usageOf asks the server what it keeps.
 func usageOf(ctx context.Context, c *command.Client) (v api.Storage, err error) {
 	err = c.Do(ctx, http.MethodGet, "/v1/storage", nil, &v)
@@ -116,21 +113,17 @@ func (a *app) server(cmd *cobra.Command, f flags) error {
 		return err
 	}
 	out := holdings.ServerOf(v, prices)
-	if a.JSON {
-		return a.Print(out)
-	}
-	a.Printf("%s", out.Text(a.Place()))
-	return nil
+	return a.Show(out, out.Text(a.Place()))
 }
 
 // read reads a file of at most so many bytes, and one more if it is longer.
 func read(flag, file string, most int64) ([]byte, error) {
 	in, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", flag, err)
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(in, most+1))
+		_ = in.Close()
 	}
-	defer func() { _ = in.Close() }()
-	text, err := io.ReadAll(io.LimitReader(in, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", flag, err)
 	}
@@ -207,22 +200,32 @@ func placesOf(args []string) (list []storage.Place, err error) {
 	return list, checkOverlap(list)
 }
 
+// read checks the flags for the places, and reads the files that they name.
+func (f flags) read(places []storage.Place) (least size.Bytes, rules []storage.Rule, p storage.Prices, err error) {
+	if least, err = f.check(places); err == nil {
+		rules, err = f.ruleList()
+	}
+	if err == nil {
+		p, err = f.prices()
+	}
+	return least, rules, p, err
+}
+
 // check returns an error for flags that do not go together.
 func (f flags) check(places []storage.Place) (least size.Bytes, err error) {
 	if f.to != "" && f.lifecycle == "" {
 		return 0, errors.New("-o names the file for --lifecycle: give --lifecycle too")
 	}
-	if f.lifecycle != "" && !slices.Contains(lifecycle.Formats, f.lifecycle) {
-		return 0, fmt.Errorf("--lifecycle %q is none of %s", f.lifecycle, strings.Join(lifecycle.Formats, ", "))
-	}
-	if f.lifecycle != "" && (len(places) != 1 || places[0].Store == storage.Local) {
-		return 0, errors.New("--lifecycle needs one bucket: the configuration belongs to a bucket")
-	}
-	if f.lifecycle != "" && places[0].Store != lifecycle.StoreOf(f.lifecycle) {
-		return 0, fmt.Errorf("--lifecycle %s: %s is no bucket of that provider", f.lifecycle, places[0].Name)
-	}
-	if len(f.keep) > storage.MaxKeep {
+	switch {
+	case len(f.keep) > storage.MaxKeep:
 		return 0, fmt.Errorf("--keep names %d paths: give at most %d", len(f.keep), storage.MaxKeep)
+	case f.lifecycle == "":
+	case !slices.Contains(lifecycle.Formats, f.lifecycle):
+		return 0, fmt.Errorf("--lifecycle %q is none of %s", f.lifecycle, strings.Join(lifecycle.Formats, ", "))
+	case len(places) != 1 || places[0].Store == storage.Local:
+		return 0, errors.New("--lifecycle needs one bucket: the configuration belongs to a bucket")
+	case places[0].Store != lifecycle.StoreOf(f.lifecycle):
+		return 0, fmt.Errorf("--lifecycle %s: %s is no bucket of that provider", f.lifecycle, places[0].Name)
 	}
 	if f.least == "0" {
 		return 0, nil

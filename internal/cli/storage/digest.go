@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"io"
 	"os"
+	"slices"
 
 	"scrimp/internal/lib/quiet"
 	"scrimp/internal/work/storage"
@@ -78,14 +79,7 @@ func split(files []storage.File, key func(storage.File) string, left *int64) (gr
 		}
 		groups[i] = append(groups[i], f)
 	}
-	n := 0
-	for _, g := range groups {
-		if len(g) > 1 {
-			groups[n] = g
-			n++
-		}
-	}
-	return groups[:n]
+	return slices.DeleteFunc(groups, func(g []storage.File) bool { return len(g) < 2 })
 }
 
 // hash returns the SHA-256 of the first bytes of a file, or "" if it cannot be read or has changed. It reads only files

@@ -51,9 +51,7 @@ func resolved(name string) string {
 
 // name adds a path or an address that must stay.
 func (g *guard) name(text string) {
-	if i := strings.IndexAny(text, "*?[{"); i >= 0 && !strings.Contains(text[:i], "://") {
-		text = path.Dir(text[:i] + "x") // a pattern keeps its folder
-	}
+	text = folderOfPattern(text)
 	if strings.HasPrefix(text, "file://") {
 		if u, err := url.Parse(text); err == nil {
 			text = path.Join(u.Path, u.Query().Get("prefix"))

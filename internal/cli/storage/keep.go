@@ -37,6 +37,25 @@ func keepAll(g *guard, keep []string, places []storage.Place) (list []string, er
 
 // keptFiles returns the absolute paths that a path of --keep means.
 func keptFiles(k string, places []storage.Place) (found []string, err error) {
+	means, err := meanings(k, places)
+	for _, abs := range means {
+		is := abs
+		if !exists(is) { // the guard keeps the folder of a pattern
+			is = folderOfPattern(abs)
+		}
+		touches := func(p storage.Place) bool {
+			file := resolved(is)
+			return p.Store == storage.Local && (inside(file, p.Name) || inside(is, p.Name) || inside(p.Name, file))
+		}
+		if exists(is) && slices.ContainsFunc(places, touches) && !slices.Contains(found, abs) {
+			found = append(found, abs)
+		}
+	}
+	return found, err
+}
+
+// meanings returns the absolute paths that a path of --keep may mean: from here, and from each scanned folder.
+func meanings(k string, places []storage.Place) ([]string, error) {
 	if k == "" {
 		return nil, nil
 	}
@@ -60,25 +79,12 @@ func keptFiles(k string, places []storage.Place) (found []string, err error) {
 			means = append(means, filepath.Join(p.Name, k))
 		}
 	}
-	for _, abs := range means {
-		is := abs
-		if !exists(is) { // the guard keeps the folder of a pattern
-			is = folderOfPattern(abs)
-		}
-		touches := func(p storage.Place) bool {
-			file := resolved(is)
-			return p.Store == storage.Local && (inside(file, p.Name) || inside(is, p.Name) || inside(p.Name, file))
-		}
-		if exists(is) && slices.ContainsFunc(places, touches) && !slices.Contains(found, abs) {
-			found = append(found, abs)
-		}
-	}
-	return found, nil
+	return means, nil
 }
 
-// folderOfPattern returns the folder of a pattern, or the text itself if it is none.
+// folderOfPattern returns the folder of a pattern, or the text itself if it is none. Addresses are no patterns.
 func folderOfPattern(text string) string {
-	if i := strings.IndexAny(text, "*?[{"); i >= 0 {
+	if i := strings.IndexAny(text, "*?[{"); i >= 0 && !strings.Contains(text[:i], "://") {
 		return path.Dir(text[:i] + "x")
 	}
 	return text

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"scrimp/internal/cli/show/holdings"
@@ -18,15 +19,7 @@ func (a *app) scan(ctx context.Context, f flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	least, err := f.check(places)
-	if err != nil {
-		return err
-	}
-	rules, err := f.ruleList()
-	if err != nil {
-		return err
-	}
-	prices, err := f.prices()
+	least, rules, prices, err := f.read(places)
 	if err != nil {
 		return err
 	}
@@ -35,10 +28,8 @@ func (a *app) scan(ctx context.Context, f flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range append(namesOf(places), keep...) {
-		if f.plan != "" && !utf8.ValidString(name) {
-			return fmt.Errorf("--plan: the name %q is not UTF-8, so no plan can hold it: leave it out", name)
-		}
+	if err := f.plannable(append(namesOf(places), keep...)); err != nil {
+		return err
 	}
 	if err := g.ask(ctx, a.App); err != nil {
 		return err
@@ -70,26 +61,36 @@ func (a *app) scan(ctx context.Context, f flags, args []string) error {
 		a.Notef("scrimp: the server does not say what live jobs need, so --apply will refuse the plan: %v\n", g.away)
 	}
 	if f.lifecycle != "" {
-		if err := a.lifecycle(f, places[0], planner, result); err != nil {
-			return err
-		}
-		if f.to == "" || f.to == "-" {
-			return nil // standard output holds the configuration
+		if err := a.lifecycle(f, places[0], planner, result); err != nil || f.to == "" || f.to == "-" {
+			return err // without an error, standard output holds the configuration
 		}
 	}
-	if f.plan != "" {
-		text, err := json.MarshalIndent(plan, "", " ")
-		if err == nil {
-			err = durable.Replace(f.plan, append(text, '\n'))
-		}
-		if err != nil {
-			return fmt.Errorf("write --plan: %w", err)
-		}
+	if err := f.writePlan(plan); err != nil {
+		return err
 	}
-	if a.JSON {
-		return a.Print(v)
+	return a.Show(v, v.Text(a.Place()))
+}
+
+// plannable refuses to plan for a name that JSON cannot hold.
+func (f flags) plannable(names []string) error {
+	if i := slices.IndexFunc(names, func(n string) bool { return !utf8.ValidString(n) }); i >= 0 && f.plan != "" {
+		return fmt.Errorf("--plan: the name %q is not UTF-8, so no plan can hold it: leave it out", names[i])
 	}
-	a.Printf("%s", v.Text(a.Place()))
+	return nil
+}
+
+// writePlan writes the plan to the file of --plan, if there is one.
+func (f flags) writePlan(plan storage.Plan) error {
+	if f.plan == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(plan, "", " ")
+	if err == nil {
+		err = durable.Replace(f.plan, append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("write --plan: %w", err)
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/inode"
 	"scrimp/internal/work/storage"
 )
@@ -179,7 +180,7 @@ func (a *app) progress(verb string) func(files, bytes int64) {
 		}
 		if now := a.Now(); now.Sub(last) > 500*time.Millisecond {
 			last, a.Counting = now, true
-			a.Notef("\r\x1b[K%s: %d files, %s", verb, files, sizeOf(bytes))
+			a.Notef("\r\x1b[K%s: %d files, %s", verb, files, show.Bytes(bytes))
 		}
 	}
 }

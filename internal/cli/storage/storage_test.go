@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/content/blob"
 	"scrimp/internal/lib/inode"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/storage"
 )
 
@@ -24,9 +25,7 @@ var old = time.Now().Add(-400 * 24 * time.Hour).Truncate(time.Second)
 // write makes a file that nobody used for a long time.
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600), os.Chtimes(name, old, old)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600), os.Chtimes(name, old, old)))
 }
 
 // scanned returns the paths of the files below a folder that a rule about everything deletes, and the scanner.
@@ -36,9 +35,7 @@ func scanned(t *testing.T, g *guard, top string) (storage.Plan, *scanner, storag
 	rules := []storage.Rule{{OlderThan: 24 * time.Hour, Action: storage.Delete}}
 	p := storage.NewPlanner(time.Now(), places, rules, storage.Prices{})
 	s := newScanner(g, p.Add, func(int64, int64) {})
-	if err := s.local(t.Context(), 0, top); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.local(t.Context(), 0, top))
 	r := p.Finish()
 	return storage.PlanOf(time.Now(), places, rules, nil, r), s, r
 }
@@ -61,15 +58,11 @@ func TestScan_CountsWhatItCannotRead(t *testing.T) {
 	write(t, filepath.Join(top, "a.log"), "a")
 	write(t, filepath.Join(top, "b\x1b[31m\n.log"), "b")
 	write(t, filepath.Join(top, "c\xff.log"), "c")
-	if err := errors.Join(os.Mkdir(filepath.Join(top, "d"), 0o700), os.Symlink("..", filepath.Join(top, "d", "up")), os.Symlink("/etc", filepath.Join(top, "etc")),
-		syscall.Mkfifo(filepath.Join(top, "pipe"), 0o600), os.Link(filepath.Join(top, "a.log"), filepath.Join(top, "d", "again.log"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(filepath.Join(top, "d"), 0o700), os.Symlink("..", filepath.Join(top, "d", "up")), os.Symlink("/etc", filepath.Join(top, "etc")),
+		syscall.Mkfifo(filepath.Join(top, "pipe"), 0o600), os.Link(filepath.Join(top, "a.log"), filepath.Join(top, "d", "again.log"))))
 	want := 0
 	if os.Getuid() != 0 {
-		if err := os.Mkdir(filepath.Join(top, "closed"), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(top, "closed"), 0))
 		want = 1
 	}
 	p, s, r := scanned(t, &guard{}, top)
@@ -169,17 +162,13 @@ func TestApply_RefusesWhenAnythingHasChanged(t *testing.T) {
 		}
 		newer := filepath.Join(top, "run", "checkpoint-2", "w")
 		write(t, newer, "w")
-		if err := os.Chtimes(newer, old, old.Add(48*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(newer, old, old.Add(48*time.Hour)))
 		g := newGuard(filepath.Join(top, "none"))
 		p, _, _ := scanned(t, g, top)
 		if len(p.Delete) != 3 {
 			t.Fatalf("deletes %q", names(p))
 		}
-		if err := change(top, g); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, change(top, g))
 		files, _, err := apply(t.Context(), g, p, func(int64, int64) {})
 		if err == nil || files != 0 || !strings.Contains(err.Error(), "nothing is deleted") || strings.Contains(err.Error(), "escapes") {
 			t.Errorf("%s: %d files deleted, %v", what, files, err)
@@ -196,14 +185,10 @@ func TestApply_RemovesEmptiedCheckpointFolders(t *testing.T) {
 	for _, name := range []string{"run/checkpoint-1/w", "run/checkpoint-1/rank/0/w", "run/checkpoint-2/w", "run/checkpoint-2/link.d/w"} {
 		write(t, filepath.Join(top, name), name)
 	}
-	if err := os.Symlink("w", filepath.Join(top, "run/checkpoint-2/link.d/alias")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("w", filepath.Join(top, "run/checkpoint-2/link.d/alias")))
 	newer := filepath.Join(top, "run/checkpoint-3/w")
 	write(t, newer, "w")
-	if err := os.Chtimes(newer, old, old.Add(48*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(newer, old, old.Add(48*time.Hour)))
 	g := newGuard(filepath.Join(top, "none"))
 	p, _, _ := scanned(t, g, top)
 	files, _, err := apply(t.Context(), g, p, func(int64, int64) {})
@@ -288,9 +273,7 @@ func TestDuplicates_AreFoundByContent(t *testing.T) {
 	places := []storage.Place{{Name: top, Store: storage.Local}}
 	c := &storage.Candidates{Least: 1}
 	s := newScanner(&guard{}, c.Add, func(int64, int64) {})
-	if err := s.local(t.Context(), 0, top); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.local(t.Context(), 0, top))
 	list, left, err := s.duplicates(t.Context(), places, c, func(int64, int64) {})
 	var got []string
 	for _, d := range list {
@@ -312,14 +295,10 @@ func TestDuplicates_AreFoundByContent(t *testing.T) {
 func TestBucket_KeepsWhatIsNeeded(t *testing.T) {
 	top := folderOf(t)
 	b, err := blob.Open(t.Context(), "file://"+top)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer b.Close()
 	for _, key := range []string{"logs/a.log", "logs/b.log", "data/x.csv", "team/jobs/lm/manifests/1-1", "team/jobs/lm/objects/1-a/ff", "objects/plain"} {
-		if err := b.WriteAll(t.Context(), key, []byte(key), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.WriteAll(t.Context(), key, []byte(key), nil))
 	}
 	place := storage.Place{Name: "s3://models?prefix=p", Store: "aws", Prefix: "p/"}
 	g := newGuard(filepath.Join(top, "none"))
@@ -328,9 +307,7 @@ func TestBucket_KeepsWhatIsNeeded(t *testing.T) {
 	rules := []storage.Rule{{OlderThan: 24 * time.Hour, Action: storage.Delete}}
 	p := storage.NewPlanner(time.Now().Add(48*time.Hour), []storage.Place{place}, rules, storage.Prices{})
 	s := newScanner(g, p.Add, func(int64, int64) {})
-	if err := s.bucket(t.Context(), 0, place, b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.bucket(t.Context(), 0, place, b))
 	plan := storage.PlanOf(time.Now(), []storage.Place{place}, rules, nil, p.Finish())
 	if got := names(plan); !slices.Equal(got, []string{"logs/a.log", "logs/b.log", "objects/plain"}) {
 		t.Errorf("deletes %q", got)
@@ -339,9 +316,7 @@ func TestBucket_KeepsWhatIsNeeded(t *testing.T) {
 	if err := target.check(t.Context(), plan.Delete[0]); err != nil {
 		t.Errorf("an object as it was: %v", err)
 	}
-	if err := b.WriteAll(t.Context(), "logs/a.log", []byte("other"), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.WriteAll(t.Context(), "logs/a.log", []byte("other"), nil))
 	if err := target.check(t.Context(), plan.Delete[0]); !errors.Is(err, errChanged) {
 		t.Errorf("an object that has changed: %v", err)
 	}
@@ -354,9 +329,7 @@ func TestBucket_KeepsWhatIsNeeded(t *testing.T) {
 func TestPlaces_RefusesWhatItCannotScan(t *testing.T) {
 	top := folderOf(t)
 	write(t, filepath.Join(top, "f"), "x")
-	if err := os.Mkdir(filepath.Join(top, "d"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(top, "d"), 0o700))
 	for _, c := range []struct {
 		args []string
 		says string

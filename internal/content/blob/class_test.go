@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/content/blob"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // The storage class that S3 lists reaches the caller.
@@ -26,9 +27,7 @@ func TestClass_IsThatOfTheListing(t *testing.T) {
 	}))
 	defer site.Close()
 	b, err := blob.OpenExisting(t.Context(), "s3://models?region=us-east-1&endpoint="+site.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer b.Close()
 	o, err := b.List(nil).Next(t.Context())
 	if err != nil || blob.Class(o) != "GLACIER_IR" || o.Size != 7 || fmt.Sprintf("%x", o.MD5) != "0cc175b9c0f1b6a831c399e269772661" {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/lib/weburl"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/aws/smithy-go"
@@ -146,8 +148,8 @@ func only(query url.Values, what string, names ...string) error {
 
 // endpointOf parses the address of a user's own service.
 func endpointOf(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
+	u, ok := weburl.Parse(text)
+	if !ok || u.User != nil || u.RawQuery != "" {
 		return nil, fmt.Errorf("%w: the endpoint is not http://HOST:PORT or https://HOST", ErrURL)
 	}
 	return u, nil

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/content/blob"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var absent = &gocloud.WriterOptions{IfNotExist: true}
@@ -34,9 +35,7 @@ func TestBuckets(t *testing.T) {
 	lane.Component(t, "objects")
 	eachCloud(t, func(t *testing.T, address string) {
 		b, err := blob.Open(t.Context(), address+"&prefix=team/a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer b.Close()
 		const writers, rounds = 16, 20
 		for round := range rounds {

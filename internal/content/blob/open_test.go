@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/content/blob"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // A wrong address yields an error that says what to write.
@@ -41,21 +42,15 @@ func TestOpen_CreatesAFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(fast.Dir(t), "a b", "c")
 	b, err := blob.Open(t.Context(), "file://"+strings.ReplaceAll(dir, " ", "%20")+"?prefix=p/q")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer b.Close()
-	if err := b.WriteAll(t.Context(), "k", []byte("v"), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.WriteAll(t.Context(), "k", []byte("v"), nil))
 	if data, err := os.ReadFile(filepath.Join(dir, "p", "q", "k")); err != nil || string(data) != "v" {
 		t.Errorf("%q, %v", data, err)
 	}
 
 	file := filepath.Join(fast.Dir(t), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	if _, err := blob.Open(t.Context(), "file://"+file); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("open a file as folder: %v", err)
 	}

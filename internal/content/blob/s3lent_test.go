@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // With a request every second for three hours, each is signed with valid credentials, new ones are requested before
@@ -43,9 +44,7 @@ func TestLender_RenewsBeforeExpiry(t *testing.T) {
 			t.Errorf("asked %d times, want %d", asked, want)
 		}
 		c, err := cache.Retrieve(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		lends, begin = false, time.Now()
 		last, before, served := c.AccessKeyID, asked, time.Duration(0)
 		for ; time.Since(begin) < good; time.Sleep(time.Second) {

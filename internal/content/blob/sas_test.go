@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // A shared access signature reaches the service, and appears in no error of the service or the transport.
@@ -21,9 +22,7 @@ func TestSAS_AppearsInNoError(t *testing.T) {
 			server.Close()
 		}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/c?comp=list", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		answer, err := sasCarrier{sas: "sv=1&sig=hunter2", client: server.Client()}.Do(r)
 		if (err == nil) != on {
 			t.Fatalf("the server is there: %v; %v", on, err)

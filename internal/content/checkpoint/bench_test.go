@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/test/must"
 )
 
 const benchSize = 256 << 20
@@ -22,15 +23,11 @@ func random(tb testing.TB, dir string, files int, n int64) {
 	for i := range files {
 		data := make([]byte, n/int64(files))
 		_, _ = r.Read(data)
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("shard%d", i)), data, 0o600); err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, os.WriteFile(filepath.Join(dir, fmt.Sprintf("shard%d", i)), data, 0o600))
 	}
 	old := time.Now().Add(-time.Hour)
 	for i := range files {
-		if err := os.Chtimes(filepath.Join(dir, fmt.Sprintf("shard%d", i)), old, old); err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, os.Chtimes(filepath.Join(dir, fmt.Sprintf("shard%d", i)), old, old))
 	}
 }
 
@@ -43,9 +40,7 @@ func BenchmarkPublish(b *testing.B) {
 		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
 			top := b.TempDir() // on a disk, not in memory
 			dir := filepath.Join(top, "c")
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, os.Mkdir(dir, 0o755))
 			random(b, dir, files, benchSize)
 			store := openFolder(b, filepath.Join(top, "store"))
 			var ours, theirs, verifying time.Duration
@@ -63,9 +58,7 @@ func BenchmarkPublish(b *testing.B) {
 					b.Fatalf("stored %d bytes, so something else was measured", stats.Uploaded)
 				}
 				begin = time.Now()
-				if err := w.Verify(b.Context(), m); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, w.Verify(b.Context(), m))
 				verifying += time.Since(begin)
 				dropAll(b, filepath.Join(top, "store", fmt.Sprint(i)))
 				b.StartTimer()
@@ -89,9 +82,7 @@ func BenchmarkRestore(b *testing.B) {
 		b.Run(fmt.Sprintf("files=%d", c.files), func(b *testing.B) {
 			top := b.TempDir()
 			dir := filepath.Join(top, "c")
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, os.Mkdir(dir, 0o755))
 			random(b, dir, c.files, c.size)
 			s := checkpoint.Open(openFolder(b, filepath.Join(top, "store")), "")
 			publish(b, claim(b, s, 1), dir, 1)
@@ -128,17 +119,13 @@ func middle(seconds []float64) float64 {
 func BenchmarkPublishUnchanged(b *testing.B) {
 	top := b.TempDir()
 	dir := filepath.Join(top, "c")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.Mkdir(dir, 0o755))
 	random(b, dir, 1, benchSize)
 	store := openFolder(b, filepath.Join(top, "store"))
 	w := claim(b, checkpoint.Open(store, ""), 1)
 	publish(b, w, dir, 1)
 	f, err := os.OpenFile(filepath.Join(dir, "shard0"), os.O_RDWR, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	defer f.Close()
 	for i := 0; b.Loop(); i++ {
 		if _, err := f.WriteAt(fmt.Append(nil, "change ", i), 100<<20); err != nil {
@@ -171,7 +158,5 @@ func run(b *testing.B, name string, args ...string) time.Duration {
 
 func dropAll(b *testing.B, dir string) {
 	b.Helper()
-	if err := os.RemoveAll(dir); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.RemoveAll(dir))
 }

@@ -18,14 +18,13 @@ import (
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 func capture(t testing.TB, c *folder.Capturer) *folder.Capture {
 	t.Helper()
 	got, err := c.Capture(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := got.Discard(); err != nil {
 			t.Error(err)
@@ -52,9 +51,7 @@ func TestCapture_SurvivesReplacedFiles(t *testing.T) {
 		os.Rename(filepath.Join(dir, "model.tmp"), filepath.Join(dir, "model")),
 		os.Remove(filepath.Join(dir, "gone")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	w := claim(t, open(b), 1)
 	if _, _, err := w.PublishCapture(t.Context(), c, format.Meta{}); err != nil {
@@ -137,22 +134,16 @@ func TestCapture_LeavesOutAndNamesWhatCannotBeCopied(t *testing.T) {
 		t.Errorf("a folder that is missing: %v", err)
 	}
 	odd := map[string]string{"out": "/etc/passwd", "up": "../../up", "r\xe9": "state", "bytes": "r\xe9"}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
 	for name, target := range odd {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(dir, name)))
 	}
 	if c, err := folder.Take(t.Context(), dir); err == nil || !strings.Contains(err.Error(), `"r\xe9"`) {
 		t.Errorf("nothing can be copied: %+v, %v", c, err)
 	}
 	put(t, dir, "state", "x")
 	c, err := folder.Take(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, says := range []string{`bytes, "r\xe9" (`, "not UTF-8", "out, up (it leads out of the folder"} {
 		if !strings.Contains(c.Left(), says) {
 			t.Errorf("left out: %s; it does not say %s", c.Left(), says)
@@ -163,9 +154,7 @@ func TestCapture_LeavesOutAndNamesWhatCannotBeCopied(t *testing.T) {
 	if err != nil || len(m.Files) != 1 || m.Files[0].Path != "state" {
 		t.Errorf("published %+v, %v", m.Files, err)
 	}
-	if err := c.Discard(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Discard())
 	if names, _ := os.ReadDir(filepath.Dir(dir)); len(names) != 1 {
 		t.Errorf("captures are left: %v", names)
 	}

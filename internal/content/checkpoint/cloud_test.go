@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // The suite also passes on real servers of S3, Google Cloud Storage and Azure Blob.
@@ -28,34 +29,22 @@ func TestRestore_SkipsADamagedManifestInS3(t *testing.T) {
 	lane.Component(t, "objects")
 	address, objects := blobtest.S3(t)
 	b, err := blob.Open(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = b.Close() }()
 	s, dir := checkpoint.Open(b, "j/"), t.TempDir()
 	w, err := s.Claim(t.Context(), 1, "j.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var newest string
 	for step := int64(1); step <= 2; step++ {
-		if err := os.WriteFile(filepath.Join(dir, "state"), []byte(fmt.Sprint(step)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "state"), []byte(fmt.Sprint(step)), 0o600))
 		m, _, err := w.Publish(t.Context(), dir, format.Meta{Job: "j", Step: step})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		newest = filepath.Join(objects, "j", "manifests", m.Name)
 	}
 	text, err := os.ReadFile(newest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text[len(text)/2] ^= 1
-	if err := os.WriteFile(newest, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(newest, text, 0o600))
 	if w, err = s.Claim(t.Context(), 2, "j.2"); err != nil {
 		t.Fatal(err)
 	}
@@ -80,9 +69,7 @@ func inBucket(t *testing.T, address string) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			b, err := blob.Open(t.Context(), fmt.Sprintf("%s&prefix=case%d", address, i))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			t.Cleanup(func() {
 				if err := b.Close(); err != nil {
 					t.Error(err)

@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // damages are ways to break an object.
@@ -28,17 +29,13 @@ var damages = map[string]func(data []byte, r *rand.Rand) []byte{
 func damage(t testing.TB, b *gocloud.Bucket, key string, how func([]byte, *rand.Rand) []byte, r *rand.Rand) {
 	t.Helper()
 	data, err := b.ReadAll(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if data = how(data, r); data == nil {
 		err = b.Delete(t.Context(), key)
 	} else {
 		err = b.WriteAll(t.Context(), key, data, nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // Whatever breaks in the newest checkpoint, restore refuses it by name and restores the previous one.

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // gang is a leader and its followers, with what each has restored.
@@ -28,9 +29,7 @@ type gang struct {
 func follow(t testing.TB, b *gocloud.Bucket, epoch, rank, nodes int) *checkpoint.Follower {
 	t.Helper()
 	f, err := open(b).Of(rank, nodes).Follow(t.Context(), epoch, fmt.Sprintf("j1.%d", epoch))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	f.SetPatience(0)
 	return f
 }
@@ -46,9 +45,7 @@ func begin(t testing.TB, b *gocloud.Bucket, epoch, nodes int) gang {
 	if err == nil {
 		err = g.leader.Lead(t.Context(), r)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for rank := 1; rank < nodes; rank++ {
 		f := follow(t, b, epoch, rank, nodes)
 		if _, err := f.Restore(t.Context(), g.dirs[rank]); err != nil {
@@ -70,9 +67,7 @@ func (g gang) save(t testing.TB, step int64) {
 func (g gang) share(t testing.TB, rank int, step int64) error {
 	t.Helper()
 	c, err := folder.Take(t.Context(), g.dirs[rank])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = c.Discard() }()
 	_, err = g.others[rank-1].Share(t.Context(), c, format.Meta{Step: step})
 	return err
@@ -81,9 +76,7 @@ func (g gang) share(t testing.TB, rank int, step int64) error {
 func (g gang) publish(t testing.TB, step int64) (format.Manifest, error) {
 	t.Helper()
 	c, err := folder.Take(t.Context(), g.dirs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = c.Discard() }()
 	m, _, err := g.leader.PublishRanks(t.Context(), c, format.Meta{Job: "j1", Step: step})
 	return m, err
@@ -113,9 +106,7 @@ func testEveryRankGetsItsPart(t *testing.T, b *gocloud.Bucket) {
 	for step := int64(1); step <= 4; step++ {
 		g.save(t, step)
 		for rank := 1; rank < 3; rank++ {
-			if err := g.share(t, rank, step); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, g.share(t, rank, step))
 		}
 		m, err := g.publish(t, step)
 		if err == nil {
@@ -127,9 +118,7 @@ func testEveryRankGetsItsPart(t *testing.T, b *gocloud.Bucket) {
 		if err == nil {
 			_, err = g.leader.Prune(t.Context(), checkpoint.Keep{Last: 1})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if m.Ranks != 3 || m.Step != step {
 			t.Errorf("manifest %+v", m)
 		}
@@ -149,9 +138,7 @@ func testEveryRankGetsItsPart(t *testing.T, b *gocloud.Bucket) {
 		t.Fatal(err)
 	}
 	m, err := open(b).Find(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	used := map[string]bool{}
 	for _, f := range m.Files {
 		for _, p := range f.Parts {
@@ -192,9 +179,7 @@ func crashBetweenParts(t *testing.T, late bool) {
 			break // beyond the last operation
 		}
 		g.others[0] = calm
-		if err := g.share(t, 2, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.share(t, 2, 1))
 		g.save(t, 2)
 		if err := g.share(t, 1, 2); err != nil { // so that step 1 never appears if it is missing
 			t.Fatal(err)
@@ -210,9 +195,7 @@ func crashBetweenParts(t *testing.T, late bool) {
 		if n := int64(len(keys(t, b, "jobs/j1/manifests/"))); n != kept {
 			t.Errorf("crash at %d, late %v: %d manifests, %d published", at, late, n, kept)
 		}
-		if err := g.share(t, 2, 2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.share(t, 2, 2))
 		if _, err := g.publish(t, 2); err != nil {
 			t.Fatal(err)
 		}
@@ -230,9 +213,7 @@ func TestPublishRanks_RefusesAMissingPart(t *testing.T) {
 		b := openFolder(t, fast.Dir(t))
 		g := begin(t, b, 1, 2)
 		g.save(t, 1)
-		if err := g.share(t, 1, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.share(t, 1, 1))
 		for _, key := range keys(t, b, "jobs/j1/objects/") {
 			damage(t, b, "jobs/j1/objects/"+key, damages[how], rand.New(rand.NewPCG(1, 2)))
 			break
@@ -253,9 +234,7 @@ func TestPrune_KeepsAStepThatMayStillBePublished(t *testing.T) {
 	g := begin(t, b, 1, 2)
 	for step := int64(1); step <= 2; step++ {
 		g.save(t, step)
-		if err := g.share(t, 1, step); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.share(t, 1, step))
 		if _, err := g.publish(t, step); err != nil {
 			t.Fatal(err)
 		}
@@ -372,18 +351,14 @@ func TestFollow_StartsTheGangFromOneCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	older := list[1].Manifest // as if rank 0 had found the newer one damaged
-	if err := leader.Lead(t.Context(), checkpoint.Restored{Manifest: &older}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, leader.Lead(t.Context(), checkpoint.Restored{Manifest: &older}))
 	r := <-got
 	if r.err != nil || r.r.Manifest == nil || r.r.Manifest.Name != older.Name || r.r.Manifest.Step != 0 {
 		t.Errorf("rank 1 restored %+v", r)
 	}
 	// If rank 0 starts from nothing, so do the others.
 	g := claim(t, open(b), 3)
-	if err := g.Lead(t.Context(), checkpoint.Restored{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Lead(t.Context(), checkpoint.Restored{}))
 	if r, err := follow(t, b, 3, 1, 2).Restore(t.Context(), mine); err != nil || r.Manifest != nil || len(read(t, mine)) > 0 {
 		t.Errorf("rank 1 begins from %+v, %v, with %v", r.Manifest, err, read(t, mine))
 	}
@@ -395,9 +370,7 @@ func TestRestore_RefusesAnotherNumberOfRanks(t *testing.T) {
 	b := openFolder(t, fast.Dir(t))
 	g := begin(t, b, 1, 2)
 	g.save(t, 1)
-	if err := g.share(t, 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.share(t, 1, 1))
 	if _, err := g.publish(t, 1); err != nil {
 		t.Fatal(err)
 	}

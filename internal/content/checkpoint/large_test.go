@@ -9,6 +9,7 @@ import (
 
 	ours "scrimp/internal/content/blob"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // An object in a manifest's place is not read into memory beyond the limit, however large it is.
@@ -17,9 +18,7 @@ func TestRestore_RefusesAManifestThatIsTooLarge(t *testing.T) {
 	dir := fast.Dir(t)
 	for _, name := range []string{"manifests/000001-000001", "outputs/a/000001"} {
 		path := filepath.Join(dir, "jobs", "a", name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		f, err := os.Create(path)
 		if err == nil {
 			err = errors.Join(f.Truncate(1<<40), f.Close()) // zeros, which take no room
@@ -29,9 +28,7 @@ func TestRestore_RefusesAManifestThatIsTooLarge(t *testing.T) {
 		}
 	}
 	b, err := ours.Open(t.Context(), "file://"+dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = b.Close() }()
 	s := Open(b, "jobs/a/")
 	list, err := s.List(t.Context())

@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // List counts the files of each checkpoint and keeps no file lists: of many large manifests only one is in memory at
@@ -20,13 +21,9 @@ func TestList_HoldsOneManifestInMemory(t *testing.T) {
 	defer bucket.Close()
 	s := Open(bucket, "")
 	w, err := s.Claim(t.Context(), 1, "j.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for step := range 3 {
-		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+step))), []byte("state"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, string(rune('a'+step))), []byte("state"), 0o600))
 		if _, _, err := w.Publish(t.Context(), dir, format.Meta{Step: int64(step + 1)}); err != nil {
 			t.Fatal(err)
 		}

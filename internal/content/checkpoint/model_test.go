@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	_ "scrimp/internal/test/sameseed"
 )
 
@@ -115,9 +116,7 @@ func (m *model) start(again bool) {
 		return
 	}
 	if r.Manifest == nil {
-		if err := os.MkdirAll(a.dir, 0o755); err != nil {
-			m.rt.Fatal(err)
-		}
+		must.Do(m.rt, os.MkdirAll(a.dir, 0o755))
 	}
 	m.live = a
 }
@@ -192,9 +191,7 @@ func (m *model) check() {
 	dir := filepath.Join(m.top, "check")
 	defer os.RemoveAll(dir)
 	r, err := open(m.clean).Restore(m.t.Context(), 0, dir)
-	if err != nil {
-		m.rt.Fatal(err)
-	}
+	must.Do(m.rt, err)
 	newest := -1
 	for i, s := range m.states {
 		if s.manifest != nil && m.whole(s.manifest) {

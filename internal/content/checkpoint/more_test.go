@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // hooked returns the same folder, with a hook before each operation.
@@ -35,9 +36,7 @@ func driverOf(t testing.TB, b *gocloud.Bucket) driver.Bucket {
 		t.Fatal("only a folder's operations can be hooked")
 	}
 	f, err := folderblob.New(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return f
 }
 
@@ -76,13 +75,9 @@ func testPruneKeepsThePolicy(t *testing.T, b *gocloud.Bucket) {
 		}
 	}
 	// The objects of a killed publish belong to nobody.
-	if err := b.WriteAll(t.Context(), "jobs/j1/objects/000001-000001/"+strings.Repeat("0", 64), []byte("x"), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.WriteAll(t.Context(), "jobs/j1/objects/000001-000001/"+strings.Repeat("0", 64), []byte("x"), nil))
 	p, err := w.Prune(t.Context(), checkpoint.Keep{Last: 2, Best: "loss", EveryNth: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := []string{"000001-000003", "000001-000005", "000001-000006", "000001-000007"} // best, fifth, last two
 	if got := keys(t, b, "jobs/j1/manifests/"); !slices.Equal(got, want) || len(p.Manifests) != 3 {
 		t.Errorf("kept %v, dropped %v", got, p.Manifests)
@@ -91,9 +86,7 @@ func testPruneKeepsThePolicy(t *testing.T, b *gocloud.Bucket) {
 		t.Errorf("dropped %d objects: one for each checkpoint, and one of a killed publish", p.Objects)
 	}
 	l, err := s.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, c := range l {
 		if err := s.Verify(t.Context(), c.Manifest, checkpoint.Full); err != nil {
 			t.Error(err)
@@ -141,9 +134,7 @@ func testKeepAndFetch(t *testing.T, b *gocloud.Bucket) {
 		os.Symlink("/etc/passwd", filepath.Join(base, "out", "away")),
 		os.Symlink("/usr", filepath.Join(base, "venv")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	_, stats, err := s.Keep(t.Context(), confined.Folder{Path: base}, []string{"out", "deep/er", "missing"}, "final")
 	if err != nil || !strings.HasPrefix(stats.Left.String(), "out/away (it leads out") {

@@ -14,14 +14,13 @@ import (
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // mount mounts a small file system at dir.
 func mount(t testing.TB, dir string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	if err := syscall.Mount("scrimp", dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("the right to mount a tmpfs is not installed: %v", err)
 	}
@@ -60,12 +59,8 @@ func TestCapture_DoesNotStartACopyWithoutRoom(t *testing.T) {
 	dir := filepath.Join(disk, "c")
 	put(t, dir, "f", strings.Repeat("x", 600<<10))
 	holes, err := os.Create(filepath.Join(dir, "g"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(holes.Truncate(1<<30), holes.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, errors.Join(holes.Truncate(1<<30), holes.Close()))
 	c := &folder.Capturer{Folder: confined.Folder{Path: dir}, Copy: true}
 	_, err = c.Capture(t.Context())
 	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "a copy of f takes 600KiB, and 424KiB of its disk is free: no space left on device: make room there") {

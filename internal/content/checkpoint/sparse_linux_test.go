@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // sparse creates a file of a size with some bytes in its middle and nothing else.
@@ -34,17 +35,13 @@ func sparse(t *testing.T, path string, size int64) {
 func TestPublish_RefusesAFileThatIsTooLargeUnread(t *testing.T) {
 	t.Parallel()
 	work := fast.Dir(t)
-	if err := os.MkdirAll(filepath.Join(work, "out"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(work, "out"), 0o700))
 	sparse(t, filepath.Join(work, "out", "large"), folder.MostBytes+(1<<40))
 	bucket := memblob.OpenBucket(nil)
 	defer bucket.Close()
 	s := Open(bucket, "")
 	w, err := s.Claim(t.Context(), 1, "j.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, _, published := w.Publish(t.Context(), filepath.Join(work, "out"), format.Meta{Step: 1})
 	if published == nil || !strings.Contains(published.Error(), "holes") {
 		t.Errorf("published: %v", published)

@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/content/checkpoint/object"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // part is small, so that a few bytes make a large file.
@@ -58,9 +59,7 @@ func TestFolder(t *testing.T) {
 func openFolder(t testing.TB, dir string) *gocloud.Bucket {
 	t.Helper()
 	f, err := folderblob.New(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	b := gocloud.NewBucket(f)
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
@@ -79,18 +78,14 @@ func open(b *gocloud.Bucket) *checkpoint.Store {
 func claim(t testing.TB, s *checkpoint.Store, epoch int) *checkpoint.Writer {
 	t.Helper()
 	w, err := s.Claim(t.Context(), epoch, fmt.Sprintf("j1.%d", epoch))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return w
 }
 
 func publish(t testing.TB, w *checkpoint.Writer, dir string, step int64) (format.Manifest, object.Stats) {
 	t.Helper()
 	m, stats, err := w.Publish(t.Context(), dir, format.Meta{Job: "j1", Step: step})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return m, stats
 }
 
@@ -99,9 +94,7 @@ func restored(t testing.TB, s *checkpoint.Store) (string, tree, []checkpoint.Ref
 	t.Helper()
 	dir := filepath.Join(fast.Dir(t), "ckpt")
 	r, err := s.Restore(t.Context(), 0, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if r.Manifest == nil {
 		return "", nil, r.Refused
 	}
@@ -131,9 +124,7 @@ func testRestoresWhatWasPublished(t *testing.T, b *gocloud.Bucket) {
 	w := claim(t, s, 1)
 	metrics := map[string]float64{"loss": 1.5, "bad": math.NaN()}
 	m, stats, err := w.Publish(t.Context(), dir, format.Meta{Job: "j1", Attempt: "j1.1", Step: 7, Metrics: metrics}, "*.tmp", "cache/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if m.Name != "000001-000001" || m.Step != 7 || m.Epoch != 1 || m.Bytes != 18 || stats.Bytes != 18 || stats.Uploaded != 18 || stats.Stored != 4 {
 		t.Errorf("manifest %+v, stats %+v", m, stats)
 	}
@@ -250,9 +241,7 @@ func testStaleManifestIsNeverRestored(t *testing.T, b *gocloud.Bucket) {
 	m, _ := publish(t, claim(t, s, 2), dir, 2)
 	key := "jobs/j1/manifests/" + m.Name
 	late, err := b.ReadAll(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := b.Delete(t.Context(), key); err != nil { // it is still on its way
 		t.Fatal(err)
 	}
@@ -349,9 +338,7 @@ func testLateManifestOfAnEarlierSession(t *testing.T, b *gocloud.Bucket) {
 	m, _ := publish(t, w, dir, 2)
 	key := "jobs/j1/manifests/" + m.Name
 	late, err := b.ReadAll(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := b.Delete(t.Context(), key); err != nil { // it is still on its way
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // A job that starts from another job's checkpoint gets all of it and nothing else. The copy counts until the job has
@@ -23,21 +24,13 @@ func TestCopyFrom_CopiesACheckpointToAnotherJob(t *testing.T) {
 
 	to := checkpoint.Open(b, "jobs/j2")
 	seeds, err := to.Claim(t.Context(), 0, "j2.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m, err := from.Find(t.Context(), first.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c, err := seeds.CopyFrom(t.Context(), from, m, format.Meta{Job: "j2", Step: m.Step})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, l := range []string{first.Name, "000001-000002"} {
-		if err := from.Remove(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, from.Remove(t.Context(), l))
 	}
 	if _, err := from.Find(t.Context(), ""); !errors.Is(err, checkpoint.ErrNone) {
 		t.Errorf("after all were removed the newest is found: %v", err)
@@ -66,9 +59,7 @@ func TestRemove_LeavesTheOthersWhole(t *testing.T) {
 		m, _ := publish(t, w, folderOf(t, "shared", "0123456789abcdef", "own", text), int64(step))
 		all = append(all, m)
 	}
-	if err := s.Remove(t.Context(), all[1].Name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Remove(t.Context(), all[1].Name))
 	for i, m := range all {
 		if err := s.Verify(t.Context(), m, checkpoint.Full); (err == nil) == (i == 1) {
 			t.Errorf("checkpoint %d of 3, of which the second is removed: %v", i+1, err)

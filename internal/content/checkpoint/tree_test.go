@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/must"
 )
 
 // tree maps the paths in a folder to mode, time, link and content.
@@ -46,9 +48,7 @@ func read(t testing.TB, dir string) tree {
 		all[rel] = v
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return all
 }
 
@@ -75,12 +75,8 @@ func (a tree) diff(b tree) string {
 func put(t testing.TB, dir, path, content string) {
 	t.Helper()
 	at := filepath.Join(dir, path)
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(at, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(at), 0o755))
+	must.Do(t, os.WriteFile(at, []byte(content), 0o644))
 	settle(t, at)
 }
 
@@ -89,9 +85,7 @@ func put(t testing.TB, dir, path, content string) {
 func settle(t testing.TB, at string) {
 	t.Helper()
 	when := time.Unix(1_700_000_000, moment.Add(1)*1_000_000)
-	if err := os.Chtimes(at, when, when); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(at, when, when))
 }
 
 var moment atomic.Int64
@@ -106,35 +100,29 @@ func edit(t testing.TB, r *rand.Rand, dir string) {
 	for i := range content {
 		content[i] = byte('a' + r.IntN(3)) // few letters, so that parts repeat
 	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(os.MkdirAll(filepath.Dir(at), 0o755))
+	must.Do(t, os.MkdirAll(filepath.Dir(at), 0o755))
 	switch r.IntN(7) {
 	case 0, 1: // in place
-		must(os.WriteFile(at, content, 0o640))
+		must.Do(t, os.WriteFile(at, content, 0o640))
 		settle(t, at)
 	case 2: // write a temporary file and rename it
-		must(os.WriteFile(at+".tmp", content, 0o600))
+		must.Do(t, os.WriteFile(at+".tmp", content, 0o600))
 		settle(t, at+".tmp")
-		must(os.Rename(at+".tmp", at))
+		must.Do(t, os.Rename(at+".tmp", at))
 	case 3: // append
 		f, err := os.OpenFile(at, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		must(err)
+		must.Do(t, err)
 		_, err = f.Write(content)
-		must(err)
-		must(f.Close())
+		must.Do(t, err)
+		must.Do(t, f.Close())
 		settle(t, at)
 	case 4:
-		must(os.RemoveAll(at))
+		must.Do(t, os.RemoveAll(at))
 	case 5:
-		must(os.MkdirAll(filepath.Join(dir, "hollow", fmt.Sprint(r.IntN(3))), 0o750))
+		must.Do(t, os.MkdirAll(filepath.Join(dir, "hollow", fmt.Sprint(r.IntN(3))), 0o750))
 	case 6:
 		link := filepath.Join(dir, "last")
 		_ = os.Remove(link)
-		must(os.Symlink("a/state.json", link))
+		must.Do(t, os.Symlink("a/state.json", link))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scrimp/internal/content/tarball"
+	"scrimp/internal/test/must"
 )
 
 // Whatever a tar file says, nothing appears or changes outside the folder into which it is unpacked.
@@ -32,13 +33,9 @@ func FuzzUnpack(f *testing.F) {
 		top := t.TempDir()
 		in, out := filepath.Join(top, "in"), filepath.Join(top, "outside")
 		for _, dir := range []string{in, out} {
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(dir, 0o700))
 		}
-		if err := os.WriteFile(filepath.Join(out, "file"), []byte("mine"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(out, "file"), []byte("mine"), 0o600))
 		_ = tarball.Unpack(t.Context(), bytes.NewReader(text), in) // what it unpacked is where it may be
 		above, _ := os.ReadDir(top)
 		beside, _ := os.ReadDir(out)

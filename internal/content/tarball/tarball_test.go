@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"scrimp/internal/content/tarball"
+	"scrimp/internal/test/must"
 )
 
 // made creates a folder with everything that a work folder may contain.
@@ -26,16 +27,12 @@ func made(t *testing.T) string {
 		at := filepath.Join(dir, name)
 		err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, []byte(content), 0o640),
 			os.Chtimes(at, old, old))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	err := errors.Join(os.Chmod(filepath.Join(dir, "train.sh"), 0o755), os.Symlink("data/a", filepath.Join(dir, "link")),
 		os.Symlink("/usr/bin/python3", filepath.Join(dir, "python")), os.Mkdir(filepath.Join(dir, "empty"), 0o750),
 		os.Chtimes(filepath.Join(dir, "data"), old, old))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return dir
 }
 
@@ -68,18 +65,14 @@ func listed(t *testing.T, dir string) string {
 		fmt.Fprintln(&text, rel, info.Mode(), when, link, content)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return text.String()
 }
 
 func packed(t *testing.T, dir string, offset int64) []byte {
 	t.Helper()
 	f, err := tarball.Scan(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var b bytes.Buffer
 	if _, err := f.Write(t.Context(), &b, offset); err != nil {
 		t.Fatal(err)
@@ -90,9 +83,7 @@ func packed(t *testing.T, dir string, offset int64) []byte {
 // Unpack restores what Write sent: files, folders, links, permissions and times.
 func TestUnpack_RestoresWhatWriteSent(t *testing.T) {
 	dir, to := made(t), t.TempDir()
-	if err := tarball.Unpack(t.Context(), bytes.NewReader(packed(t, dir, 0)), to); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tarball.Unpack(t.Context(), bytes.NewReader(packed(t, dir, 0)), to))
 	if want, got := listed(t, dir), listed(t, to); want != got {
 		t.Errorf("sent\n%s\narrived\n%s", want, got)
 	}
@@ -108,12 +99,8 @@ func TestWrite_ResumesAtAnyByte(t *testing.T) {
 		}
 	}
 	before, err := tarball.Scan(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Join(dir, "train.sh"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, os.Chmod(filepath.Join(dir, "train.sh"), 0o700))
 	if after, err := tarball.Scan(dir); err != nil || after.Tag() == before.Tag() {
 		t.Errorf("a changed folder has the same tag, %v", err)
 	}
@@ -147,22 +134,16 @@ func TestUnpack_StaysInsideItsFolder(t *testing.T) {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
 		for _, h := range entries {
-			if err := w.WriteHeader(h); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.WriteHeader(h))
 			if h.Size > 0 {
 				if _, err := io.WriteString(w, "out"); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Close())
 		to := filepath.Join(top, "in", name)
-		if err := os.MkdirAll(to, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(to, 0o700))
 		if err := tarball.Unpack(t.Context(), &b, to); err == nil {
 			t.Errorf("%s: it was taken", name)
 		}

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/engine"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -76,9 +77,7 @@ func TestSampling_PutsManyValuesIntoFewEvents(t *testing.T) {
 			return api.Step{Step: n, Metrics: map[string]float64{"loss": loss}, Values: []api.Value{{At: e0.Add(time.Duration(n) * reportAtLeast), Step: n, Value: loss}}}, nil
 		}) {
 			b, err := json.Marshal(e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			values, events, bytes = values+len(e.Body.(core.Progressed).Values), events+1, bytes+len(b)
 		}
 		each := float64(bytes) / float64(values)

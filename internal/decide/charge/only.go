@@ -36,10 +36,5 @@ func (o Only) All() bool { return len(o.wants) == 0 }
 
 // Has reports whether the charge is selected.
 func (o Only) Has(c *Charge) bool {
-	for _, w := range o.wants {
-		if w.of(c) != w.value {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(o.wants, func(w want) bool { return w.of(c) != w.value })
 }

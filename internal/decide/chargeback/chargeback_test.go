@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 var begin = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
@@ -51,9 +52,7 @@ func draw(rng *rand.Rand) charge.Charge {
 // within one unit of its weight's part of the pool, computed again as a fraction.
 func TestDivide_AddsUpExactly(t *testing.T) {
 	shares, err := chargeback.ParseRule("fixed", []string{"team-0=1", "team-2=2.5", "elsewhere=0.000000000001"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		for _, rule := range []chargeback.Rule{{Kind: chargeback.Proportional}, {Kind: chargeback.Even}, shares} {
@@ -196,9 +195,7 @@ func TestParseRule_RefusesInvalidRules(t *testing.T) {
 func TestDivide_FeeMayHaveARuleOfItsOwn(t *testing.T) {
 	ten, _ := money.Parse("10")
 	fixed, err := chargeback.ParseRule("fixed", []string{"speech=1", "audio=4"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name, c := range map[string]struct {
 		spread *chargeback.Rule
 		want   string

@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 var agentsStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -71,9 +72,7 @@ func TestRegister_AcceptsTheFirstKeyWhileBooting(t *testing.T) {
 			t.Errorf("%s: its tasks are %v, want j.1", name, tasks)
 		}
 		snap, err := m.Snapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		again, err := Restore(snap)
 		if err != nil || *again.State().Instance("i1").Agent() != *i.Agent() {
 			t.Errorf("%s: a restart leaves %+v, %v", name, again.State().Instance("i1").Agent(), err)

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/pipeline"
 	"scrimp/internal/work/propose"
@@ -81,9 +82,7 @@ func (a *attic) archived(name string) *state.Group {
 func (a *attic) replays() (snapshot []byte) {
 	a.t.Helper()
 	text, err := a.m.Snapshot()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.Do(a.t, err)
 	s := state.New()
 	for n, x := range a.log {
 		s.Replay(uint64(n+1), x.event, x.out.Facts, x.out.Postings)
@@ -187,9 +186,7 @@ func TestGroupArchive_ComesBackForAResumedMember(t *testing.T) {
 // hourly is a schedule of a pipeline with one stage.
 func (a *attic) hourly(runs int) {
 	spec, err := pipeline.New([]pipeline.Stage{{Name: "train", Deps: []string{"data"}, Outs: []string{"model"}}})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.Do(a.t, err)
 	owner := ledger.Owner{Team: "a", Project: "p"}
 	member := core.Terms{Name: "nightly", Currency: money.USD, Priority: 1, Restart: time.Minute, Owner: owner}
 	run := core.GroupTerms{Kind: groups.Pipeline, AtOnce: 1, Budget: money.Picos(10e12), HasBudget: true, Pipeline: spec,
@@ -293,9 +290,7 @@ func BenchmarkGroupArchive(b *testing.B) {
 				}
 				b.ReportMetric(float64(heapBytes()-before)/sweeps, "B/group")
 				text, err := a.m.Snapshot()
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				b.ReportMetric(float64(len(text))/sweeps, "snapshotB/group")
 				b.ReportMetric(float64(groups+jobs)/sweeps, "entities/group")
 			}

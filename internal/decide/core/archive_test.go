@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // archiving is a machine that archives its jobs, together with the archived records.
@@ -88,13 +89,9 @@ func told(m *Machine) string {
 func again(t *testing.T, m *Machine) *Machine {
 	t.Helper()
 	text, err := m.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r, err := Restore(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 

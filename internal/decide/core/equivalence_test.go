@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 var dawn = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -125,13 +126,9 @@ func TestQueue_KeepsTheOrderOfSkippedJobs(t *testing.T) {
 		t.Errorf("a job that comes to those that are passed over is told %q", j.Why())
 	}
 	text, err := h.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	again, err := Restore(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.at = h.at.Add(time.Minute)
 	h.sells(2, true)
 	if fmt.Sprint(h.launched) != "[urgent j-000 j-001]" {
@@ -181,13 +178,9 @@ func TestQueue_ScansKindsBeyondTheLimit(t *testing.T) {
 		t.Errorf("%d equivalence classes are told apart", n)
 	}
 	text, err := h.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	again, err := Restore(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if same, err := again.Snapshot(); err != nil || !bytes.Equal(text, same) || len(again.queue.Queue.Equivalences) != len(h.queue.Queue.Equivalences) {
 		t.Errorf("a restart tells other equivalence classes apart: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/test/must"
 )
 
 // The hand-written encoding of an event equals that of encoding/json.
@@ -26,13 +27,9 @@ func TestEvent_EncodesLikeTheLibrary(t *testing.T) {
 				Key    string    `json:"key,omitempty"`
 				Body   core.Body `json:"body"`
 			}{body.Kind(), at, core.Schema, text, text, text, text, body})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			part, err := json.Marshal(body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got, err := e.Append(nil, part); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%q: %v\n%s\nwant\n%s", text, err, got, want)
 			}

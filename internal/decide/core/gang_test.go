@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // gangRig is a core with a job g on several nodes, and the cost of its machines at $1 per hour each.
@@ -131,9 +132,7 @@ func (g *gangRig) replays() {
 		g.t.Errorf("the log gives\n%s\nnot\n%s", got, want)
 	}
 	m, err := Restore(want)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Do(g.t, err)
 	if again, _ := m.Snapshot(); !bytes.Equal(again, want) {
 		g.t.Errorf("a snapshot gives\n%s\nnot\n%s", again, want)
 	}

@@ -6,15 +6,14 @@ import (
 
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/test/must"
 )
 
 // reopened restarts the machine from a snapshot.
 func reopened(t *testing.T, h *hall) {
 	t.Helper()
 	s, err := state.Restore(snap(t, h.Machine))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.Machine = On(s, plan.NewPlanner())
 }
 

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // Thirty steps with their checks take less than a second of the thread's processor time, and so does each step.
@@ -18,9 +19,7 @@ func TestStep_AcceptsExtremesWithinASecond(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	used := func() time.Duration {
 		var v unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &v))
 		return time.Duration(v.Nano())
 	}
 	most, of := time.Duration(0), uint64(0)

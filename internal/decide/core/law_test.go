@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/bound"
 )
 
@@ -199,28 +200,16 @@ func TestReplay_ReadsAnOlderLogOfExtremes(t *testing.T) {
 		out := json.NewEncoder(&b)
 		for _, l := range log {
 			event, err := json.Marshal(l.event)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			facts, err := state.EncodeFacts(l.facts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := out.Encode(line{event, facts, l.postings}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			must.Do(t, out.Encode(line{event, facts, l.postings}))
 		}
-		if err := out.Encode(sums(m.State())); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, out.Encode(sums(m.State())))
+		must.Do(t, os.WriteFile(file, b.Bytes(), 0o600))
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := state.New()
 	seq := uint64(0)
 	for one := range bytes.Lines(text) {
@@ -233,13 +222,9 @@ func TestReplay_ReadsAnOlderLogOfExtremes(t *testing.T) {
 		}
 		var l line
 		var e Event
-		if err := errors.Join(json.Unmarshal(one, &l), json.Unmarshal(l.Event, &e)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(json.Unmarshal(one, &l), json.Unmarshal(l.Event, &e)))
 		facts, err := state.DecodeFacts(l.Facts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		seq++
 		s.Replay(seq, e, facts, l.Postings)
 	}

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/propose"
 )
@@ -151,9 +152,7 @@ func TestArray_EndsAFewMembersPerStep(t *testing.T) {
 func (y *yard) restart() {
 	y.t.Helper()
 	snap, err := y.m.Snapshot()
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	must.Do(y.t, err)
 	if y.m, err = core.Restore(snap); err != nil {
 		y.t.Fatal(err)
 	}

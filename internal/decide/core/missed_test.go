@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/fair"
+	"scrimp/internal/test/must"
 )
 
 // The counts of missed deadlines equal those of a plain look at every job that has ended, also after a restart from a
@@ -47,13 +48,9 @@ func TestShares_CountMissedDeadlines(t *testing.T) {
 		t.Fatalf("the jobs test nothing: %v", want)
 	}
 	text, err := c.m.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	again, err := core.Restore(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	list, _ := again.Shares(c.now)
 	for _, s := range list {
 		n := want[fair.Key(s.Name)]

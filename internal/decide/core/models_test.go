@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/pipeline"
 	"scrimp/internal/work/propose"
@@ -50,9 +51,7 @@ func modelsSpec(t testing.TB, name string) *pipeline.Spec {
 		{Name: "evaluate", Deps: []string{"data"}, Outs: []string{"report.json"}, Metrics: []string{"report.json"}},
 		{Name: "deploy", Deps: []string{"report.json"}, Outs: []string{"live"}, Gate: gate},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 
@@ -347,9 +346,7 @@ func (w *models) check() {
 func (w *models) restarts() {
 	w.t.Helper()
 	text, err := w.m.Snapshot()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	s := state.New()
 	for n, x := range w.log {
 		s.Replay(uint64(n+1), x.event, x.out.Facts, x.out.Postings)
@@ -447,9 +444,7 @@ func TestModels_OfAnOldSnapshotAreNumbered(t *testing.T) {
 		}
 	}
 	text, err := w.m.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var all map[string]any
 	d := json.NewDecoder(bytes.NewReader(text))
 	if d.UseNumber(); d.Decode(&all) != nil {

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // hall is a machine with on-demand and the given number of reserved machines. Only the test runs the rounds that it
@@ -377,9 +378,7 @@ func TestStep_AcceptsEveryRound(t *testing.T) {
 			}
 		}
 		live, err := h.m.State().Hash()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if again, err := h.log.s.Hash(); err != nil || live != again {
 			t.Fatalf("seed %d: the log gives another state (%v)", seed, err)
 		}

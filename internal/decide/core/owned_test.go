@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/state"
+	"scrimp/internal/test/must"
 )
 
 // A program that ends before anybody has claimed its machine leaves a machine that costs money. A server that
@@ -54,9 +55,7 @@ func TestOwned_WaitsForTheOwnerOfAnEndedMachine(t *testing.T) {
 		h.tell(BillReceived{Instance: "i", Launch: "a.1"})
 		h.submit("b", 2, 1)
 		again, err := state.Restore(snap(t, h.Machine))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for range 100 {
 			h.at = h.at.Add(time.Minute)
 			h.tell(Tick{})

@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // However old the price of the decision, the provider refuses the launch if it now costs over a quarter more: the
@@ -39,13 +40,9 @@ func TestLaunch_StatesItsMaximumPrice(t *testing.T) {
 			t.Errorf("%s: the launch may cost %v (%v), want %v", name, got, ok, c.want)
 		}
 		state, err := m.Snapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		again, err := core.Restore(state)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got, ok := asked(again.Pending()); !ok || got != c.want {
 			t.Errorf("%s: after a restart it may cost %v (%v), want %v", name, got, ok, c.want)
 		}

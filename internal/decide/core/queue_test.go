@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // looseIn counts the loose jobs in the queue.
@@ -134,9 +135,7 @@ func TestQueue_IndexesStayConsistent(t *testing.T) {
 			}
 			if i%100 == 50 {
 				restored, err := Restore(snap(t, m))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if wrong := tidyQueue(restored); wrong != "" {
 					t.Fatalf("seed %d, event %d, after a restart: %s", seed, i, wrong)
 				}

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 	_ "scrimp/internal/test/sameseed"
 	"scrimp/internal/work/propose"
 )
@@ -114,9 +115,7 @@ func (y *yard) rules(limits ...budget.Limit) {
 		if limits[i].Window == "" {
 			limits[i].Window = budget.Day
 		}
-		if err := limits[i].Check(); err != nil {
-			y.t.Fatal(err)
-		}
+		must.Do(y.t, limits[i].Check())
 	}
 	y.step("", core.BudgetsSet{Rules: budget.Rules{Limits: limits}})
 }
@@ -230,9 +229,7 @@ func TestQuota_GPUHoursWaitForTheNextWindow(t *testing.T) {
 		t.Errorf("%v wait", y.m.Waiting())
 	}
 	b, err := y.m.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if y.m, err = core.Restore(b); err != nil {
 		t.Fatal(err)
 	}
@@ -338,9 +335,7 @@ func TestQuota_NoLaunchExceedsIt(t *testing.T) {
 				y.step("", core.BudgetsSet{Rules: rules})
 			case 5:
 				b, err := y.m.Snapshot()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if y.m, err = core.Restore(b); err != nil {
 					t.Fatal(err)
 				}
@@ -370,13 +365,9 @@ func TestQuota_NoLaunchExceedsIt(t *testing.T) {
 		again := state.New()
 		for _, l := range y.log {
 			text, err := json.Marshal(l.event)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var back core.Event
-			if err := json.Unmarshal(text, &back); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(text, &back))
 			again.Replay(again.Seq()+1, back, l.out.Facts, l.out.Postings)
 		}
 		a, _ := y.m.Snapshot()

@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // lineOf returns a difference of the job's machine.
@@ -49,9 +50,7 @@ func TestReconcile_BooksOnceAndInOrder(t *testing.T) {
 		t.Errorf("the newest is event %d of %d", upTo, a.m.State().Seq())
 	}
 	text, err := a.m.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r, err := state.Restore(text)
 	if err != nil || r.Reconciled() != upTo {
 		t.Errorf("%v: restored with %d, want %d", err, r.Reconciled(), upTo)

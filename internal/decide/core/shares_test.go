@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // ending is when a running job of a market ends.
@@ -61,9 +62,7 @@ func (c *crowd) shares(teams ...fair.Team) { c.sharesFor(fair.DefaultHalfLife, t
 
 func (c *crowd) sharesFor(halfLife time.Duration, teams ...fair.Team) {
 	r := &fair.Rules{HalfLife: halfLife, Teams: teams}
-	if err := fair.Check(r, nil); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, fair.Check(r, nil))
 	c.step("", core.BudgetsSet{Rules: budget.Rules{Fair: r}})
 }
 

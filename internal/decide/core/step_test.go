@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -65,13 +66,9 @@ func TestLaunch_IsRequestedOnceAndAgainAfterARestart(t *testing.T) {
 		t.Fatalf("pending %v, want the launch of job0.1", pending)
 	}
 	snap, err := m.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	again, err := core.Restore(snap)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if p := again.Pending(); len(p) != 1 || p[0].Key() != "job0.1" {
 		t.Errorf("after a restart %v is pending, want the same launch", p)
 	}

@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/bound"
 )
 
@@ -238,9 +239,7 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logge
 			texts[number] = part
 		default:
 			head, err := frozen.Head()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got, _ := json.Marshal(map[string]any{"head": head, "parts": texts}); !bytes.Equal(got, then) {
 				t.Errorf("seed %d: later steps change the state that was frozen:\n%s\nwas\n%s", seed, got, then)
 			}
@@ -343,9 +342,7 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logge
 		t.Errorf("seed %d: the log gives another state", seed)
 	}
 	restored, err := Restore(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !bytes.Equal(whole, snap(t, restored)) {
 		t.Errorf("seed %d: the snapshot gives another state", seed)
 	}
@@ -431,13 +428,9 @@ func machinesAddUp(t *testing.T, m *Machine, costs map[string]money.Amount) {
 func read1(t *testing.T, e Event) Event {
 	t.Helper()
 	b, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var back Event
-	if err := json.Unmarshal(b, &back); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &back))
 	return back
 }
 
@@ -445,13 +438,9 @@ func read1(t *testing.T, e Event) Event {
 func readFacts(t *testing.T, facts []Fact) []Fact {
 	t.Helper()
 	b, err := state.EncodeFacts(facts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	back, err := state.DecodeFacts(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return back
 }
 
@@ -461,9 +450,7 @@ func jobs(t *testing.T, m *Machine) map[string]string {
 	all := map[string]string{}
 	for j := range m.Jobs() {
 		text, err := state.EncodeJob(j)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all[j.ID()] = string(text)
 	}
 	return all
@@ -472,8 +459,6 @@ func jobs(t *testing.T, m *Machine) map[string]string {
 func snap(t *testing.T, m *Machine) json.RawMessage {
 	t.Helper()
 	b, err := m.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return b
 }

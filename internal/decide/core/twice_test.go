@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // rents is a machine with one job that rents i1, and its postings.
@@ -89,9 +90,7 @@ func TestInventory_NeverPaysAMachineTwice(t *testing.T) {
 				t.Errorf("%v was spent, then %v; its end is awaited: %v", want, got, r.m.Awaits("i1"))
 			}
 			s, err := r.m.Snapshot()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			again, err := core.Restore(s)
 			if err != nil || again.Unheard(own) {
 				t.Errorf("after a restart it counts as unheard of: %v", err)

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // scanned computes Books the slow way: from all jobs and all postings.
@@ -183,9 +184,7 @@ func TestBooks_MatchAFullScan(t *testing.T) {
 			at := e.At.Add(time.Duration(n.rng.IntN(2)) * n.span())
 			if i%100 == 50 {
 				restored, err := Restore(snap(t, m))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				m = restored
 			}
 			if a, b := fmt.Sprint(m.books.Accounts(at)), fmt.Sprint(accounted(m, at)); a != b {

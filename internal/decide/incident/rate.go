@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -262,15 +263,7 @@ func (t *transfers) slot(w *watch, list []piece) {
 // dearest returns the names in order of falling cost.
 func dearest(costs map[string]float64) []string {
 	names := slices.Sorted(maps.Keys(costs))
-	slices.SortStableFunc(names, func(a, b string) int {
-		switch {
-		case costs[a] > costs[b]:
-			return -1
-		case costs[a] < costs[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(costs[b], costs[a]) })
 	return slices.DeleteFunc(names, func(n string) bool { return n == "" })
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"scrimp/internal/test/must"
 	_ "scrimp/internal/test/sameseed"
 
 	"scrimp/internal/decide/ledger"
@@ -55,9 +56,7 @@ func chain(n int) []ledger.Posting {
 // Verify fails if any field of a sealed posting changes, at any depth. Reflection finds the fields, so the hash
 // must cover a new field or this test fails.
 func TestHash_CoversEveryField(t *testing.T) {
-	if err := ledger.Verify(seq(chain(3))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ledger.Verify(seq(chain(3))))
 	changed := 0
 	var walk func(name string, of func(*ledger.Posting) reflect.Value)
 	walk = func(name string, of func(*ledger.Posting) reflect.Value) {
@@ -193,9 +192,7 @@ func TestVerify_NamesTheFirstDamagedPosting(t *testing.T) {
 func TestVerify_DetectsATruncatedChain(t *testing.T) {
 	list := chain(6)
 	heads, err := ledger.Heads(seq(list))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if heads["default"] != list[5].Hash {
 		t.Fatalf("head %x", heads["default"])
 	}
@@ -223,9 +220,7 @@ func TestVerify_ChecksTenantsSeparately(t *testing.T) {
 	}
 	b, _ = ledger.Seal(b, ledger.Hash{})
 	mixed := []ledger.Posting{a[0], b[0], b[1], a[1], a[2], b[2], b[3], a[3]}
-	if err := ledger.Verify(seq(mixed)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ledger.Verify(seq(mixed)))
 	stolen := slices.Clone(mixed)
 	stolen[1].Owner.Tenant = "default"
 	if err := ledger.Verify(seq(stolen)); err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // booked draws random postings and their booking times, which advance by nothing, by seconds or by weeks. Some have
@@ -136,13 +137,9 @@ func TestSums_MatchAWalkOverAllPostings(t *testing.T) {
 			fresh.Add(p, userOf(p.Owner.Job), "")
 			if (i+1)%every == 0 || i == len(list)-1 {
 				text, err := json.Marshal(fresh)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				piece, err := ledger.ReadPiece(text)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				again.Merge(piece)
 				if i%7 == 3 {
 					again.Forget(p.At.Add(-48 * time.Hour))

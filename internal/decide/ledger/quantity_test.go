@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"scrimp/internal/decide/ledger"
+	"scrimp/internal/test/must"
 )
 
 // A quantity round-trips exactly, and no other text is accepted.
@@ -42,9 +43,7 @@ func TestPosting_JSONIsStable(t *testing.T) {
 	p := posting(3, 1)
 	p.Price.Rate = 0
 	text, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, want := range []string{
 		`"provider":"local"`, `"region":"here"`, `"sku":"local.large"`, `"begin":"2026-03-01T00:00:00Z"`, `"end":"2026-03-01T00:00:03Z"`,
 		`"quantity":"3.000000005"`, `"unit":"s"`, `"price":"0"`, `"list_price":"0.09"`,

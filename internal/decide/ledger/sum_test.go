@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // span is the time of a machine with its prices.
@@ -61,13 +62,9 @@ func TestSum_DoesNotDependOnTheCuts(t *testing.T) {
 			list = append(list, p)
 		}
 		list, _ = ledger.Seal(list, ledger.Hash{})
-		if err := ledger.Verify(seq(list)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ledger.Verify(seq(list)))
 		totals, err := ledger.Totals(seq(list), ledger.ByJob)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got := totals[ledger.Key{Currency: "USD", Owner: "j", Category: ledger.Compute, Use: ledger.Open}]
 		if want := plain(segments, end); got.Big().Cmp(want) != 0 {
 			t.Fatalf("%d cuts sum to %s, the whole is %s", len(cuts), got.Big(), want)
@@ -121,9 +118,7 @@ func TestSums_AgreeAtEveryLevel(t *testing.T) {
 			parent["0 "+o.Task], parent["1 "+o.Attempt], parent["2 "+o.Job], parent["3 "+o.Team] = o.Attempt, o.Job, o.Team, o.Tenant
 		}
 		below, err := ledger.Totals(seq(list), levels[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for i, level := range levels[1:] {
 			up := map[ledger.Key]money.Amount{}
 			for k, v := range below {
@@ -131,9 +126,7 @@ func TestSums_AgreeAtEveryLevel(t *testing.T) {
 				up[k] = up[k].Add(v)
 			}
 			whole, err := ledger.Totals(seq(list), level)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if len(up) != len(whole) {
 				t.Fatalf("level %d has %d cells, its parts have %d", i+1, len(whole), len(up))
 			}
@@ -179,9 +172,7 @@ func TestSums_AgreeAtEveryLevel(t *testing.T) {
 func TestBalances_AddUpToZero(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		balances, err := ledger.Balances(seq(random(t)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for c, accounts := range balances {
 			var sum money.Amount
 			for _, v := range accounts {
@@ -200,9 +191,7 @@ func TestSums_DistinguishUnknownFromZero(t *testing.T) {
 	there, _ := ledger.Move(money.Picos(5), ledger.Payable("local"), ledger.Cost(ledger.Compute, ledger.Lost))
 	back, _ := ledger.Move(money.Picos(-5), ledger.Payable("local"), ledger.Cost(ledger.Compute, ledger.Lost))
 	totals, err := ledger.Totals(seq([]ledger.Posting{there, back}), ledger.ByTeam)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if v, ok := totals[ledger.Key{Category: ledger.Compute, Use: ledger.Lost}]; !ok || !v.IsZero() {
 		t.Errorf("what was given back: %v, %v", v, ok)
 	}
@@ -225,9 +214,7 @@ func TestSums_GroupByTagValue(t *testing.T) {
 		list = append(list, p)
 	}
 	totals, err := ledger.Totals(seq(list), ledger.ByTag("run"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for value, want := range map[string]int64{"a": 5, "b": 2, "": 8} {
 		if got := totals[ledger.Key{Owner: value, Category: ledger.Compute, Use: ledger.Useful}]; got != money.Picos(want) {
 			t.Errorf("run=%s: %v, want %d units", value, got, want)

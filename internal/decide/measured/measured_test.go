@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 var begun = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -247,9 +248,7 @@ func TestRow_TeachesTheEstimator(t *testing.T) {
 	ask := measured.Request(j, m)
 	ask.Chip, ask.Count = "H100-SXM-80GB", 8
 	first, err := estimate.New(chips, nil, nil).Answer(ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	hours := 1.7 * first.Hours.Value // slower than computed
 	job := aRun("llama", hours, 1000/hours, 1000)
 	rows := measured.Rows([]measured.Run{of(t, job, j)}, chips)
@@ -257,9 +256,7 @@ func TestRow_TeachesTheEstimator(t *testing.T) {
 		t.Fatalf("%d rows", len(rows))
 	}
 	next, err := estimate.New(chips, nil, rows).Answer(ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if e := math.Abs(next.Hours.Value/hours - 1); e > 0.03 {
 		t.Errorf("the same run again is expected to take %g h, and took %g", next.Hours.Value, hours)
 	}

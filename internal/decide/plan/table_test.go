@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // course is a job on a generated market whose zones come and go. The job polls it every tick.
@@ -211,9 +212,7 @@ func TestOnRequest_DecidesAsPlannerThatBuildsTables(t *testing.T) {
 func jsonOf(t testing.TB, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(text)
 }
 
@@ -373,9 +372,7 @@ func TestBuild_IsPure(t *testing.T) {
 	hashes, zones, zone := map[string]string{}, 0, 0
 	for _, r := range requests(t, 8) {
 		var back TableRequest
-		if err := json.Unmarshal([]byte(jsonOf(t, r)), &back); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(jsonOf(t, r)), &back))
 		a, b := Build(r), Build(back)
 		if a.Key() != r.Key() || a.Key() != b.Key() || a.Hash() != b.Hash() || a.Bytes() == 0 || a.Bytes() != b.Bytes() {
 			t.Fatalf("%s: %s of %d bytes, and from JSON %s of %d bytes", jsonOf(t, r), a.Hash(), a.Bytes(), b.Hash(), b.Bytes())

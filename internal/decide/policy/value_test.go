@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/must"
 )
 
 // A batch of values gives the same result as the same values one by one.
@@ -57,9 +59,7 @@ func TestValues_TakeFewBytesInTheLog(t *testing.T) {
 			list = append(list, Value{At: begun.Add(time.Duration(n)*c.every + jitter), Step: int64(n), Epoch: c.epoch(n), Value: c.value()})
 		}
 		b, err := json.Marshal(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		each := float64(len(b)) / float64(len(list))
 		t.Logf("%s: %.1f bytes a value", c.name, each)
 		if each > c.most {
@@ -86,13 +86,9 @@ func FuzzValues(f *testing.F) {
 			list[1].Value, list[1].Broken = 0, true
 		}
 		b, err := json.Marshal(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var again Values
-		if err := json.Unmarshal(b, &again); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(b, &again))
 		want := slices.Clone(list)
 		for i := range want {
 			ms := want[i].At.UnixMilli()

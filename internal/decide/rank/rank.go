@@ -260,13 +260,17 @@ func (r *ranking) fallbacks() {
 	needs.Capacity = nil
 	for i := range r.Offers {
 		l := &r.Offers[i]
-		if o := &l.Offer; o.Capacity == market.Spot && l.Plain() && o.MaxLifetime <= 0 && l.Quote.Priced {
-			if old, ok := r.spot[placeOf(o)]; !ok || l.Quote.Rate < old {
-				r.spot[placeOf(o)] = l.Quote.Rate
-			}
+		if !l.Plain() || l.Offer.MaxLifetime > 0 || !l.Quote.Priced {
+			continue
 		}
-		if l.Offer.Capacity == market.Spot || !l.Plain() || l.Offer.MaxLifetime > 0 || !l.Quote.Priced ||
-			l.Offer.Currency != r.Currency || !needs.Takes(*l) {
+		if l.Offer.Capacity == market.Spot {
+			at := placeOf(&l.Offer)
+			if old, ok := r.spot[at]; !ok || l.Quote.Rate < old {
+				r.spot[at] = l.Quote.Rate
+			}
+			continue
+		}
+		if l.Offer.Currency != r.Currency || !needs.Takes(*l) {
 			continue
 		}
 		s := shape(l, 1).alike()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // hostile is a text that acts if a page embeds it unescaped.
@@ -62,9 +63,7 @@ func hostilePages(t *testing.T) (pages map[string][]byte, texts map[string]int) 
 		texts[name] = fill(reflect.ValueOf(&r).Elem())
 		r.Currency = currency // a code of three letters, checked on input
 		page, err := r.HTML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		pages[name] = page
 	}
 	return pages, texts
@@ -97,9 +96,7 @@ func TestHTML_HostileTextIsInertInChromium(t *testing.T) {
 	pages, _ := hostilePages(t)
 	for name, page := range pages {
 		file := filepath.Join(t.TempDir(), "receipt.html")
-		if err := os.WriteFile(file, page, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, page, 0o600))
 		dom, err := exec.CommandContext(t.Context(), chromium, "--headless", "--no-sandbox", "--disable-gpu",
 			"--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+file).Output()
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
+	"scrimp/internal/test/must"
 )
 
 func amount(s string) money.Amount {
@@ -76,9 +77,7 @@ func fed(at time.Time) *Telemetry {
 
 func TestCheck_DetectsWrongSums(t *testing.T) {
 	t.Parallel()
-	if err := sample().Check(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sample().Check())
 	for name, spoil := range map[string]func(*Receipt){
 		"cost":    func(r *Receipt) { r.Cost = amount("0.600000000001") },
 		"attempt": func(r *Receipt) { r.Tries[1].Cost = amount("0.29") },
@@ -99,9 +98,7 @@ func TestReceipt_JSONHasDecimalsAndNulls(t *testing.T) {
 	r := sample()
 	r.OnDemandCost, r.Interruptions[0].Restored = nil, nil
 	b, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, want := range []string{`"cost":"0.6"`, `"budget":"3"`, `"on_demand_cost":null`, `"restored":null`,
 		`"notice":0`, `"attempts":2`, `"deadline_met":true`} {
 		if !strings.Contains(string(b), want) {
@@ -154,9 +151,7 @@ func TestReceipt_MatchesTheGoldenFiles(t *testing.T) {
 		}
 		golden.JSON(t, name+".json", r)
 		page, err := r.HTML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		golden.Check(t, name+".html", string(page))
 	}
 }
@@ -175,9 +170,7 @@ func TestText_FitsTheTerminal(t *testing.T) {
 func TestHTML_IsOneSafeFile(t *testing.T) {
 	t.Parallel()
 	page, err := sample().HTML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text := string(page)
 	if strings.Contains(text, "<b>train</b>") || strings.Contains(text, "ZgotmplZ") {
 		t.Error("the page does not escape what it shows")
@@ -210,9 +203,7 @@ func TestText_NumbersAttemptsWithoutGaps(t *testing.T) {
 func TestHTML_IsReadableOnAPhone(t *testing.T) {
 	t.Parallel()
 	b, err := sample().HTML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text := string(b)
 	if n := len(regexp.MustCompile(`<td(?: class="n")?>`).FindAllString(text, -1)); n > 0 || !strings.Contains(text, `data-l="cost"`) {
 		t.Errorf("%d values have no name of their column", n)

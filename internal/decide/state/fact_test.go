@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/plan"
+	"scrimp/internal/test/must"
 )
 
 // Every kind of fact round-trips through the log. Unknown facts are refused.
@@ -19,9 +20,7 @@ func TestDecodeFacts_RoundTrips(t *testing.T) {
 		InstanceClosed{Instance: "i", Until: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Cause: "interrupted", Lost: time.Minute, GivenUp: true},
 	}
 	text, err := EncodeFacts(facts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	back, err := DecodeFacts(text)
 	if err != nil || !reflect.DeepEqual(back, facts) {
 		t.Errorf("%v, %+v, want %+v", err, back, facts)
@@ -41,9 +40,7 @@ func TestFactKinds_AreComplete(t *testing.T) {
 	for _, name := range []string{"fact_kind.go", "group.go", "after.go", "archive.go", "archive_group.go", "preempt.go", "round.go",
 		"schedule.go", "stage.go", "study.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all = append(all, file.Decls...)
 	}
 	n := 0

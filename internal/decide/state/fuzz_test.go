@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/must"
 )
 
 // A damaged or forged snapshot is refused, or restored to a state that round-trips.
 func FuzzRestore(f *testing.F) {
 	s, err := New().Snapshot()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	f.Add([]byte(s))
 	f.Add([]byte(`{"head":{"version":0}}`))
 	f.Add([]byte(`{"head":null,"parts":[{"jobs":[{}]}]}`))
@@ -35,9 +35,7 @@ func FuzzRestore(f *testing.F) {
 func FuzzEvent(f *testing.F) {
 	for _, b := range []Body{Tick{}, JobSubmitted{Job: "j"}, InstanceEnded{Instance: "i", Cause: "terminated"}} {
 		text, err := json.Marshal(Event{At: time.Unix(0, 0).UTC(), Schema: Schema, Tenant: "t", Body: b})
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, err)
 		f.Add(text)
 	}
 	f.Add([]byte(`{"kind":"tick","body":{"a":[[[[]]]]}}`))

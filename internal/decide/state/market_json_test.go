@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"scrimp/internal/test/must"
 	_ "scrimp/internal/test/sameseed"
 
 	"scrimp/internal/lib/money"
@@ -32,16 +33,12 @@ func TestMarketSeenJSON_RoundTrips(t *testing.T) {
 			m.Offers = []market.Offer{{ID: "p/z/0", Provider: "p", Capacity: market.Spot, CPUs: 2, Speed: 1}}
 		}
 		text, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		old, err := json.Marshal(struct {
 			Offers []market.Offer `json:"offers,omitempty"`
 			Quotes []market.Quote `json:"quotes,omitempty"`
 		}{m.Offers, m.Quotes})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, b := range [][]byte{text, old} {
 			var back MarketSeen
 			if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(back, m) {

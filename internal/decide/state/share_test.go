@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // Jobs of one file share the memory of their tags, texts and decisions, whether they were submitted or restored,
@@ -37,13 +38,9 @@ func TestShares_EqualValuesShareMemory(t *testing.T) {
 		s.Apply(e, Decided{Job: fmt.Sprint("j", i), Decision: d})
 	}
 	text, err := s.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	restored, err := Restore(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name, s := range map[string]*State{"submitted": s, "restored": restored} {
 		jobs := s.Jobs()
 		for i, j := range jobs {

@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // booked applies an event that books a dollar in an hour, under every limit of all jobs.
@@ -52,9 +53,7 @@ func TestSetRules_NewLimitStartsWithSpendingInWindow(t *testing.T) {
 	booked(s, at, "")
 	spent(1, 10)
 	b, err := s.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if s, err = Restore(b); err != nil {
 		t.Fatal(err)
 	}

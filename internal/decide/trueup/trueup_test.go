@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/decide/trueup"
 	"scrimp/internal/lib/decimal"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/bill"
 	"scrimp/internal/work/reconcile"
 )
@@ -73,9 +74,7 @@ func compared(t *testing.T, own []charge.Charge, lines []bill.Line) ([]state.Rec
 	t.Helper()
 	m := trueup.New(month, next)
 	for i := range own {
-		if err := m.Charge(&own[i]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Charge(&own[i]))
 	}
 	m.Bills.Row(bill.Row{Lines: lines})
 	v := m.Bills.Finish()
@@ -165,9 +164,7 @@ func TestLines_WaitForTimeThatIsStillOpen(t *testing.T) {
 	open := machines(rand.New(rand.NewPCG(1, 1)))[0]
 	open.Use = ledger.Open
 	m := trueup.New(month, next)
-	if err := m.Charge(&open); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Charge(&open))
 	l := bill.Line{Category: bill.Tax, Resource: "i-0", Currency: money.USD, Start: month, End: next, Billed: dec("1e3")}
 	m.Bills.Row(bill.Row{Lines: []bill.Line{l}})
 	lines, waits := m.Lines(m.Bills.Finish().Gaps)
@@ -212,9 +209,7 @@ func TestLines_MachineOfAnUnreadRowWaits(t *testing.T) {
 			earlier := own
 			earlier.Rule, earlier.Timed, earlier.Amount = ledger.ReconciledRule("price"), false, money.Picos(1e12)
 			for _, ch := range []charge.Charge{own, earlier} {
-				if err := m.Charge(&ch); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, m.Charge(&ch))
 			}
 		}
 		for n := 1; n <= 2; n++ {
@@ -253,9 +248,7 @@ func TestLines_MachineWithLinesInAnotherCurrencyWaits(t *testing.T) {
 	earlier := own
 	earlier.Rule = ledger.ReconciledRule("price")
 	for _, c := range []charge.Charge{own, earlier} {
-		if err := m.Charge(&c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Charge(&c))
 	}
 	m.Bills.Row(bill.Row{Lines: []bill.Line{{At: 1, Category: bill.Compute, Resource: "i-1", Currency: "EUR", Start: month,
 		End: month.Add(time.Hour), Billed: dec("2.5")}}})

@@ -5,7 +5,6 @@ package aws
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"maps"
 	"math/big"
 	"math/rand/v2"
@@ -15,12 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/engine/aws/tag"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var chaosFor = flag.Duration("chaos", time.Minute, "how long a cloud and its server are hurt (make chaos-aws)")
@@ -30,7 +31,6 @@ type chaos struct {
 	*home
 	rng     *rand.Rand
 	began   time.Time
-	hurts   map[string]int
 	stopped map[string]bool // instances stopped by hand
 }
 
@@ -40,48 +40,26 @@ type chaos struct {
 func TestChaos_LosesNothing(t *testing.T) {
 	lane.Nightly(t, "it hurts a server and its cloud for a minute, or for as long as make chaos-aws says")
 	seed := uint64(time.Now().UnixNano())
-	c := &chaos{newHome(t), rand.New(rand.NewPCG(1, seed)), time.Now(), map[string]int{}, map[string]bool{}}
-	var names []string
-	for time.Since(c.began) < *chaosFor {
-		if c.unfinished() < 3 {
-			name, more := fmt.Sprintf("job%d", len(names)), []string{}
-			if c.rng.IntN(3) == 0 {
-				more = append(more, "--on-demand")
-			}
-			if out, err := c.submits(name, 1+c.rng.IntN(4)/3, 10+c.rng.IntN(30), more...); err != nil {
-				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
-			}
-			names = append(names, name)
+	c := &chaos{newHome(t), rand.New(rand.NewPCG(1, seed)), time.Now(), map[string]bool{}}
+	names, hurts := c.Chaos(*chaosFor, func(name string) (string, error) {
+		var more []string
+		if c.rng.IntN(3) == 0 {
+			more = append(more, "--on-demand")
 		}
-		_ = wait.For(t.Context(), time.Duration(1+c.rng.IntN(4))*time.Second)
-		if how := c.hurt(); how != "" {
-			c.hurts[how]++
-			t.Logf("%v: %s", time.Since(c.began).Round(time.Second), how)
-		}
-	}
+		return c.submits(name, 1+c.rng.IntN(4)/3, 10+c.rng.IntN(30), more...)
+	}, func() time.Duration { return time.Duration(1+c.rng.IntN(4)) * time.Second }, c.hurt)
 	c.Clear()
-	attempts, costs := 0, map[string]*big.Rat{}
-	for _, name := range names {
-		c.until(name+" is over", func() bool { j, ok := c.job(name); return !ok || j.Closed })
-		j, ok := c.job(name)
-		if !ok {
-			continue
-		}
-		if j.State != "succeeded" {
-			t.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, c.does("logs", name))
-		}
-		attempts += j.Attempts
-		c.costs(name, costs)
-	}
+	costs := map[string]*big.Rat{}
+	attempts := c.Outcomes(names, c.until, func(j client.Job) { c.costs(j.ID, costs) })
 	c.until("nothing is left", func() bool {
 		return !slices.ContainsFunc(c.Left(), func(l awstest.Thing) bool {
 			return l.Kind != "launch-template" && l.Kind != "security-group"
 		})
 	})
-	machines := c.books(costs)
-	c.does("ledger", "verify")
+	machines := c.books(costs, hurts)
+	c.Does("ledger", "verify")
 	t.Logf("%v: %d jobs, %d attempts, %d machines, hurt as %v (seed %d)", time.Since(c.began).Round(time.Second),
-		len(names), attempts, machines, c.hurts, seed)
+		len(names), attempts, machines, hurts, seed)
 }
 
 // costs adds up a job's receipt by machine.
@@ -97,7 +75,7 @@ func (c *chaos) costs(name string, sums map[string]*big.Rat) {
 		}
 		sums[id].Add(sums[id], v)
 	}
-	for _, try := range c.receipt(name).Tries {
+	for _, try := range c.Receipt(name).Tries {
 		if len(try.Nodes) == 0 && try.Instance != "" {
 			add(try.Instance, try.Cost)
 		}
@@ -110,7 +88,7 @@ func (c *chaos) costs(name string, sums map[string]*big.Rat) {
 }
 
 // books compares the receipts with the cloud's own bill and returns the number of machines.
-func (c *chaos) books(costs map[string]*big.Rat) int {
+func (c *chaos) books(costs map[string]*big.Rat, hurts map[string]int) int {
 	c.Helper()
 	type bill struct {
 		awstest.Line          // of the instance
@@ -171,7 +149,7 @@ func (c *chaos) books(costs map[string]*big.Rat) int {
 			c.Errorf("%s is on a receipt with %s, and the cloud bills nothing for it", id, sum.FloatString(12))
 		}
 	}
-	n := c.hurts["agent killed"] + c.hurts["hardware failed"] + c.hurts["machine impaired"] + c.hurts["the next launch fails"]
+	n := hurts["agent killed"] + hurts["hardware failed"] + hurts["machine impaired"] + hurts["the next launch fails"]
 	if unsaid > 2*n+len(c.stopped) {
 		c.Errorf("of %d machines it is not said when they ended: what is held here was hardly tried", unsaid)
 	}
@@ -221,9 +199,7 @@ func (c *chaos) hurt() string {
 	}
 	faults := func(how string, most int, list ...awstest.Fault) string {
 		for _, f := range list {
-			if err := c.Inject(f); err != nil {
-				c.Fatal(err)
-			}
+			must.Do(c, c.Inject(f))
 		}
 		pause(most)
 		c.Clear()
@@ -287,7 +263,7 @@ func (c *chaos) hurt() string {
 		c.Clear()
 		return "clock off"
 	}
-	c.killServer()
+	c.KillServer()
 	pause(8)
 	c.serve()
 	return "server killed"
@@ -296,8 +272,6 @@ func (c *chaos) hurt() string {
 // instances returns the cloud's instances, read around its faults.
 func (h *home) instances() (list []listed) {
 	h.Helper()
-	if err := json.Unmarshal(h.order("instances"), &list); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, json.Unmarshal(h.order("instances"), &list))
 	return list
 }

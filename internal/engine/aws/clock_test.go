@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/must"
 )
 
 // A server whose clock is wrong, from its start or later, still works: it signs by AWS's clock, which it reads from
@@ -45,9 +46,7 @@ func TestClock_IsNamedWhenItStaysWrong(t *testing.T) {
 	for _, f := range []awstest.Fault{{Kind: "error", Code: "RequestExpired", Status: 400, Message: "Request has expired."},
 		{Kind: "error", Code: "SignatureDoesNotMatch", Status: 403, Message: "Signature expired: 20261101T000000Z is now earlier"}} {
 		s.Clear()
-		if err := s.Inject(f); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Inject(f))
 		if _, err := d.List(t.Context()); err == nil || !strings.Contains(err.Error(), "set this machine's clock") {
 			t.Errorf("%s: %v", f.Code, err)
 		}

@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var (
@@ -67,9 +68,7 @@ var hurtTypes = []string{"c7i.xlarge", "m7i.large", "g5.xlarge"}
 func (h *hurt) server(n int) {
 	s := engine.Setting{With: engine.WithOf(h.with)}
 	w, err := setting.Read(&s)
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	w.Backoff = 0
 	d := newDriver("aws", w)
 	d.prepare.Server, d.prepare.Build, d.visible, d.now = "http://10.0.0.1:7077", "0123", 0, func() time.Time { return h.at }
@@ -153,17 +152,13 @@ func (h *hurt) hurts() {
 		h.Late(hidden)
 		for _, f := range []awstest.Fault{{Action: "CreateFleet", Kind: "cut", Count: 1},
 			{Action: "CreateFleet", Kind: "deny", Every: 2, Count: 1}} {
-			if err := h.Inject(f); err != nil {
-				h.Fatal(err)
-			}
+			must.Do(h, h.Inject(f))
 		}
 	default:
 		f := awstest.Fault{Kind: pick(h.rng, []string{"throttle", "error", "deny", "cut", "cut", "twice", "slow"}),
 			Action: pick(h.rng, []string{"", "CreateFleet", "CreateFleet", "DescribeInstances", "TerminateInstances"}),
 			Count:  1 + h.rng.IntN(6), Every: h.rng.IntN(4), Wait: time.Millisecond}
-		if err := h.Inject(f); err != nil {
-			h.Fatal(err)
-		}
+		must.Do(h, h.Inject(f))
 	}
 }
 
@@ -398,9 +393,7 @@ func reservedOf(typ string) market.OfferID {
 func (h *hurt) reserves() {
 	var err error
 	h.reserved, err = h.ReserveCapacity(awstest.Reservation{Type: hurtTypes[0], Zone: "us-east-1a", Count: seatsReserved, From: h.at})
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	h.with.Reservations = setting.Reservations{{ID: h.reserved}}
 }
 

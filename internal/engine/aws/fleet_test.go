@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/awstest/catalog"
+	"scrimp/internal/test/must"
 )
 
 const anyOfC7i = market.OfferID("aws/any/small/spot")
@@ -27,9 +28,7 @@ func newFleetSite(t *testing.T, o awstest.Options, fleets ...setting.Fleet) *sit
 func (s *site) find(d *Driver, id market.OfferID) (market.Offer, market.Quote) {
 	s.Helper()
 	offers, quotes, err := d.Offers(s.Context())
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	n := slices.IndexFunc(offers, func(o market.Offer) bool { return o.ID == id })
 	if n < 0 {
 		s.Fatalf("there is no %s", id)
@@ -44,9 +43,7 @@ func TestFleet_IsSoldAsItsSmallestMachine(t *testing.T) {
 	d := s.driver()
 	o, q := s.find(d, anyOfC7i)
 	offers, quotes, err := d.Offers(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var least market.Quote
 	for n, p := range offers {
 		in := strings.HasPrefix(p.Machine, "c7i.") || p.Machine == "m7i.large"
@@ -78,15 +75,11 @@ func TestFleet_RentsWhereThereIsRoom(t *testing.T) {
 	s := newFleetSite(t, awstest.Options{}, setting.Fleet{Name: "small", Types: []string{"c7i.xlarge", "m7i.large"}, Within: "900%"})
 	d := s.driver()
 	x, err := d.indexed(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	all := d.seller.Sales(x)
 	n := slices.IndexFunc(all, func(s sale.Sale) bool { return s.Offer.ID == anyOfC7i })
 	cheapest := all[n].Among[0]
-	if err := s.SetCapacity(catalog.Pool{Type: cheapest.Kind.Name, Zone: cheapest.Zone.Name, Spot: true}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetCapacity(catalog.Pool{Type: cheapest.Kind.Name, Zone: cheapest.Zone.Name, Spot: true}, 0))
 	q := engine.Request{Key: "one", Offer: anyOfC7i, Nodes: 2}
 	list, err := d.Launch(t.Context(), q)
 	if err != nil || len(list) != 2 {
@@ -113,9 +106,7 @@ func TestFleet_RentsWhereThereIsRoom(t *testing.T) {
 	if len(kinds) != 2 || kinds[0] != kinds[1] {
 		t.Errorf("a gang is rented as %v: it wants one type in one zone", kinds)
 	}
-	if err := s.SetSpotPrice(cheapest.Kind.Name, cheapest.Zone.Name, "0.9"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetSpotPrice(cheapest.Kind.Name, cheapest.Zone.Name, "0.9"))
 	for _, d := range []*Driver{d, s.driver()} {
 		again, err := d.Launch(t.Context(), q)
 		if err != nil || len(again) != 2 || again[0].ID != list[0].ID {

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/must"
 )
 
 const aSpot = "aws/us-east-1a/c7i.xlarge/spot"
@@ -24,13 +25,9 @@ func TestSecurityGroup_IsCreatedAgainAfterRemoval(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	if err := d.Terminate(t.Context(), list[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Terminate(t.Context(), list[0].ID))
 	a, err := d.connected(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	id, err := d.prepare.GroupNamed(t.Context(), a, onlyNetwork(t, d), "scrimp-aws")
 	if err != nil || id == "" {
 		t.Fatal(id, err)
@@ -51,9 +48,7 @@ func TestSecurityGroup_IsCreatedAgainAfterRemoval(t *testing.T) {
 func onlyNetwork(t *testing.T, d *Driver) string {
 	t.Helper()
 	x, err := d.indexed(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return x.Zones["us-east-1a"].VPC
 }
 

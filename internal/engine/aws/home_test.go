@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/must"
 )
 
 // site is a private cloud with credentials for it in the environment.
@@ -29,9 +30,7 @@ type site struct {
 func newSite(t testing.TB, o awstest.Options) *site {
 	t.Helper()
 	c, err := awstest.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(c.Close)
 	setenv(t, map[string]string{"AWS_ACCESS_KEY_ID": c.Key, "AWS_SECRET_ACCESS_KEY": c.Secret, "AWS_SESSION_TOKEN": "",
 		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
@@ -52,9 +51,7 @@ func (s *site) driver() *Driver {
 	s.Helper()
 	e, err := Open(s.Context(), engine.Setting{Name: "aws", Kind: Kind, Agents: "http://10.0.0.1:7077",
 		With: engine.WithOf(s.with)}, engine.Host{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	d, ok := e.Driver.(*Driver)
 	if !ok {
 		s.Fatal("another driver")
@@ -67,19 +64,13 @@ func (s *site) driver() *Driver {
 func (s *site) order(name string) []byte {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.URL+"/_test/"+name, nil)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	r.Header.Set("Authorization", "Bearer "+s.Token)
 	out, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	defer func() { _ = out.Body.Close() }()
 	text, err := io.ReadAll(out.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	return text
 }
 
@@ -87,14 +78,10 @@ func (s *site) order(name string) []byte {
 func (s *site) foreign(t testing.TB) string {
 	t.Helper()
 	a, err := account.Connect(t.Context(), &s.with)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out, err := a.EC2.RunInstances(t.Context(), &ec2.RunInstancesInput{ImageId: &s.with.Image, MinCount: sdk.Int32(1),
 		MaxCount: sdk.Int32(1), InstanceType: "c7i.xlarge"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return sdk.ToString(out.Instances[0].InstanceId)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/must"
 )
 
 // paper returns the identity document of an instance, as the metadata service writes it.
@@ -27,21 +28,15 @@ func TestIdentify_AdmitsOnlySignedDocuments(t *testing.T) {
 	s, other := newSite(t, awstest.Options{}), newSite(t, awstest.Options{})
 	setenv(t, map[string]string{"AWS_ACCESS_KEY_ID": s.Key, "AWS_SECRET_ACCESS_KEY": s.Secret})
 	s.with.Certificate = filepath.Join(t.TempDir(), "cloud.pem")
-	if err := os.WriteFile(s.with.Certificate, s.Certificate(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(s.with.Certificate, s.Certificate(), 0o600))
 	d, ctx := s.driver(), t.Context()
 	list, err := d.Launch(ctx, engine.Request{Key: "one", Nodes: 2, Offer: "aws/us-east-1a/c7i.xlarge/on-demand"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	id, ended, foreign := list[0].ID, list[1].ID, s.foreign(t)
 	const account, region = "123456789012", "us-east-1"
 	signed := func(c *awstest.Server, document []byte) engine.Evidence {
 		signature, err := c.Sign(document)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return engine.Evidence{Document: document, Signature: []byte(signature)}
 	}
 	good := signed(s.Server, paper(account, region, id))
@@ -55,9 +50,7 @@ func TestIdentify_AdmitsOnlySignedDocuments(t *testing.T) {
 			}
 		}
 	}
-	if err := d.Terminate(ctx, ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Terminate(ctx, ended))
 	changed := bytes.Replace(good.Document, []byte("2017"), []byte("2018"), 1)
 	for name, e := range map[string]engine.Evidence{
 		"signed by another":           signed(other.Server, good.Document),
@@ -83,9 +76,7 @@ func TestIdentify_AdmitsOnlySignedDocuments(t *testing.T) {
 			}
 		}
 	}
-	if err := s.Inject(awstest.Fault{Kind: "throttle"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Inject(awstest.Fault{Kind: "throttle"}))
 	if _, _, err := d.Identify(ctx, good); err == nil || errors.Is(err, engine.ErrImpostor) {
 		t.Errorf("a cloud that does not answer makes an impostor: %v", err)
 	}

@@ -30,6 +30,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/test/awstest/catalog"
 	"scrimp/internal/test/enginetest"
+	"scrimp/internal/test/must"
 )
 
 // The size of a full account: as many types and zones as all regions of AWS have, with three zones per region.
@@ -44,16 +45,12 @@ func largeSite(t testing.TB) (drivers []*Driver) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), largeCloud+"=yes"), os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
 	var said []string
 	if err := json.NewDecoder(out).Decode(&said); err != nil || len(said) != 3 {
@@ -66,9 +63,7 @@ func largeSite(t testing.TB) (drivers []*Driver) {
 		s := engine.Setting{With: engine.WithOf(setting.With{Region: fmt.Sprintf("xx-load-%d", n+1), Endpoint: said[0],
 			Types: []string{"*.*"}, Image: "ami-0000000000000a64a"})}
 		w, err := setting.Read(&s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		d := newDriver(fmt.Sprintf("aws-%d", n+1), w)
 		d.prepare.Server, d.prepare.Build = "http://10.0.0.1:7077", "0123"
 		drivers = append(drivers, d)
@@ -160,9 +155,7 @@ const maxAllocations = 20
 func countsRequests(t *testing.T, d *Driver) *int {
 	t.Helper()
 	a, err := d.connected(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	n := new(int)
 	asks, prices := a.EC2.Options(), a.Prices.Options()
 	asks.HTTPClient, prices.HTTPClient = counting{asks.HTTPClient, n}, counting{prices.HTTPClient, n}
@@ -232,9 +225,7 @@ func (p *played) Do(r *http.Request) (*http.Response, error) {
 func (p *played) plays(t testing.TB, d *Driver) {
 	t.Helper()
 	a, err := d.connected(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	asks, prices := a.EC2.Options(), a.Prices.Options()
 	p.of, p.asked = asks.HTTPClient, map[string]int{}
 	if len(p.said) > 0 {

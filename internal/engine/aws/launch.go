@@ -16,6 +16,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/account"
+	"scrimp/internal/engine/aws/prepare"
 	"scrimp/internal/engine/aws/sale"
 	"scrimp/internal/engine/aws/tag"
 	"scrimp/internal/lib/wait"
@@ -95,6 +96,23 @@ func (d *Driver) requestOf(key string) *request {
 	return r
 }
 
+// noFleet returns what an error of CreateFleet means for a request.
+func (d *Driver) noFleet(r *request, t prepare.Template, err error) error {
+	if d.unanswered(err) {
+		r.unsure = d.now()
+	}
+	switch code := account.CodeOf(err); {
+	case code == "IdempotentParameterMismatch":
+		return d.mismatched(r, err)
+	case strings.HasPrefix(code, "InvalidLaunchTemplate"):
+		d.prepare.Forget(t)
+		return fmt.Errorf("the launch template is gone (%s): the next try creates it again", account.SaidBy(err))
+	case d.prepare.OwnGroupGone(code):
+		return fmt.Errorf("the security group is gone (%s): the next try creates it again", account.SaidBy(err))
+	}
+	return account.OrRefused(d.name, &d.with, err)
+}
+
 // fleet requests machines and returns the ids of the granted ones, at least one. Each answer from EC2 uses up a
 // client token. A restarted server repeats the first tokens and gets the same answers.
 func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request, r *request) ([]string, error) {
@@ -107,10 +125,10 @@ func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request
 		return nil, account.OrRefused(d.name, &d.with, err)
 	}
 	t, err := d.prepare.TemplateOf(ctx, a, q, s, group)
-	if err != nil {
-		return nil, account.OrRefused(d.name, &d.with, err)
+	if err == nil {
+		err = d.prepare.Placed(ctx, a, q, s)
 	}
-	if err := d.prepare.Placed(ctx, a, q, s); err != nil {
+	if err != nil {
 		return nil, account.OrRefused(d.name, &d.with, err)
 	}
 	if s.Held != nil && s.Held.Block {
@@ -121,20 +139,8 @@ func (d *Driver) fleet(ctx context.Context, a *account.Client, q *engine.Request
 	}
 	in := d.prepare.FleetOf(q, r.asked, r.ways, s, t)
 	out, err := a.EC2.CreateFleet(ctx, in, func(o *ec2.Options) { o.RetryMaxAttempts = 1 }) // each answer counts
-	if err != nil && d.unanswered(err) {
-		r.unsure = d.now()
-	}
-	switch code := account.CodeOf(err); {
-	case err == nil:
-	case code == "IdempotentParameterMismatch":
-		return nil, d.mismatched(r, err)
-	case strings.HasPrefix(code, "InvalidLaunchTemplate"):
-		d.prepare.Forget(t)
-		return nil, fmt.Errorf("the launch template is gone (%s): the next try creates it again", account.SaidBy(err))
-	case d.prepare.OwnGroupGone(code):
-		return nil, fmt.Errorf("the security group is gone (%s): the next try creates it again", account.SaidBy(err))
-	default:
-		return nil, account.OrRefused(d.name, &d.with, err)
+	if err != nil {
+		return nil, d.noFleet(r, t, err)
 	}
 	r.asked++
 	r.mismatch, r.unsure, r.ways = time.Time{}, time.Time{}, nil

@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/test/awstest/iam"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 const jobRole = "arn:aws:iam::123456789012:role/scrimp-job"
@@ -67,9 +68,7 @@ func TestLend_AssumesTheRoleForOneJobsPrefix(t *testing.T) {
 		}
 		begin := time.Now()
 		got, err := d.Lend(t.Context(), prefix, c.job)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if span := got.Expires.Sub(begin); span < 14*time.Minute || span > 16*time.Minute || got.Region != "us-east-1" {
 			t.Errorf("%v, for %v", got, span)
 		}
@@ -143,9 +142,7 @@ func TestLend_DistinguishesItsErrors(t *testing.T) {
 			t.Errorf("%+v: %v, %v", c.fault, got, err)
 		}
 	}
-	if err := s.Inject(awstest.Fault{Action: "AssumeRole", Kind: "throttle", Count: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Inject(awstest.Fault{Action: "AssumeRole", Kind: "throttle", Count: 1}))
 	if _, err := d.Lend(t.Context(), "team/jobs/lm-1", "lm-1"); err != nil {
 		t.Errorf("throttled once: %v", err)
 	}
@@ -189,9 +186,7 @@ func TestExamine_TriesRoleAndBucketAndPrintsThePolicy(t *testing.T) {
 			t.Errorf("no %s in %s", want, rights.Text)
 		}
 	}
-	if err := s.Inject(awstest.Fault{Action: "AssumeRole", Kind: "error", Code: "AccessDenied", Status: 403}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Inject(awstest.Fault{Action: "AssumeRole", Kind: "error", Code: "AccessDenied", Status: 403}))
 	if store, _ = find(); store.OK || !strings.Contains(store.Text, "trust policy") {
 		t.Errorf("%+v", store)
 	}

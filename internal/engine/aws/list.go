@@ -205,28 +205,40 @@ func (d *Driver) prices(ctx context.Context, a *account.Client, zone, kind strin
 // transitionTime finds the time in EC2's description of a state change: "User initiated (2026-11-23 18:35:41 GMT)".
 var transitionTime = regexp.MustCompile(`\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)`)
 
+// ending returns why and when an instance ended, by the code and the text of its state or else by its spot request,
+// and whether EC2 reclaimed it. The cause is empty and the time zero if EC2 does not say.
+func ending(ctx context.Context, a *account.Client, s *seen, code, text string) (cause engine.Cause, at time.Time,
+	reclaimed bool, err error) {
+	cause, reclaimed = causeOf(code), reclaims[code]
+	if m := transitionTime.FindStringSubmatch(text); m != nil {
+		at, _ = time.Parse(time.DateTime, m[1])
+	}
+	if s.spot == "" || !at.IsZero() && cause != "" {
+		return cause, at, reclaimed, nil
+	}
+	status, err := spotStatus(ctx, a, s.spot)
+	if err != nil || status == nil {
+		return cause, at, reclaimed, err
+	}
+	if at.IsZero() && status.UpdateTime != nil {
+		at = status.UpdateTime.UTC()
+	}
+	if cause == "" {
+		cause = causeOfSpot(sdk.ToString(status.Code))
+		reclaimed = cause == engine.Interrupted && sdk.ToString(status.Code) != "instance-terminated-by-service"
+	}
+	return cause, at, reclaimed, nil
+}
+
 // end records when and why an instance ended, and what it has cost.
 func (d *Driver) end(ctx context.Context, a *account.Client, s *seen, e *types.Instance) error {
 	code := ""
 	if e.StateReason != nil {
 		code = sdk.ToString(e.StateReason.Code)
 	}
-	cause, at, reclaimed := causeOf(code), time.Time{}, reclaims[code]
-	if m := transitionTime.FindStringSubmatch(sdk.ToString(e.StateTransitionReason)); m != nil {
-		at, _ = time.Parse(time.DateTime, m[1])
-	}
-	if s.spot != "" && (at.IsZero() || cause == "") {
-		status, err := spotStatus(ctx, a, s.spot)
-		if err != nil {
-			return err
-		}
-		if status != nil && at.IsZero() && status.UpdateTime != nil {
-			at = status.UpdateTime.UTC()
-		}
-		if status != nil && cause == "" {
-			cause = causeOfSpot(sdk.ToString(status.Code))
-			reclaimed = cause == engine.Interrupted && sdk.ToString(status.Code) != "instance-terminated-by-service"
-		}
+	cause, at, reclaimed, err := ending(ctx, a, s, code, sdk.ToString(e.StateTransitionReason))
+	if err != nil {
+		return err
 	}
 	if cause == "" { // the provider's doing, as far as anybody knows
 		cause = engine.Interrupted
@@ -243,11 +255,8 @@ func (d *Driver) end(ctx context.Context, a *account.Client, s *seen, e *types.I
 		if code == noRoomLeft {
 			d.seller.Lacks(s.i.Offer)
 		}
-	} else {
-		var err error
-		if bill, err = d.bill(ctx, a, s, at, reclaimed && s.spot != ""); err != nil {
-			return err
-		}
+	} else if bill, err = d.bill(ctx, a, s, at, reclaimed && s.spot != ""); err != nil {
+		return err
 	}
 	s.i.State, s.i.Ended, s.i.Cause, s.i.Bill = engine.Ended, at.UTC(), cause, bill
 	return nil

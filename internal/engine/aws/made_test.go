@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/must"
 )
 
 // setUp creates in a site's account what the module creates, as far as the site supports it, and returns the module's
@@ -22,28 +23,20 @@ import (
 func setUp(t *testing.T, s *site) map[string]any {
 	t.Helper()
 	a, err := s.driver().connected(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	list, err := a.EC2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var subnets []string
 	for _, n := range list.Subnets[:3] {
 		subnets = append(subnets, *n.SubnetId)
 	}
 	group, err := a.EC2.CreateSecurityGroup(t.Context(), &ec2.CreateSecurityGroupInput{GroupName: sdk.String("machines"),
 		Description: sdk.String("machines"), VpcId: list.Subnets[0].VpcId})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	template, err := a.EC2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: sdk.String("machines"), LaunchTemplateData: &types.RequestLaunchTemplateData{
 			InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return map[string]any{"installation": "aws", "bucket": "s3://ckpt?region=us-east-1", "subnets": subnets,
 		"security_group": *group.GroupId, "launch_template": *template.LaunchTemplate.LaunchTemplateId,
 		"server_role": "arn:aws:iam::" + a.Account + ":role/aws-scrimp-server", "job_role": jobRole, "server": nil}
@@ -54,9 +47,7 @@ func printed(t *testing.T, values map[string]any) []byte {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{"other": map[string]any{"value": 3},
 		"scrimp": map[string]any{"sensitive": false, "value": values}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return b
 }
 
@@ -64,9 +55,7 @@ func printed(t *testing.T, values map[string]any) []byte {
 func compare(t *testing.T, s *site, text []byte) map[string]string {
 	t.Helper()
 	found, err := s.driver().Compare(t.Context(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	wrong := map[string]string{}
 	for _, f := range found {
 		if !f.OK {
@@ -99,13 +88,9 @@ func TestCompare_FindsDifferencesFromTheModule(t *testing.T) {
 		stack = append(stack, map[string]string{"OutputKey": key.String(), "OutputValue": v.(string)})
 	}
 	rooted, err := json.Marshal(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	stacked, err := json.Marshal(stack)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, text := range [][]byte{printed(t, values), rooted, stacked} {
 		if wrong := compare(t, s, text); len(wrong) > 0 {
 			t.Errorf("%s: %v", text, wrong)
@@ -134,9 +119,7 @@ func TestCompare_FindsDifferencesFromTheModule(t *testing.T) {
 		t.Errorf("%v", wrong)
 	}
 	a, err := s.driver().connected(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := a.EC2.AuthorizeSecurityGroupIngress(t.Context(), &ec2.AuthorizeSecurityGroupIngressInput{
 		GroupId: &s.with.SecurityGroup, IpPermissions: []types.IpPermission{{IpProtocol: sdk.String("tcp"),
 			FromPort: sdk.Int32(22), ToPort: sdk.Int32(22),

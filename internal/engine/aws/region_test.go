@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/must"
 )
 
 // A region that is not enabled or does not exist is named with the fix, and is not confused with wrong credentials.
@@ -41,9 +42,7 @@ func TestRegion_IsNamedWhenNotEnabledOrUnknown(t *testing.T) {
 				t.Setenv("AWS_SECRET_ACCESS_KEY", tt.secret)
 			}
 			if tt.fault.Kind != "" {
-				if err := s.Inject(tt.fault); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Inject(tt.fault))
 			}
 			_, _, err := s.driver().Offers(t.Context())
 			says(t, err, tt.want, tt.not)
@@ -59,9 +58,7 @@ func TestTypes_AreSelectedLocallyWithoutPatterns(t *testing.T) {
 			s := newSite(t, awstest.Options{Literal: literal})
 			s.with.Types = kinds
 			offers, _, err := s.driver().Offers(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			all = append(all, offers)
 		}
 		if len(all[0]) == 0 || !reflect.DeepEqual(all[0], all[1]) {
@@ -91,9 +88,7 @@ func says(t *testing.T, err error, want, not []string) {
 func names(t *testing.T, known string) {
 	t.Helper()
 	c, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	done := make(chan struct{})
 	t.Cleanup(func() { _ = c.Close(); <-done })
 	go func() {

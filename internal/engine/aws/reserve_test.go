@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/awstest/catalog"
+	"scrimp/internal/test/must"
 )
 
 // opened is the start time of the clouds in these tests.
@@ -44,9 +45,7 @@ func (r *reserveSite) server() *Driver {
 	r.Helper()
 	e, err := Open(r.Context(), engine.Setting{Name: "aws", Kind: Kind, Agents: "http://10.0.0.1:7077",
 		With: engine.WithOf(r.with)}, engine.Host{Dir: r.dir})
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, err)
 	d, ok := e.Driver.(*Driver)
 	if !ok {
 		r.Fatal("another driver")
@@ -58,9 +57,7 @@ func (r *reserveSite) server() *Driver {
 func (r *reserveSite) reserve(o awstest.Reservation) string {
 	r.Helper()
 	id, err := r.ReserveCapacity(o)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, err)
 	return id
 }
 
@@ -79,9 +76,7 @@ func (r *reserveSite) launch(d *Driver, key string, nodes int, o market.OfferID)
 func (r *reserveSite) list(d *Driver) []engine.Instance {
 	r.Helper()
 	list, err := d.List(r.Context())
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, err)
 	return list
 }
 
@@ -137,15 +132,11 @@ func TestReservation_CostsWhatTheCloudBills(t *testing.T) {
 	}
 	r.pass(30 * time.Minute)
 	for _, i := range gang {
-		if err := d.Terminate(t.Context(), i.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Terminate(t.Context(), i.ID))
 	}
 	r.list(d)
 	r.pass(time.Hour)
-	if err := d.Terminate(t.Context(), one[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Terminate(t.Context(), one[0].ID))
 	machines, beside := new(big.Rat), new(big.Rat)
 	for _, i := range r.list(d) {
 		machines.Add(machines, sumOf(&i, "instance"))
@@ -188,9 +179,7 @@ func TestReservations_ChangeAndKeepTheirNames(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	second := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 2, From: r.at})
-	if err := r.CancelReservation(first); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.CancelReservation(first))
 	r.pass(2 * time.Minute)
 	d = r.server()
 	o, q := r.find(d, reservedG5)
@@ -244,9 +233,7 @@ func TestBlock_CostsWhatWasPaid(t *testing.T) {
 	if _, q = r.find(d, reservedG5); !q.Available {
 		t.Fatalf("%+v", q)
 	}
-	if err := r.Inject(awstest.Fault{Action: "RunInstances", Kind: "cut", Count: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Inject(awstest.Fault{Action: "RunInstances", Kind: "cut", Count: 1}))
 	if _, err := d.Launch(t.Context(), engine.Request{Key: "gang", Nodes: 2, Offer: reservedG5}); err == nil || engine.Refused(err) {
 		t.Errorf("a lost answer: %v", err)
 	}
@@ -288,9 +275,7 @@ func TestReservation_BooksAMachineThatLeavesIt(t *testing.T) {
 		t.Fatalf("%+v", i)
 	}
 	r.find(d, reservedG5)
-	if err := d.Terminate(t.Context(), i.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Terminate(t.Context(), i.ID))
 	i = r.list(d)[0]
 	if got, want := sumOf(&i, "instance"), r.billed("instance"); !same(got, want) {
 		t.Errorf("it costs %s, and is told as %s", want.FloatString(6), got.FloatString(6))
@@ -309,9 +294,7 @@ func TestReservation_BooksAMachineThatWasNeverInIt(t *testing.T) {
 	r.with.Reservations = setting.Reservations{{ID: id, Rate: "0.5"}}
 	d := r.server()
 	list := r.launch(d, "one", 1, reservedG5)
-	if err := r.Evict(list[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Evict(list[0].ID))
 	d = r.server() // it sees the machine for the first time
 	r.find(d, reservedG5)
 	_, q := r.find(d, "aws/us-east-1a/g5.xlarge/on-demand")
@@ -328,9 +311,7 @@ func TestReservation_BooksAMachineThatWasNeverInIt(t *testing.T) {
 		t.Errorf("the doctor says %q", said)
 	}
 	r.pass(time.Hour)
-	if err := d.Terminate(t.Context(), list[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Terminate(t.Context(), list[0].ID))
 	i := r.list(d)[0]
 	if got, want := sumOf(&i, "instance"), r.billed("instance"); !same(got, want) {
 		t.Errorf("it costs %s, and is told as %s", want.FloatString(6), got.FloatString(6))
@@ -347,13 +328,9 @@ func TestReservation_BooksAMachineThatWasNeverInIt(t *testing.T) {
 func TestReservation_IsNotSoldWithoutASubnet(t *testing.T) {
 	r := newReserveSite(t, awstest.Options{})
 	a, err := account.Connect(t.Context(), &r.with)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	subnets, err := a.EC2.DescribeSubnets(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, s := range subnets.Subnets {
 		if *s.AvailabilityZone == "us-east-1b" {
 			r.with.Subnets = []string{*s.SubnetId}
@@ -408,9 +385,7 @@ func TestReservation_RentsOnceAfterALostAnswer(t *testing.T) {
 	id := r.reserve(awstest.Reservation{Type: "g5.xlarge", Zone: "us-east-1a", Count: 4, From: r.at})
 	r.with.Reservations = setting.Reservations{{ID: id}}
 	d := r.server()
-	if err := r.Inject(awstest.Fault{Action: "CreateFleet", Kind: "cut", Count: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Inject(awstest.Fault{Action: "CreateFleet", Kind: "cut", Count: 1}))
 	if _, err := d.Launch(t.Context(), engine.Request{Key: "gang", Nodes: 2, Offer: reservedG5}); err == nil || engine.Refused(err) {
 		t.Errorf("%v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/awstest/catalog"
+	"scrimp/internal/test/must"
 )
 
 // Doctor reports EC2's spot placement scores for each zone and set of types; missing scores are no fault of the
@@ -36,9 +37,7 @@ func TestExamine_ReportsSpotPlacementScores(t *testing.T) {
 	}
 	fault := awstest.Fault{Action: "GetSpotPlacementScores", Kind: "error", Code: "MaxConfigLimitExceeded", Status: 400,
 		Message: "too many configurations"}
-	if err := s.Inject(fault); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Inject(fault))
 	if text, ok := find(); !ok || !strings.Contains(text, "not told") || !strings.Contains(text, "too many configurations") {
 		t.Errorf("%v %s", ok, text)
 	}

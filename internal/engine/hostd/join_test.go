@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 // still is a computer that runs nothing.
@@ -207,9 +208,7 @@ func TestRoots_AddsTheFilesCertificates(t *testing.T) {
 		t.Errorf("without a file: %v, %v", pool, err)
 	}
 	empty := t.TempDir() + "/ca.pem"
-	if err := os.WriteFile(empty, []byte("none"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, []byte("none"), 0o600))
 	for _, file := range []string{empty, empty + "x"} {
 		if _, err := Roots(file); err == nil || !strings.Contains(err.Error(), "ca.pem") {
 			t.Errorf("%s: %v", file, err)

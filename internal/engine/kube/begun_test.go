@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/test/must"
 )
 
 // slowAnswer calls a hook between an action of the API server and its answer.
@@ -65,26 +66,16 @@ func lateObjects(s *site) {
 	d.wrap = func(rt http.RoundTripper) http.RoundTripper { way.rt = rt; return way }
 	first := s.launched(d, "a.1", 1)[0]
 	a, err := d.look(s.Context())
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	r, err := d.records.Known(s.Context(), a, "a.1")
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	sale, err := d.saleOf(&engine.Request{Key: "a.1", Offer: std}, r)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if err := d.Terminate(s.Context(), first.ID); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
+	must.Do(s, d.Terminate(s.Context(), first.ID))
 	ended := func() bool { return s.now(d, "a.1").State == engine.Ended && len(s.left()) == 0 }
 	s.until("it has ended", ended)
 	way.left.Store(1)
-	if err := a.Create(s.Context(), "jobs", d.template().Job(r, sale, map[string]string{}), false); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, a.Create(s.Context(), "jobs", d.template().Job(r, sale, map[string]string{}), false))
 	s.until("the late Job is removed", func() bool {
 		_, _ = d.List(s.Context())
 		return way.left.Load() < 1 && len(s.left()) == 0
@@ -93,9 +84,7 @@ func lateObjects(s *site) {
 	if err == nil {
 		err = a.Create(s.Context(), "secrets", secret, false)
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	other := s.driver()
 	s.now(other, "a.1")
 	if r, err = other.records.Known(s.Context(), a, "a.1"); err != nil {

@@ -3,9 +3,7 @@
 package kube
 
 import (
-	"encoding/json"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"syscall"
@@ -30,62 +28,17 @@ func TestChaos_LosesNothing(t *testing.T) {
 	lane.Nightly(t, "it hurts a cluster and its server for a minute, or for as long as make chaos-kube says")
 	h, nodes := newHome(t, "spot-1", "std-2", "std-3")
 	h.engines(chaosPools)
-	rng, began, names, hurts := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now(), []string{}, map[string]int{}
-	for time.Since(began) < *chaosFor {
-		if h.unfinished() < 3 {
-			name := fmt.Sprintf("job%d", len(names))
-			if out, err := h.submits(name); err != nil {
-				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
-			}
-			names = append(names, name)
-		}
-		_ = wait.For(t.Context(), time.Duration(3+rng.IntN(6))*time.Second)
-		how := h.hurt(rng, nodes)
-		hurts[how]++
-		t.Logf("%v: %s", time.Since(began).Round(time.Second), how)
-	}
+	rng, began := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now()
+	names, hurts := h.Chaos(*chaosFor, func(name string) (string, error) {
+		h.Counts(name, "20", "")
+		return h.Scrimp("run", "-y", "-d", "--force", name+".yaml")
+	}, func() time.Duration { return time.Duration(3+rng.IntN(6)) * time.Second },
+		func() string { return h.hurt(rng, nodes) })
 	h.heal(nodes)
-	attempts := 0
-	for _, name := range names {
-		h.until(name+" is over", func() bool { j, ok := h.tryJob(name); return !ok || j.Closed })
-		j, ok := h.tryJob(name)
-		if !ok {
-			continue
-		}
-		if j.State != "succeeded" {
-			t.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, h.does("logs", name))
-		}
-		attempts += j.Attempts
-		h.receipt(name)
-	}
+	attempts := h.Outcomes(names, h.until, func(j client.Job) { h.Receipt(j.ID) })
 	h.until("nothing is left but records", func() bool { return len(h.left()) == 0 })
-	h.does("ledger", "verify")
+	h.Does("ledger", "verify")
 	t.Logf("%v: %d jobs, %d attempts, hurt as %v", time.Since(began).Round(time.Second), len(names), attempts, hurts)
-}
-
-// submits submits a job that counts for some seconds.
-func (h *home) submits(name string) (string, error) {
-	h.file("w/"+name+".yaml", counting(name, "20", ""))
-	return h.scrimp("run", "-y", "-d", "--force", name+".yaml")
-}
-
-func (h *home) tryJob(name string) (j client.Job, ok bool) {
-	out, err := h.scrimp("status", name, "--json")
-	return j, err == nil && json.Unmarshal([]byte(out), &j) == nil
-}
-
-func (h *home) unfinished() (n int) {
-	out, err := h.scrimp("jobs", "--json")
-	if err != nil {
-		return 3
-	}
-	for l := range strings.Lines(out) {
-		var j client.Job
-		if json.Unmarshal([]byte(l), &j) == nil && !j.Closed {
-			n++
-		}
-	}
-	return n
 }
 
 // hurt injects one random fault into the cluster or server, and names it.
@@ -152,12 +105,7 @@ func (h *home) hurt(rng *rand.Rand, nodes []*kubetest.RealNode) string {
 		_, _ = h.Try("delete", "pod", one("pods"), "-n", h.namespace, "--wait=false", "--grace-period=0", "--force")
 		return "pod deleted by force"
 	}
-	out, err := h.scrimp("server", "status", "--json")
-	var s struct {
-		PID int `json:"pid"`
-	}
-	if err == nil && json.Unmarshal([]byte(out), &s) == nil && s.PID > 1 {
-		_ = syscall.Kill(s.PID, syscall.SIGKILL)
+	if h.KillServer() {
 		pause()
 		h.serve()
 	}

@@ -28,6 +28,7 @@ import (
 	"scrimp/internal/test/enginetest"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // again is a driver that can be replaced, as when its server is killed and started again.
@@ -155,9 +156,7 @@ func (s *site) driver() *Driver {
 func (s *site) driverOf(w pool.With, server string) *Driver {
 	s.Helper()
 	e, err := Open(s.Context(), engine.Setting{Name: "k8s", Kind: Kind, Agents: server, With: engine.WithOf(w)}, engine.Host{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	d, ok := e.Driver.(*Driver)
 	if !ok {
 		s.Fatal("another driver")

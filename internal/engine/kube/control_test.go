@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 const std, later = "k8s/std/1c-1g/on-demand", "k8s/later/1c-1g/on-demand"
@@ -84,9 +85,7 @@ func (s *site) until(what string, ok func() bool) {
 func (s *site) now(d *Driver, key string) engine.Instance {
 	s.Helper()
 	list, err := d.List(s.Context())
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	for _, i := range list {
 		if i.Key == key {
 			return i
@@ -121,9 +120,7 @@ func (s *site) pods() (names []string) {
 func (s *site) nodeOf(pod string) string {
 	s.Helper()
 	var p corev1.Pod
-	if err := s.admin.Get(s.Context(), "pods", pod, &p); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, s.admin.Get(s.Context(), "pods", pod, &p))
 	return p.Spec.NodeName
 }
 

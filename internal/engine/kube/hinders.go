@@ -61,41 +61,54 @@ func (d *Driver) hinders(ctx context.Context, a *client.Client, r *record.Record
 		}
 		fix, bad := reason.StartFixes[p.Reason]
 		ended := !p.Ended.IsZero() || p.Phase == corev1.PodFailed
-		text := strings.TrimSpace(cmp.Or(p.Failure, p.Waits))
 		switch {
 		case ended && (p.Disrupted != "" || record.Taken[p.Reason]):
-			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s was taken before it began: %s",
-				engine.ErrNoCapacity, p.Name,
-				cmp.Or(p.Disrupted, text, p.Reason)), Scope: "offer"}
+			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s was taken before it began: %s", engine.ErrNoCapacity,
+				p.Name, cmp.Or(p.Disrupted, failure(p), p.Reason)), Scope: "offer"}
 		case bad || ended:
-			text = strings.TrimPrefix(text, "Error: ")
-			if fix != "" {
-				text += ": " + fix
-			}
-			if p.Reason != "" && p.Reason != "Init" {
-				text = p.Reason + ": " + text
-			}
-			kind := engine.ErrNoCapacity
-			if r.Image != "" && p.Reason != "Init" { // the pool is not at fault
-				kind, text = engine.ErrImage, r.Image+": "+text
-			} else {
-				d.trouble(s.Of.Name, text)
-			}
-			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s does not start on %s: %s", kind, p.Name,
-				cmp.Or(p.Node, "any node"), text), Scope: "offer"}
-		case p.Scheduled.IsZero():
-			why = fmt.Sprintf("pod %s waits for a node: %s", p.Name, cmp.Or(p.Waits, "the scheduler has not looked at it yet"))
-			if reason.TooLarge(p.Waits) {
-				why += fmt.Sprintf(" No node that is there can hold it, even when empty: lower cpus, memory and the rest of pool "+
-					"%s in engines.yaml, unless an autoscaler makes a larger one", s.Of.Name)
-			}
-		case p.Waits != "":
-			why = fmt.Sprintf("pod %s begins on %s: %s: %s", p.Name, p.Node, p.Reason, p.Waits)
-		default:
-			why = fmt.Sprintf("pod %s begins on %s: its images are being pulled", p.Name, p.Node)
+			return "", d.cannotStart(r, s, p, fix)
 		}
+		why = pending(p, s)
 	}
 	return why, nil
+}
+
+// failure is the message of what keeps a pod from starting, or "".
+func failure(p *mirror.Pod) string { return strings.TrimSpace(cmp.Or(p.Failure, p.Waits)) }
+
+// cannotStart refuses the request of a pod that will never start. fix says what helps, or is empty.
+func (d *Driver) cannotStart(r *record.Record, s *pool.Sale, p *mirror.Pod, fix string) error {
+	text := strings.TrimPrefix(failure(p), "Error: ")
+	if fix != "" {
+		text += ": " + fix
+	}
+	if p.Reason != "" && p.Reason != "Init" {
+		text = p.Reason + ": " + text
+	}
+	kind := engine.ErrNoCapacity
+	if r.Image != "" && p.Reason != "Init" { // the pool is not at fault
+		kind, text = engine.ErrImage, r.Image+": "+text
+	} else {
+		d.trouble(s.Of.Name, text)
+	}
+	return &engine.RefusalError{Err: fmt.Errorf("%w: pod %s does not start on %s: %s", kind, p.Name,
+		cmp.Or(p.Node, "any node"), text), Scope: "offer"}
+}
+
+// pending says what a pod waits for that may still start.
+func pending(p *mirror.Pod, s *pool.Sale) string {
+	switch {
+	case p.Scheduled.IsZero():
+		why := fmt.Sprintf("pod %s waits for a node: %s", p.Name, cmp.Or(p.Waits, "the scheduler has not looked at it yet"))
+		if reason.TooLarge(p.Waits) {
+			why += fmt.Sprintf(" No node that is there can hold it, even when empty: lower cpus, memory and the rest of pool "+
+				"%s in engines.yaml, unless an autoscaler makes a larger one", s.Of.Name)
+		}
+		return why
+	case p.Waits != "":
+		return fmt.Sprintf("pod %s begins on %s: %s: %s", p.Name, p.Node, p.Reason, p.Waits)
+	}
+	return fmt.Sprintf("pod %s begins on %s: its images are being pulled", p.Name, p.Node)
 }
 
 // withoutPods returns why a Job has no pods, or not all.
@@ -121,25 +134,5 @@ func (d *Driver) withoutPods(ctx context.Context, a *client.Client, r *record.Re
 		return "", &engine.RefusalError{Err: fmt.Errorf("%w: its pods were taken before they began, and are gone: "+
 			"kubectl describe job %s", engine.ErrNoCapacity, j.Name), Scope: "offer"}
 	}
-	told, err := reason.EventsOf(ctx, a, string(j.UID))
-	if err != nil {
-		return "", err
-	}
-	for _, e := range slices.Backward(told) {
-		if e.Reason != "FailedCreate" {
-			continue
-		}
-		kind, fix := engine.ErrRequest, ": it asks for what the namespace does not allow"
-		if reason.OverQuota(e.Text) {
-			kind, fix = engine.ErrQuota, ": kubectl describe quota -n "+a.Namespace+" shows what is used"
-		} else if reason.Passes(e.Text) {
-			return e.Text, nil
-		}
-		scope := "offer"
-		if errors.Is(kind, engine.ErrQuota) && s.Of.PriorityClass == "" { // the namespace's quota, for any pool
-			scope = "account"
-		}
-		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s%s", kind, e.Text, fix), Scope: scope}
-	}
-	return "", nil
+	return reason.NotCreated(ctx, a, string(j.UID), s)
 }

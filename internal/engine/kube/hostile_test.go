@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/test/must"
 )
 
 // hostileTexts requests machines with arbitrary texts as keys and tags: the objects are created with exactly these
@@ -36,9 +37,7 @@ func hostileTexts(s *site) {
 			s.Errorf("%d, %q: another server knows %+v", n, text, i)
 		}
 		var p corev1.Pod
-		if err := s.admin.Get(s.Context(), "pods", s.pods()[0], &p); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, s.admin.Get(s.Context(), "pods", s.pods()[0], &p))
 		for _, v := range p.Spec.Containers[0].Env {
 			if strings.Contains(v.Value, "secret-word") {
 				s.Errorf("%d, %q: %s has the token", n, text, v.Name)

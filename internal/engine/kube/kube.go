@@ -172,20 +172,28 @@ func (d *Driver) look(ctx context.Context) (*client.Client, error) {
 			return nil, d.explain(err)
 		}
 	}
-	for until := time.Now().Add(10 * time.Second); d.mirror.Since().IsZero(); {
-		if time.Now().After(until) {
-			return nil, fmt.Errorf("the cluster's pods are not listed yet: scrimp doctor %s says whether they may be", d.name)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(20 * time.Millisecond):
-		}
+	if err := d.awaitPods(ctx); err != nil {
+		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.answered = time.Now()
 	return a, nil
+}
+
+// awaitPods waits until the mirror knows all pods, at most ten seconds.
+func (d *Driver) awaitPods(ctx context.Context) error {
+	for until := time.Now().Add(10 * time.Second); d.mirror.Since().IsZero(); {
+		if time.Now().After(until) {
+			return fmt.Errorf("the cluster's pods are not listed yet: scrimp doctor %s says whether they may be", d.name)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
 }
 
 // connected returns the client once the API server has answered this user.

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube/client"
@@ -56,7 +55,7 @@ func (d *Driver) launch(ctx context.Context, a *client.Client, q *engine.Request
 		return nil, err
 	}
 	switch {
-	case r != nil && r.Cancelled && len(r.Granted) == 0:
+	case r.Ungranted() && r.Cancelled:
 		return nil, fmt.Errorf("%w: the request was given up", engine.ErrNotFound)
 	case r != nil && r.Whole():
 		return d.launched(ctx, a, q.Key)
@@ -66,7 +65,7 @@ func (d *Driver) launch(ctx context.Context, a *client.Client, q *engine.Request
 	}
 	s, err := d.saleOf(q, r)
 	if err != nil {
-		if r != nil && len(r.Granted) == 0 {
+		if r.Ungranted() {
 			return nil, d.refuse(ctx, a, r, err)
 		}
 		return nil, err
@@ -78,12 +77,13 @@ func (d *Driver) launch(ctx context.Context, a *client.Client, q *engine.Request
 		}
 	}
 	if !d.records.Made(r.Key) {
-		if err := d.make(ctx, a, r, s, q.Env, anew); err != nil {
-			if engine.Refused(err) {
-				return nil, d.refuse(ctx, a, r, err)
-			}
-			return nil, err
-		}
+		err = d.make(ctx, a, r, s, q.Env, anew)
+	}
+	switch {
+	case engine.Refused(err):
+		return nil, d.refuse(ctx, a, r, err)
+	case err != nil:
+		return nil, err
 	}
 	return d.begins(ctx, a, r, s)
 }
@@ -159,67 +159,6 @@ func (d *Driver) saleOf(q *engine.Request, r *record.Record) (*pool.Sale, error)
 		return s, nil
 	}
 	return nil, fmt.Errorf("%w: the engine has no %s: its pools are in engines.yaml", engine.ErrNotFound, q.Offer)
-}
-
-// make creates the objects of a record that has none yet, the Job last, because it starts. A newly created record has
-// no Job, or one of an earlier request with the same name.
-func (d *Driver) make(ctx context.Context, a *client.Client, r *record.Record, s *pool.Sale, env map[string]string,
-	anew bool) error {
-	var (
-		there batchv1.Job
-		err   error
-	)
-	if !anew {
-		err = a.Get(ctx, "jobs", r.Name, &there)
-	}
-	switch {
-	case anew:
-	case err == nil && r.Owns(&there.ObjectMeta):
-		d.records.SetMade(r.Key)
-		return nil
-	case err == nil:
-		return fmt.Errorf("the Job %s of an earlier request is being deleted: scrimp tries again", r.Name)
-	case !apierrors.IsNotFound(err):
-		return reason.Refusal(a, err)
-	}
-	secret, err := d.template().Secret(r, env["SCRIMP_TOKEN"])
-	if err != nil {
-		return fmt.Errorf("read the agents' CA certificates: %w", err)
-	}
-	parts := []struct {
-		resource string
-		object   runtime.Object
-	}{{"secrets", secret}, {"jobs", d.template().Job(r, s, env)}}
-	if r.Nodes > 1 {
-		parts = append(parts[:1:1], struct {
-			resource string
-			object   runtime.Object
-		}{"services", d.template().Service(r)}, parts[1])
-	}
-	for _, p := range parts {
-		err := a.Create(ctx, p.resource, p.object, false)
-		if apierrors.IsAlreadyExists(err) && p.resource != "jobs" { // left by a launch without an answer, or earlier
-			if err = a.Drop(ctx, p.resource, r.Name, nil); err == nil {
-				err = a.Create(ctx, p.resource, p.object, false)
-			}
-		}
-		if err != nil {
-			return reason.Refusal(a, err)
-		}
-	}
-	// Another server may have cancelled or refused the request before there was a Job to remove.
-	now, err := d.records.Fetch(ctx, a, r.Key)
-	if err != nil {
-		return err
-	}
-	if now == nil || now.UID != r.UID || now.Cancelled {
-		return orRetry(d.undo(ctx, a, r), "another server gave it up")
-	}
-	if now.Over() { // the request started and ended meanwhile: this Job would be a second one
-		return orRetry(d.clear(ctx, a, now), "it has ended")
-	}
-	d.records.SetMade(r.Key)
-	return nil
 }
 
 // refuse forgets a refused request, so that its key counts as unused. It deletes the record first, unless another

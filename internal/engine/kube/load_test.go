@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var (
@@ -124,9 +125,7 @@ func (l *load) phase(name string, machines int, do func()) (each float64) {
 func spent(t testing.TB) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 

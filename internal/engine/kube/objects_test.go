@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 func engineOffer(s string) market.OfferID { return market.OfferID(s) }
@@ -23,9 +24,7 @@ func asksFor(s *site) {
 	s.launched(d, "a.1", 2)
 	a := s.admin
 	var p corev1.Pod
-	if err := a.Get(s.Context(), "pods", s.pods()[0], &p); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, a.Get(s.Context(), "pods", s.pods()[0], &p))
 	for _, c := range append(p.Spec.InitContainers, p.Spec.Containers...) {
 		if c.SecurityContext == nil || *c.SecurityContext.AllowPrivilegeEscalation || len(c.SecurityContext.Capabilities.Drop) != 1 {
 			s.Errorf("container %s may %+v", c.Name, c.SecurityContext)
@@ -66,9 +65,7 @@ func collected(s *site) {
 	}
 	s.ends(d, "a.1", "terminated")
 	a, err := d.look(s.Context())
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	old := time.Now().Add(-2*time.Hour - time.Minute)
 	if _, err := d.records.Change(s.Context(), a, "a.1", func(r *record.Record) { r.Closed = old }); err != nil {
 		s.Fatal(err)

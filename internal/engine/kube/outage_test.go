@@ -27,6 +27,7 @@ import (
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // What the API server cannot report for a while ends no machine, and is reported afterwards: after the server dies,
@@ -164,9 +165,7 @@ func forgotten(s *site) {
 	revision := all.ResourceVersion
 	q, err := http.NewRequestWithContext(s.Context(), http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d/v3/kv/compaction", s.Port+1),
 		strings.NewReader(`{"revision":"`+revision+`","physical":true}`))
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	a, err := http.DefaultClient.Do(q)
 	if err != nil || a.StatusCode != http.StatusOK {
 		s.Fatalf("compaction at %s: %v %v", revision, a, err)
@@ -273,21 +272,15 @@ func (p *passage) serve() {
 func dead(s *site) {
 	s.nodes("std", "4", 1)
 	l, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	p := &passage{Listener: l, to: fmt.Sprintf("127.0.0.1:%d", s.Port)}
 	s.Cleanup(func() { _ = l.Close() })
 	go p.serve()
 	text, err := os.ReadFile(s.config)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	w := s.with()
 	w.Kubeconfig = filepath.Join(s.TempDir(), "config")
-	if err := os.WriteFile(w.Kubeconfig, []byte(strings.ReplaceAll(string(text), p.to, l.Addr().String())), 0o600); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, os.WriteFile(w.Kubeconfig, []byte(strings.ReplaceAll(string(text), p.to, l.Addr().String())), 0o600))
 	d := s.driverOf(w, "http://127.0.0.1:9")
 	s.launched(d, "a.1", 1)
 	p.round.Add(1)

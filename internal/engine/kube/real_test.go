@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/test/image"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
 
@@ -18,7 +19,7 @@ func TestGang_IsOneJob(t *testing.T) {
 	t.Parallel()
 	h := newSharedHome(t, 0)
 	h.engines(onePool)
-	h.file("w/gang.yaml", `name: gang
+	h.File("w/gang.yaml", `name: gang
 nodes: 2
 command: |
   if [ $SCRIMP_NODE = 0 ]; then
@@ -28,13 +29,13 @@ command: |
     echo "rank 1 has spoken to another address than $(hostname -i)"
   fi
 `)
-	h.does("run", "-y", "--force", "gang.yaml")
-	out := h.does("logs", "gang", "--node", "all")
+	h.Does("run", "-y", "--force", "gang.yaml")
+	out := h.Does("logs", "gang", "--node", "all")
 	if !strings.Contains(out, "[0] rank 0 hears rank 1 of 2") {
 		t.Errorf("they did not meet:\n%s", out)
 	}
-	h.until("it is billed", func() bool { return h.job("gang").Closed })
-	h.receipt("gang")
+	h.until("it is billed", func() bool { return h.Job("gang").Closed })
+	h.Receipt("gang")
 	h.until("nothing is left", func() bool { return len(h.left()) == 0 })
 }
 
@@ -44,9 +45,9 @@ func TestLostKubelet_IsFenced(t *testing.T) {
 	lane.Nightly(t, "Kubernetes takes half a minute to give up a node that is silent")
 	h, nodes := newHome(t, "spot-1", "spot-2")
 	h.engines(strings.Replace(onePool, "grace: 20s", "grace: 5s", 1))
-	h.counter("train", "400", "")
-	h.until("it has saved", func() bool { return h.job("train").SavedStep >= 4 })
-	pod := h.podOf(h.job("train").Machine)
+	h.Counter("train", "400", "")
+	h.until("it has saved", func() bool { return h.Job("train").SavedStep >= 4 })
+	pod := h.podOf(h.Job("train").Machine)
 	node := h.nodeOf(pod)
 	on := nodes[0]
 	if nodes[1].Name == node {
@@ -55,15 +56,15 @@ func TestLostKubelet_IsFenced(t *testing.T) {
 	old := agentOn(t, on.Enter)
 	h.Kill(t, "kubelet."+node)
 	began := time.Now()
-	h.until("its second attempt works", func() bool { j := h.job("train"); return j.Attempts == 2 && j.Phase == "running" })
+	h.until("its second attempt works", func() bool { j := h.Job("train"); return j.Attempts == 2 && j.Phase == "running" })
 	t.Logf("from the death of a kubelet to the next attempt: %v", time.Since(began).Round(100*time.Millisecond))
-	if h.nodeOf(h.podOf(h.job("train").Machine)) == node {
+	if h.nodeOf(h.podOf(h.Job("train").Machine)) == node {
 		t.Error("the second attempt is on the node that does not answer")
 	}
 	h.until("the old agent is told to end", func() bool { return agentOn(t, on.Enter) != old })
-	h.does("stop", "train")
-	h.until("it is billed", func() bool { return h.job("train").Closed })
-	if r := h.receipt("train"); r.Attempts != 2 || r.Interrupted != 1 {
+	h.Does("stop", "train")
+	h.until("it is billed", func() bool { return h.Job("train").Closed })
+	if r := h.Receipt("train"); r.Attempts != 2 || r.Interrupted != 1 {
 		t.Errorf("%d attempts, %d interruptions", r.Attempts, r.Interrupted)
 	}
 }
@@ -79,13 +80,9 @@ func TestImages_AreNamedWhenUnusable(t *testing.T) {
 	lane.Nightly(t, "the kubelet tries an image again and again before the job fails")
 	h, _ := newHome(t, "std-1")
 	foreign, err := image.Foreign("localhost/foreign:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	bare, err := image.Bare("localhost/bare:1", testbin.Full.Path(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.Import(t, foreign, bare)
 	h.engines(`        - {name: std, rate: 1.20, cpus: 1, memory: 128MiB, grace: 2s, selector: {POOL std}}
         - {name: large, rate: 1.20, cpus: 4000, memory: 128MiB, selector: {POOL std}}
@@ -101,19 +98,19 @@ func TestImages_AreNamedWhenUnusable(t *testing.T) {
 		if name == "large" {
 			rest = "any_of: [k8s/large]\n"
 		}
-		h.file("w/"+name+".yaml", "name: "+name+"\n"+rest+"command: 'echo hello'\n")
-		h.does("run", "-y", "-d", "--force", name+".yaml")
+		h.File("w/"+name+".yaml", "name: "+name+"\n"+rest+"command: 'echo hello'\n")
+		h.Does("run", "-y", "-d", "--force", name+".yaml")
 	}
 	for name, want := range wants {
 		h.until(name+" is explained", func() bool {
-			out := strings.Join(strings.Fields(h.does("status", name)), " ")
+			out := strings.Join(strings.Fields(h.Does("status", name)), " ")
 			return !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(out, w) })
 		})
-		t.Logf("%s", h.does("status", name))
+		t.Logf("%s", h.Does("status", name))
 	}
-	h.does("cancel", "large")
-	h.until("the image that is not there fails its job", func() bool { return h.job("none").Closed })
-	if j := h.job("none"); j.State != "failed" || j.Why != "image_refused" || j.Spent.Sign() != 0 {
+	h.Does("cancel", "large")
+	h.until("the image that is not there fails its job", func() bool { return h.Job("none").Closed })
+	if j := h.Job("none"); j.State != "failed" || j.Why != "image_refused" || j.Spent.Sign() != 0 {
 		t.Errorf("it is %s (%s) and cost %v", j.State, j.Why, j.Spent)
 	}
 }

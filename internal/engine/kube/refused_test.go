@@ -18,20 +18,17 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/test/must"
 )
 
 // token returns a token of the site's user with an expiry, signed as the cluster signs them.
 func (s *site) token(expires time.Time) string {
 	s.Helper()
 	text, err := os.ReadFile(filepath.Join(s.Dir, "etc", "accounts.key"))
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	block, _ := pem.Decode(text)
 	key, err := x509.ParseECPrivateKey(block.Bytes)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	type object = map[string]any
 	const issuer = "https://kubernetes.default.svc"
 	uid := s.Do(s, "get", "serviceaccount", "scrimp", "-n", s.namespace, "-o", "jsonpath={.metadata.uid}")
@@ -39,16 +36,12 @@ func (s *site) token(expires time.Time) string {
 		"iat": expires.Add(-time.Hour).Unix(), "nbf": expires.Add(-time.Hour).Unix(),
 		"sub": "system:serviceaccount:" + s.namespace + ":scrimp", "kubernetes.io": object{"namespace": s.namespace,
 			"serviceaccount": object{"name": "scrimp", "uid": uid}}})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	encode := base64.RawURLEncoding.EncodeToString
 	signed := encode([]byte(`{"alg":"ES256"}`)) + "." + encode(claims)
 	sum := sha256.Sum256([]byte(signed))
 	x, y, err := ecdsa.Sign(rand.Reader, key, sum[:])
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	return signed + "." + encode(append(x.FillBytes(make([]byte, 32)), y.FillBytes(make([]byte, 32))...))
 }
 
@@ -60,17 +53,13 @@ const tolerance = time.Minute
 func tokenExpires(s *site) {
 	s.nodes("std", "4", 1)
 	text, err := os.ReadFile(s.config)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, err)
 	w := s.with()
 	w.Kubeconfig = filepath.Join(s.TempDir(), "config")
 	logsIn := func(expires time.Time) {
 		s.Helper()
 		renewed := regexp.MustCompile(`token: [^}]*`).ReplaceAllString(string(text), "token: "+s.token(expires))
-		if err := os.WriteFile(w.Kubeconfig, []byte(renewed), 0o600); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, os.WriteFile(w.Kubeconfig, []byte(renewed), 0o600))
 	}
 	first := s.launched(s.driver(), "a.1", 1)[0]
 	logsIn(time.Now().Add(15*time.Second - tolerance))

@@ -8,15 +8,14 @@ import (
 	"scrimp/internal/engine/order"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // An hour at a rate costs the rate, and a machine without a price has no bill.
 func TestOrder_BillsSecondsAtItsRate(t *testing.T) {
 	t.Parallel()
 	rate, err := money.ParseRate("2.50")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	q := engine.Request{Key: "k", Offer: "hpc/gpu", Tags: map[string]string{"a": "b"}}
 	offer, quote := market.Offer{Currency: "EUR"}, market.Quote{Rate: rate, Priced: true}
 	o := order.Of(&q, &offer, &quote)

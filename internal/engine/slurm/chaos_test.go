@@ -1,9 +1,7 @@
 package slurm
 
 import (
-	"encoding/json"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var chaosFor = flag.Duration("chaos", 2*time.Minute, "how long a cluster and its server are hurt (make chaos-slurm)")
@@ -26,34 +25,14 @@ func TestChaos_LosesNothing(t *testing.T) {
 	lane.Nightly(t, "it hurts a cluster and its server for as long as -chaos says")
 	h := newHome(t, "NODEDOWN=8", "GRACE=5")
 	h.engines(twoPartitions)
-	rng, began, names, hurts := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now(), []string{}, map[string]int{}
-	for round := 0; time.Since(began) < *chaosFor; round++ {
-		if h.unfinished() < 3 {
-			name := fmt.Sprintf("job%d", len(names))
-			h.counts(name, "16", "")
-			if out, err := h.scrimp("run", "-y", "-d", "--force", name+".yaml"); err != nil {
-				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
-			}
-			names = append(names, name)
-		}
-		_ = wait.For(t.Context(), time.Duration(3+rng.IntN(6))*time.Second)
-		hurts[h.hurt(rng)]++
-	}
+	rng, began := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))), time.Now()
+	names, hurts := h.Chaos(*chaosFor, func(name string) (string, error) {
+		h.Counts(name, "16", "")
+		return h.Scrimp("run", "-y", "-d", "--force", name+".yaml")
+	}, func() time.Duration { return time.Duration(3+rng.IntN(6)) * time.Second }, func() string { return h.hurt(rng) })
 	h.heal()
-	for _, name := range names {
-		h.until(name+" is over", func() bool { j, ok := h.tryJob(name); return !ok || j.Closed })
-		if j, ok := h.tryJob(name); ok && j.State != "succeeded" {
-			t.Errorf("%s: %s (%s, exit %d) after %d "+
-				"attempts\n%s", name, j.State, j.Why, j.Exit, j.Attempts, h.does("logs", name))
-		}
-	}
-	requests, attempts := h.requests(), 0
-	for _, name := range names {
-		if j, ok := h.tryJob(name); ok {
-			attempts += j.Attempts
-			h.receipt(name)
-		}
-	}
+	attempts := h.Outcomes(names, h.until, func(j client.Job) { h.Receipt(j.ID) })
+	requests := h.requests()
 	h.until("the queue is "+
 		"empty", func() bool { return !strings.Contains(h.do("squeue", "-h", "--format=%j"), scheduler.NamePrefix) })
 	t.Logf("%v: %d jobs, %d attempts, %d requests, hurt as "+
@@ -63,39 +42,16 @@ func TestChaos_LosesNothing(t *testing.T) {
 // requests counts the requests that have started, each of which must have run in one Slurm job.
 func (h *home) requests() int {
 	h.Helper()
-	consoles, err := filepath.Glob(filepath.Join(h.data, "engines", h.name, "requests", "*", "console.0.log"))
-	if err != nil {
-		h.Fatal(err)
-	}
+	consoles, err := filepath.Glob(filepath.Join(h.Data, "engines", h.name, "requests", "*", "console.0.log"))
+	must.Do(h, err)
 	for _, path := range consoles {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			h.Fatal(err)
-		}
+		must.Do(h, err)
 		if strings.Contains(string(text), "runs in another job") {
 			h.Errorf("%s: a request was submitted twice, and both began:\n%s", path, text)
 		}
 	}
 	return len(consoles)
-}
-
-func (h *home) tryJob(name string) (j client.Job, ok bool) {
-	out, err := h.scrimp("status", name, "--json")
-	return j, err == nil && json.Unmarshal([]byte(out), &j) == nil
-}
-
-func (h *home) unfinished() (n int) {
-	out, err := h.scrimp("jobs", "--json")
-	if err != nil {
-		return 3
-	}
-	for l := range strings.Lines(out) {
-		var j client.Job
-		if json.Unmarshal([]byte(l), &j) == nil && !j.Closed {
-			n++
-		}
-	}
-	return n
 }
 
 // hurt injects one random fault into the cluster, and names it.
@@ -130,13 +86,7 @@ func (h *home) hurt(rng *rand.Rand) string {
 		h.begin("slurmd", "-f", h.conf(), "-N", node)
 		return "slurmd killed"
 	}
-	out, err := h.scrimp("server", "status", "--json")
-	var s struct {
-		PID int `json:"pid"`
-	}
-	if err == nil && json.Unmarshal([]byte(out), &s) == nil && s.PID > 1 {
-		_ = syscall.Kill(s.PID, syscall.SIGKILL)
-	}
+	h.KillServer()
 	return "server killed"
 }
 

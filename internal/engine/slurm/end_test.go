@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/engine/slurm/setting"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // A gang's machine that ends before the others costs its node as long as Slurm keeps it: together the machines cost
@@ -65,14 +66,10 @@ func TestCompleting_EndsAMachineThatRecordedItsEnd(t *testing.T) {
 		d := &Driver{store: record.Store{Engine: "hpc", Dir: t.TempDir()}}
 		r := &record.Record{Order: order.Order{Key: "k", Nodes: c.nodes, Currency: "USD"}, Name: "scrimp-k", Start: start, Job: "7",
 			Given: c.given}
-		if err := os.MkdirAll(d.store.Folder(r.Name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(d.store.Folder(r.Name), 0o700))
 		for _, f := range c.files {
-			if err := os.WriteFile(filepath.Join(d.store.Folder(r.Name), f), []byte(strconv.FormatInt(end.Unix()-2, 10)),
-				0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(d.store.Folder(r.Name), f), []byte(strconv.FormatInt(end.Unix()-2, 10)),
+				0o600))
 		}
 		d.takes(r, &scheduler.Job{ID: "7", State: "COMPLETING", Start: start, End: end})
 		if r.Closed != (c.cause != "") {
@@ -94,9 +91,7 @@ func TestCompleting_EndsAMachineThatRecordedItsEnd(t *testing.T) {
 func TestJobs_OfAnotherEngineAreIgnored(t *testing.T) {
 	var ended []string
 	d, err := newDriver("hpc", setting.With{}, t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	d.slurm = &command.Client{Run: func(_ context.Context, name string, args ...string) (string, error) {
 		if name == "scancel" {
 			ended = append(ended, args...)

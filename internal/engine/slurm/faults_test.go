@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/engine/slurm/setting"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var seeds = flag.Int("seeds", lane.Pick(30, 450), "clusters that hurt the driver, each by its seed")
@@ -195,9 +196,7 @@ func (h *hurt) server() {
 	h.dead = false
 	w := setting.With{Shared: h.dir, Currency: "USD", Partitions: []setting.Partition{{Name: "p", Rate: "3.6", HourRate: 3_600_000_000_000, Priced: true}}}
 	d, err := newDriver("hpc", w, h.dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	d.slurm, d.exe, d.server = &command.Client{Run: h.run}, h.exe, "http://server"
 	if h.rest {
 		d.slurm = h.slurmrestd()
@@ -320,9 +319,7 @@ func faulty(t *testing.T, rest bool) {
 	faults := 0
 	for seed := range *seeds {
 		dir, err := os.MkdirTemp(memory(), "faults")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		exe := filepath.Join(dir, "exe")
 		if err := os.WriteFile(exe, []byte("agent"), 0o600); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/engine/slurm/setting"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // Programs run as the server's user. Whatever one writes into the engine's folder or a job's comment, the next server
@@ -27,19 +28,13 @@ func TestRecords_CannotStopAServer(t *testing.T) {
 	dir := t.TempDir()
 	requests := filepath.Join(dir, "requests")
 	write := func(name string, text []byte) {
-		if err := os.MkdirAll(filepath.Join(requests, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(requests, name, "record.json"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(requests, name), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(requests, name, "record.json"), text, 0o600))
 	}
 	told := func(r *record.Record) []byte { b, _ := json.Marshal(r); return b }
 	over := time.Now().Add(-2 * 14 * 24 * time.Hour)
 	victim := filepath.Join(dir, "victim")
-	if err := os.Mkdir(victim, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(victim, 0o700))
 	write(record.NameOf("good"), told(&record.Record{Order: order.Order{Key: "good", Nodes: 2}, Name: record.NameOf("good")}))
 	write(record.NameOf("many"), told(&record.Record{Order: order.Order{Key: "many", Nodes: 2_000_000_000}, Name: record.NameOf("many"),
 		Start: over}))
@@ -49,18 +44,12 @@ func TestRecords_CannotStopAServer(t *testing.T) {
 		End: over}))
 	for _, pipe := range []string{"pipe/record.json", record.NameOf("good") + "/end.0", record.NameOf("good") + "/failed"} {
 		_ = os.MkdirAll(filepath.Dir(filepath.Join(requests, pipe)), 0o700)
-		if err := syscall.Mkfifo(filepath.Join(requests, pipe), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Mkfifo(filepath.Join(requests, pipe), 0o600))
 	}
 	ahead := filepath.Join(requests, record.NameOf("good"), "end.1")
-	if err := os.WriteFile(ahead, []byte("99999999999999\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ahead, []byte("99999999999999\n"), 0o600))
 	d, err := newDriver("hpc", setting.With{}, dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if len(d.records) != 1 || d.records["good"] == nil {
 		t.Errorf("%d records are known, want that of good alone", len(d.records))
 	}
@@ -103,9 +92,7 @@ func TestHostileTexts_PassThroughSlurm(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].Key != text {
 			t.Fatalf("%d, %q: %+v, %v", n, text, list, err)
 		}
-		if err := os.RemoveAll(filepath.Join(d.store.Folder(record.NameOf(a.key(text))), "record.json")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(d.store.Folder(record.NameOf(a.key(text))), "record.json")))
 		lost := c.driver(t)
 		all, err := (&again{Driver: lost}).List(t.Context())
 		at := slices.IndexFunc(all, func(i engine.Instance) bool { return i.ID == list[0].ID })

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +16,8 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
+	"scrimp/internal/test/realserver"
 )
 
 const spotOnly = `engines:
@@ -42,44 +43,30 @@ func TestPreemption_LetsTheJobSaveAndFinish(t *testing.T) {
 			h := newHome(t, env, "GRACE=10")
 			h.engines(spotOnly)
 			submitted := time.Now()
-			h.counter("train", "20", "")
-			h.until("its first line", func() bool { out, _ := h.scrimp("logs", "train"); return strings.Contains(out, "began at") })
+			h.Counter("train", "20", "")
+			h.until("its first line", func() bool { out, _ := h.Scrimp("logs", "train"); return strings.Contains(out, "began at") })
 			t.Logf("from the submission to the first line: %v", time.Since(submitted))
-			h.until("it works", func() bool { return h.job("train").Step >= 6 })
+			h.until("it works", func() bool { return h.Job("train").Step >= 6 })
 			began := time.Now()
 			urgent := h.do("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=sleep 1")
 			h.until("its second attempt works",
-				func() bool { return h.job("train").Attempts == 2 && h.job("train").Phase == "running" })
-			h.until("it goes on", func() bool { out, _ := h.scrimp("logs", "train"); return strings.Count(out, "began at") == 2 })
+				func() bool { return h.Job("train").Attempts == 2 && h.Job("train").Phase == "running" })
+			h.until("it goes on", func() bool { out, _ := h.Scrimp("logs", "train"); return strings.Count(out, "began at") == 2 })
 			t.Logf("from the notice to the first step elsewhere: %v", time.Since(began))
 			if state := h.do("squeue", "-h", "-t", "all", "-j", urgent, "-o", "%T"); state == "PENDING" {
 				t.Errorf("the urgent job is %s", state)
 			}
 			h.finished("train", 2)
-			r := h.receipt("train")
+			r := h.Receipt("train")
 			if r.Interrupted != 1 || len(r.Interruptions) != 1 || r.Interruptions[0].Notice == 0 {
 				t.Errorf("interruptions: %+v", r.Interruptions)
 			}
-			log := h.does("logs", "train")
-			if again := repeated(log); again > 1 {
+			log := h.Does("logs", "train")
+			if again := realserver.Repeated(log); again > 1 {
 				t.Errorf("%d steps were done twice:\n%s", again, log)
 			}
 		})
 	}
-}
-
-var steps = regexp.MustCompile(`(?m)^step=(\d+)$`)
-
-// repeated counts the steps in a log that ran more than once.
-func repeated(log string) (n int) {
-	seen := map[string]bool{}
-	for _, m := range steps.FindAllStringSubmatch(log, -1) {
-		if seen[m[1]] {
-			n++
-		}
-		seen[m[1]] = true
-	}
-	return n
 }
 
 // A node that is taken down without notice interrupts its job, which continues on another one.
@@ -88,12 +75,12 @@ func TestNodeDown_InterruptsItsJob(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, "GRACE=2")
 	h.engines(twoPartitions)
-	h.counter("train", "16", "resources: {capacity: [on-demand]}")
-	h.until("it has saved", func() bool { return h.job("train").SavedStep >= 4 })
-	node := h.do("squeue", "-h", "-j", slurmJob(h.job("train").Machine), "-o", "%N")
+	h.Counter("train", "16", "resources: {capacity: [on-demand]}")
+	h.until("it has saved", func() bool { return h.Job("train").SavedStep >= 4 })
+	node := h.do("squeue", "-h", "-j", slurmJob(h.Job("train").Machine), "-o", "%N")
 	h.do("scontrol", "update", "nodename="+node, "state=down", "reason=test")
 	h.finished("train", 2)
-	if r := h.receipt("train"); r.Interrupted != 1 {
+	if r := h.Receipt("train"); r.Interrupted != 1 {
 		t.Errorf("interruptions: %+v", r.Interruptions)
 	}
 }
@@ -105,35 +92,31 @@ func TestLostNode_IsFenced(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, "NODEDOWN=6")
 	h.engines(twoPartitions)
-	h.counter("train", "60", "resources: {capacity: [on-demand]}")
-	h.until("it has saved", func() bool { return h.job("train").SavedStep >= 4 })
-	old := h.job("train").Machine
+	h.Counter("train", "60", "resources: {capacity: [on-demand]}")
+	h.until("it has saved", func() bool { return h.Job("train").SavedStep >= 4 })
+	old := h.Job("train").Machine
 	agent := h.pidOf(old)
 	node := h.do("squeue", "-h", "-j", slurmJob(old), "-o", "%N")
 	h.kill("slurmd." + node)
 	// Freeze the old agent until the next attempt has started, so that it cannot learn of that before: it would then
 	// write.
-	if err := syscall.Kill(agent, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(agent, syscall.SIGSTOP))
 	began := time.Now()
-	h.until("the death is known", func() bool { j := h.job("train"); return j.Attempts == 2 || j.Phase != "running" })
+	h.until("the death is known", func() bool { j := h.Job("train"); return j.Attempts == 2 || j.Phase != "running" })
 	t.Logf("from the death to its detection: %v", time.Since(began))
 	h.until("its second attempt works",
-		func() bool { j := h.job("train"); return j.Attempts == 2 && j.Phase == "running" })
+		func() bool { j := h.Job("train"); return j.Attempts == 2 && j.Phase == "running" })
 	t.Logf("from the death to the next attempt: %v", time.Since(began))
 	if syscall.Kill(agent, 0) != nil {
 		t.Fatal("the old agent has ended: there is nothing to fence")
 	}
-	if err := syscall.Kill(agent, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(agent, syscall.SIGCONT))
 	await.True(t, "the old agent ends", func() bool {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(agent) + "/stat")
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	})
 	h.finished("train", 2)
-	if r := h.receipt("train"); r.Attempts != 2 {
+	if r := h.Receipt("train"); r.Attempts != 2 {
 		t.Errorf("%d attempts", r.Attempts)
 	}
 }
@@ -155,22 +138,22 @@ func TestDeadController_DoesNotDelayOtherEngines(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()
 	h := newHome(t, "GRACE=2")
-	h.file("d/near.yaml", "name: near\noffers:\n  - {zone: here, region: r, machine: m, cpus: 2, memory: "+
+	h.File("d/near.yaml", "name: near\noffers:\n  - {zone: here, region: r, machine: m, cpus: 2, memory: "+
 		"1GiB, capacity: on-demand, price: 9}\n")
 	h.engines(twoPartitions + "  - name: local\n    kind: local\n    with: {market: near.yaml}\n")
-	h.counter("train", "40", "resources: {zones: [ondemand]}")
-	h.until("it works", func() bool { return h.job("train").Step >= 4 })
-	machine := h.job("train").Machine
+	h.Counter("train", "40", "resources: {zones: [ondemand]}")
+	h.until("it works", func() bool { return h.Job("train").Step >= 4 })
+	machine := h.Job("train").Machine
 	h.saved()
 	h.signal("slurmctld", syscall.SIGSTOP)
-	h.file("w/near.yaml", "name: near\ncommand: 'true'\nresources: {zones: [here]}\n")
-	h.does("run", "-y", "near.yaml") // it ends before the controller continues
+	h.File("w/near.yaml", "name: near\ncommand: 'true'\nresources: {zones: [here]}\n")
+	h.Does("run", "-y", "near.yaml") // it ends before the controller continues
 	h.until("the engine is known to be "+
-		"away", func() bool { return strings.Contains(h.does("server", "status"), "no answer within") })
+		"away", func() bool { return strings.Contains(h.Does("server", "status"), "no answer within") })
 	h.kill("slurmctld")
 	h.begin("slurmctld", "-f", h.conf())
-	h.until("the engine answers again", func() bool { return !strings.Contains(h.does("server", "status"), "away") })
-	if j := h.job("train"); j.Machine != machine && !j.Closed || j.Attempts != 1 { // on a slow machine it has ended
+	h.until("the engine answers again", func() bool { return !strings.Contains(h.Does("server", "status"), "away") })
+	if j := h.Job("train"); j.Machine != machine && !j.Closed || j.Attempts != 1 { // on a slow machine it has ended
 		t.Errorf("it was on %s, and is on %s after %d attempts", machine, j.Machine, j.Attempts)
 	}
 	h.finished("train", 1)
@@ -182,21 +165,21 @@ func TestGang_IsOneAllocation(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, "GRACE=2")
 	h.engines(twoPartitions)
-	h.file("w/gang.yaml", `name: gang
+	h.File("w/gang.yaml", `name: gang
 nodes: 3
 resources: {capacity: [on-demand]}
 command: 'echo "rank $SCRIMP_NODE of $SCRIMP_NODES, slurm $SLURM_PROCID of $SLURM_NTASKS, job ${SLURM_JOB_ID-none}, gpus $CUDA_VISIBLE_DEVICES"'
 `)
-	h.does("run", "-y", "gang.yaml")
-	out := h.does("logs", "gang", "--node", "all")
+	h.Does("run", "-y", "gang.yaml")
+	out := h.Does("logs", "gang", "--node", "all")
 	for _, rank := range []string{"0", "1", "2"} {
 		if want := "[" + rank + "] rank " + rank + " of 3, slurm " + rank + " of 3, job none, gpus " +
 			"0,1,2,3\n"; !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	h.until("it is billed", func() bool { return h.job("gang").Closed })
-	h.receipt("gang")
+	h.until("it is billed", func() bool { return h.Job("gang").Closed })
+	h.Receipt("gang")
 	jobs := h.do("squeue", "-h", "-t", "all", "-o", "%k") // including those of other tests
 	if n := strings.Count(jobs, "offer="+h.name+"%2F"); n != 1 {
 		t.Errorf("it took %d jobs of Slurm:\n%s", n, jobs)
@@ -209,11 +192,11 @@ func TestTimeLimit_ContinuesInTheNextAllocation(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, "GRACE=2")
 	h.engines(strings.ReplaceAll(spotOnly, "spot", "short"))
-	h.counts("train", "130", "") // 65 s of steps, at most a minute per allocation
+	h.Counts("train", "130", "") // 65 s of steps, at most a minute per allocation
 	h.submit("train")
 	h.finished("train", 2)
-	log := h.does("logs", "train")
-	if again := repeated(log); again > 4 {
+	log := h.Does("logs", "train")
+	if again := realserver.Repeated(log); again > 4 {
 		t.Errorf("%d steps were done twice:\n%s", again, log)
 	}
 }
@@ -286,9 +269,7 @@ func TestBadInput_SaysWhatToDo(t *testing.T) {
 // If the commands are missing, nothing else is tried.
 func TestMissingCommands_AreNamed(t *testing.T) {
 	d, err := newDriver("hpc", setting.With{Commands: t.TempDir()}, t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if all := d.Examine(t.Context()); len(all) != 1 || all[0].OK || !strings.Contains(all[0].Text, "apt-get "+
 		"install slurm-client") {
 		t.Errorf("%+v", all)
@@ -303,11 +284,11 @@ func TestPendingJob_SaysWhatItWaitsFor(t *testing.T) {
 	h := newHome(t, "GRACE=2")
 	h.engines(strings.ReplaceAll(spotOnly, "spot", "busy"))
 	filler := h.fill()
-	h.counts("train", "4", "")
+	h.Counts("train", "4", "")
 	h.submit("train")
-	h.until("it says why it waits", func() bool { return strings.Contains(h.job("train").Detail, "in use") })
-	if j := h.job("train"); !j.Spent.IsZero() || j.Phase != "requested" || !strings.Contains(h.does("status", "train"), "waits: Resources") {
-		t.Errorf("%+v\n%s", j, h.does("status", "train"))
+	h.until("it says why it waits", func() bool { return strings.Contains(h.Job("train").Detail, "in use") })
+	if j := h.Job("train"); !j.Spent.IsZero() || j.Phase != "requested" || !strings.Contains(h.Does("status", "train"), "waits: Resources") {
+		t.Errorf("%+v\n%s", j, h.Does("status", "train"))
 	}
 	h.do("scancel", filler)
 	h.finished("train", 1)

@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/slurmtest"
 )
 
@@ -50,9 +51,7 @@ func newCluster(t testing.TB, env ...string) *realCluster {
 		needs(t, "/usr/sbin/slurmrestd", "slurmrestd")
 	}
 	dir, err := os.MkdirTemp("", "sl") // short, because the path of a socket is
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := &realCluster{TB: t, cluster: idle.take(t, env), dir: dir, name: fmt.Sprint("hpc", names.Add(1))}
 	if overREST {
 		c.rest = &rest.Setting{URL: "unix://" + filepath.Join(c.cluster.Dir, "rest.sock")}
@@ -175,15 +174,11 @@ const idler = "#!/bin/bash\ntrap 'kill $!; exit 0' TERM\nwhile :; do sleep 1000 
 func (c *realCluster) driver(t testing.TB) *Driver {
 	t.Helper()
 	exe := filepath.Join(c.dir, "idler")
-	if err := os.WriteFile(exe, []byte(idler), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(exe, []byte(idler), 0o700))
 	s := engine.Setting{Name: c.name, Kind: Kind, With: engine.WithOf(c.with())}
 	e, err := Open(t.Context(), s, engine.Host{Dir: filepath.Join(c.dir, "data"), Socket: "unix://" + filepath.Join(c.dir, "server.sock"),
 		Exe: exe})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	d, ok := e.Driver.(*Driver)
 	if !ok {
 		t.Fatal("another driver")

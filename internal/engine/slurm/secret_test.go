@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // The machine's token appears in no argument, environment, script or record, and only its user can read it. Variables
@@ -21,15 +22,11 @@ func TestToken_IsHidden(t *testing.T) {
 	t.Setenv("PGPASSWORD", "hunter2")
 	t.Setenv("SBATCH_PARTITION", "closed")
 	c := newCluster(t, "GRACE=2")
-	if err := os.Mkdir(filepath.Join(c.dir, "d"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(c.dir, "d"), 0o700))
 	d := c.driver(t)
 	a := &again{Driver: d}
 	list, err := a.Launch(t.Context(), engine.Request{Key: "k", Nodes: 1, Offer: c.offer("ondemand/a100x4-8c-3g/on-demand")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	machine := filepath.Join(c.dir, "scratch", "scrimp-"+strconv.Itoa(os.Getuid()), list[0].ID)
 	var environ []byte
 	await.True(t, "the agent begins", func() bool {

@@ -14,7 +14,7 @@ var counted = regexp.MustCompile(`step=(\d+)`)
 
 // newest returns the last step that a job has printed.
 func (h *home) newest(job string) int {
-	list := counted.FindAllStringSubmatch(h.does("logs", job), -1)
+	list := counted.FindAllStringSubmatch(h.Does("logs", job), -1)
 	if len(list) == 0 {
 		return 0
 	}
@@ -27,21 +27,21 @@ func (h *home) newest(job string) int {
 func TestHome_SurvivesOutageWithUsualSettings(t *testing.T) {
 	lane.Nightly(t, "its cables are out for as long as the usual settings say")
 	h := newHome(t, 2, 85, "")
-	h.does("market") // waits for the machines
+	h.Does("market") // waits for the machines
 	begun := time.Now()
 	if out, err := h.counts("count", 2000); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	h.until("its first step is there", func() bool { return h.newest("count") > 0 })
 	t.Logf("from submission to the first line: %v", time.Since(begun).Round(100*time.Millisecond))
-	h.until("it has saved", func() bool { j, _ := h.job("count"); return j.SavedStep > 0 })
+	h.until("it has saved", func() bool { j, _ := h.TryJob("count"); return j.SavedStep > 0 })
 	first := h.on("count")
 	h.Cut(t, first)
 	_ = wait.For(t.Context(), 20*time.Second)
 	h.Restore(t, first)
 	said := h.newest("count")
 	h.until("its output is there", func() bool { return h.newest("count") > said+20 })
-	if j, _ := h.job("count"); j.Attempts != 1 || h.on("count") != first {
+	if j, _ := h.TryJob("count"); j.Attempts != 1 || h.on("count") != first {
 		t.Fatalf("after 20 s without a cable it is on %s in attempt %d", j.Machine, j.Attempts)
 	}
 	h.Cut(t, first)
@@ -53,7 +53,7 @@ func TestHome_SurvivesOutageWithUsualSettings(t *testing.T) {
 	t.Logf("behind a cable that stays out: the next attempt after %v, its first new step after %v",
 		attempt.Round(100*time.Millisecond), time.Since(cut).Round(100*time.Millisecond))
 	h.Restore(t, first)
-	h.does("stop", "count")
-	h.until("it is over", func() bool { j, _ := h.job("count"); return j.Closed })
-	h.receipt("count")
+	h.Does("stop", "count")
+	h.until("it is over", func() bool { j, _ := h.TryJob("count"); return j.Closed })
+	h.Receipt("count")
 }

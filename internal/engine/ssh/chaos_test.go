@@ -16,8 +16,8 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/engine"
-	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var chaosFor = flag.Duration("chaos", 2*time.Minute, "how long machines and their server are hurt (make chaos-ssh)")
@@ -42,33 +42,12 @@ func TestHome_LosesNothingUnderFaults(t *testing.T) {
 	h := newHome(t, 4, 82, "poll: 500ms, sweep: 500ms, detect: 10s")
 	seed := uint64(time.Now().UnixNano())
 	c := &chaos{h, rand.New(rand.NewPCG(1, seed)), map[int]heal{}}
-	began, names, hurts := time.Now(), []string{}, map[string]int{}
-	for time.Since(began) < *chaosFor {
-		if h.unfinished() < 3 {
-			name := fmt.Sprintf("job%d", len(names))
-			if out, err := h.counts(name, 20+c.rng.IntN(60)); err != nil {
-				t.Logf("%s: %v: %s", name, err, out) // the server was killed: the key submits once
-			}
-			names = append(names, name)
-		}
-		_ = wait.For(t.Context(), time.Duration(500+c.rng.IntN(4000))*time.Millisecond)
-		if what := c.hurt(); what != "" {
-			hurts[what]++
-		}
-	}
+	began := time.Now()
+	names, hurts := h.Chaos(*chaosFor, func(name string) (string, error) { return h.counts(name, 20+c.rng.IntN(60)) },
+		func() time.Duration { return time.Duration(500+c.rng.IntN(4000)) * time.Millisecond }, c.hurt)
 	c.healed(time.Now().Add(time.Hour))
-	attempts := 0
-	for _, name := range names {
-		h.until(name+" is over", func() bool { j, ok := h.job(name); return !ok || j.Closed })
-		j, ok := h.job(name)
-		if !ok {
-			t.Logf("%s was never submitted", name)
-			continue
-		}
-		attempts += j.Attempts
-		h.once(&j)
-	}
-	h.does("ledger", "verify")
+	attempts := h.Outcomes(names, h.until, h.once)
+	h.Does("ledger", "verify")
 	for k := range h.n {
 		h.until(fmt.Sprintf("nothing runs on m%d", k+1), func() bool { return len(h.records(k + 1)[engine.Running]) == 0 })
 	}
@@ -84,15 +63,13 @@ var made = regexp.MustCompile(`(?m)made (\d+) (\S+)`)
 
 // once checks that a job is done, and that successive attempts made its steps in order. Steps made
 // meanwhile by a disconnected machine do not count.
-func (h *home) once(j *client.Job) {
+func (h *home) once(j client.Job) {
 	h.Helper()
 	if j.State != "succeeded" {
-		h.Errorf("%s: %s (%s, exit %d) after %d attempts\n%s", j.Name, j.State, j.Why, j.Exit, j.Attempts,
-			h.does("logs", j.Name))
 		return
 	}
-	r := h.receipt(j.Name)
-	at, list := 0, made.FindAllStringSubmatch(h.does("logs", j.Name), -1)
+	r := h.Receipt(j.Name)
+	at, list := 0, made.FindAllStringSubmatch(h.Does("logs", j.Name), -1)
 	for n, m := range slices.Backward(list) { // an attempt that lost its machine after printing steps prints them again
 		if m[1] == "1" {
 			list = list[n:]
@@ -112,7 +89,7 @@ func (h *home) once(j *client.Job) {
 		}
 	}
 	if len(list) < 20 {
-		h.Errorf("%s: it says of %d steps where they were made:\n%s", j.Name, len(list), h.does("logs", j.Name))
+		h.Errorf("%s: it says of %d steps where they were made:\n%s", j.Name, len(list), h.Does("logs", j.Name))
 	}
 }
 
@@ -120,9 +97,7 @@ func (h *home) once(j *client.Job) {
 func (h *home) records(k int) map[engine.State][]engine.Instance {
 	h.Helper()
 	paths, err := filepath.Glob(filepath.Join(h.folder, "hosts", fmt.Sprintf("m%d", k), "*", "machine.json"))
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	states := map[engine.State][]engine.Instance{}
 	for _, path := range paths {
 		var i engine.Instance
@@ -130,9 +105,7 @@ func (h *home) records(k int) map[engine.State][]engine.Instance {
 		if err == nil {
 			err = json.Unmarshal(text, &i)
 		}
-		if err != nil {
-			h.Fatal(err)
-		}
+		must.Do(h, err)
 		states[i.State] = append(states[i.State], i)
 		if other, known := h.began[i.Key]; known && other != i.ID {
 			h.Errorf("%s began %s and %s", i.Key, other, i.ID)
@@ -140,20 +113,6 @@ func (h *home) records(k int) map[engine.State][]engine.Instance {
 		h.began[i.Key] = i.ID
 	}
 	return states
-}
-
-func (h *home) unfinished() (n int) {
-	out, err := h.scrimp("jobs", "--json")
-	if err != nil {
-		return 3
-	}
-	for l := range strings.Lines(out) {
-		var j client.Job
-		if json.Unmarshal([]byte(l), &j) == nil && !j.Closed {
-			n++
-		}
-	}
-	return n
 }
 
 // healed ends the faults that have lasted long enough.
@@ -209,7 +168,7 @@ func (c *chaos) hurt() string {
 		c.breaks(k)
 		return "connections broken"
 	}
-	c.killServer()
+	c.KillServer()
 	return "server killed"
 }
 

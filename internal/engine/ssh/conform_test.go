@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/test/enginetest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/sshtest"
 )
 
@@ -76,9 +77,7 @@ func newLab(t testing.TB, machines *sshtest.Machines, name string, cpus map[int]
 	}
 	w["hosts"] = hosts
 	dir, err := os.MkdirTemp("", "l") // short, because socket paths are limited
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l := &lab{t: t, dir: dir, setting: engine.Setting{Name: name, Kind: Kind, With: engine.WithOf(w)}}
 	l.open()
@@ -91,9 +90,7 @@ func (l *lab) open() {
 	e, err := Open(l.t.Context(), l.setting, engine.Host{Dir: l.dir, Socket: "unix://" + filepath.Join(l.dir,
 		"server.sock"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, err)
 	l.Driver = e.Driver.(*Driver)
 }
 
@@ -127,9 +124,7 @@ func (l *lab) end() {
 func (l *lab) offers() map[int]market.OfferID {
 	l.t.Helper()
 	offers, _, err := l.Offers(l.t.Context())
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, err)
 	by := map[int]market.OfferID{}
 	for _, o := range offers {
 		by[o.CPUs] = o.ID
@@ -165,9 +160,7 @@ func TestDriver_Conforms(t *testing.T) {
 			Foreign: func(t testing.TB) string {
 				other := newLab(t, machines, "other", map[int]int{6: 7}, 6)
 				list, err := other.Launch(t.Context(), engine.Request{Key: "a.1", Offer: other.offers()[7]})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				return list[0].ID
 			},
 		}

@@ -301,12 +301,9 @@ func (d *Driver) forget() {
 
 // heardAll reports whether all machines of a launch have answered since it was requested.
 func (d *Driver) heardAll(k *launched) bool {
-	for _, host := range k.Hosts {
-		if d.link(host) != nil && !d.seen[host].at.After(k.At.Add(link.AskTime)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(k.Hosts, func(host string) bool {
+		return d.link(host) != nil && !d.seen[host].at.After(k.At.Add(link.AskTime))
+	})
 }
 
 // ended reports whether every instance of a launch is known to have ended. The caller holds mu.

@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var seeds = flag.Int("seeds", lane.Pick(20, 450), "labs that hurt the driver, each by its seed")
@@ -62,9 +63,7 @@ func (h *hurt) opens() {
 	}
 	rate, marginal := money.Rate(360_000_000_000), money.Rate(0)
 	d, err := newDriver("lab", h.dir, &setting.With{Currency: money.USD, Rate: rate}, usual.Detect, nil)
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, err)
 	h.mu.Lock()
 	server := h.server
 	h.end = d.stop
@@ -324,9 +323,7 @@ func TestDriver_RentsOnceUnderFaults(t *testing.T) {
 	faults, began := 0, 0
 	for seed := range *seeds {
 		dir, err := os.MkdirTemp(memory(), "faults")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		synctest.Test(t, func(t *testing.T) {
 			h := newHurt(t, seed, dir)
 			for range 150 {

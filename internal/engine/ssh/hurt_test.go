@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/sshtest"
 )
 
@@ -36,13 +37,9 @@ func TestReboot_InterruptsInstances(t *testing.T) {
 	l := newLab(t, machines, "lab", map[int]int{1: 3, 2: 5}, 1, 2)
 	by := l.offers()
 	booted, err := l.Launch(t.Context(), engine.Request{Key: "a", Offer: by[3]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	killed, err := l.Launch(t.Context(), engine.Request{Key: "b", Offer: by[5]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	// The kernel reports its boot time in whole seconds, so an instance just before a boot would be
 	// billed for none.
 	ran := time.Now()

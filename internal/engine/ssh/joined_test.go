@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/engine/ssh/setting"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/enginetest"
+	"scrimp/internal/test/must"
 )
 
 // joinedLab is an engine of machines that join. The name of a machine starts with its number of
@@ -48,9 +49,7 @@ func newJoinedLab(t testing.TB, name string, cpus ...int) *joinedLab {
 		"rate": "0.36", "marginal": "0.06", "hosts": hosts})}}
 	for _, m := range j.names {
 		token, err := setting.NewToken(dir, &j.setting, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		j.tokens[m] = token
 	}
 	j.open()
@@ -65,15 +64,11 @@ func (j *joinedLab) join() {
 	ctx, cancel := context.WithCancel(j.ctx)
 	var there sync.WaitGroup
 	exe, err := os.Executable()
-	if err != nil {
-		j.t.Fatal(err)
-	}
+	must.Do(j.t, err)
 	for n, m := range j.names {
 		far, near := pipe(j.t)
 		seat, err := j.Claim(ctx, j.tokens[m], fmt.Sprint("session", n, labs.Add(1)))
-		if err != nil {
-			j.t.Fatal(err)
-		}
+		must.Do(j.t, err)
 		there.Go(func() { _ = seat.Serve(ctx, near) })
 		there.Go(func() {
 			defer func() { _ = far.Close() }()
@@ -94,18 +89,12 @@ func (j *joinedLab) restart() {
 func pipe(t testing.TB) (net.Conn, net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = l.Close() }()
 	far, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	near, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return far, near
 }
 
@@ -132,9 +121,7 @@ func TestDriverConforms_WithMachinesThatJoin(t *testing.T) {
 			Foreign: func(t testing.TB) string {
 				other := newJoinedLab(t, "other", 7)
 				list, err := other.Launch(t.Context(), engine.Request{Key: "a.1", Offer: other.offers()[7]})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				return list[0].ID
 			},
 		}
@@ -147,12 +134,8 @@ func toolsOnly(t *testing.T) string {
 	dir := t.TempDir()
 	for _, name := range []string{"date", "mv"} {
 		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Do(t, os.Symlink(path, filepath.Join(dir, name)))
 	}
 	return dir
 }
@@ -164,13 +147,9 @@ func rack(t *testing.T) (d *Driver, s *engine.Setting, dir, token string) {
 	s = &engine.Setting{Name: "rack", Kind: Kind, With: engine.WithOf(map[string]any{"rate": "1",
 		"hosts": []any{map[string]any{"join": "gpu3"}}})}
 	token, err := setting.NewToken(dir, s, "gpu3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	e, err := Open(t.Context(), *s, engine.Host{Dir: dir, Socket: "unix:///none"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	d = e.Driver.(*Driver)
 	t.Cleanup(func() { _ = d.Close(context.Background()) })
 	return d, s, dir, token
@@ -234,9 +213,7 @@ func TestClaim_GivesNameToOneMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, _, _, token := rack(t)
 		first, err := serve(t, d, token, "first", alive)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		synctest.Wait()
 		if list := d.Joined(); len(list) != 1 || list[0].Name != "gpu3" || list[0].Since.IsZero() {
 			t.Errorf("joined: %+v", list)
@@ -297,16 +274,12 @@ func TestAdmits_UntilTokenIsRevoked(t *testing.T) {
 				t.Errorf("the token is kept as it is: %v %s", err, text)
 			}
 			ended, err := serve(t, d, token, "s", alive)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			time.Sleep(time.Minute)
 			if is(ended) {
 				t.Fatal("cut off with a token that is good")
 			}
-			if err := revoke(dir, s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, revoke(dir, s))
 			time.Sleep(revokedLook + time.Second)
 			if !is(ended) {
 				t.Errorf("%s: still connected", how)
@@ -338,9 +311,7 @@ func TestBounded_LimitsMemoryOfJoinedMachine(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d, _, _, token := rack(t)
 			seat, err := d.Claim(t.Context(), token, "s")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			near, far := net.Pipe()
 			sent := &tally{}
 			go func() {

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"scrimp/internal/test/must"
 	_ "scrimp/internal/test/sameseed"
 
 	"scrimp/internal/job/check"
@@ -197,9 +198,7 @@ func TestParseFact_ErrorListsFacts(t *testing.T) {
 
 func TestDocs_NameEveryItemAndFact(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/check.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, i := range check.Items() {
 		if !strings.Contains(string(b), "| `"+i.ID+"` | "+i.Title+" |") {
 			t.Errorf("docs/check.md has no row | `%s` | %s |", i.ID, i.Title)

@@ -14,13 +14,12 @@ import (
 	"scrimp/internal/job/foreign"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/test/golden"
+	"scrimp/internal/test/must"
 )
 
 func TestConvert(t *testing.T) {
 	files, err := filepath.Glob("testdata/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	count := 0
 	for _, file := range files {
 		if strings.HasSuffix(file, ".golden") || filepath.Ext(file) == "" {
@@ -29,22 +28,16 @@ func TestConvert(t *testing.T) {
 		count++
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			r, err := foreign.Convert(file, text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			golden.Check(t, filepath.Base(file)+".golden", string(r.YAML))
 			type asks struct{ Accelerator string }
 			var j struct {
 				Resources asks
 				AnyOf     []struct{ Resources asks } `yaml:"any_of"`
 			}
-			if err := yaml.Unmarshal(r.YAML, &j); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.Unmarshal(r.YAML, &j))
 			for _, v := range j.AnyOf {
 				if v.Resources.Accelerator != "" && j.Resources.Accelerator == "" {
 					t.Errorf("it may run on machines without an accelerator, and on %s", v.Resources.Accelerator)

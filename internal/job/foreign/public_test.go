@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/test/must"
 )
 
 // public is a job file of another system, with the placement that its own system would give it.
@@ -29,9 +30,7 @@ var wantField = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*"(?:,"[^"]*")*|\S*)`)
 func publicFiles(t *testing.T, archive string) (list []public) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/public/" + archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, part := range strings.Split("\n"+string(text), "\n=== ")[1:] {
 		name, rest, _ := strings.Cut(part, "\n")
 		line, body, _ := strings.Cut(rest, "\n")
@@ -135,9 +134,7 @@ func TestConvert_PlacesPublicFilesAsTheirSystemDoes(t *testing.T) {
 		for _, p := range list {
 			t.Run(p.file, func(t *testing.T) {
 				r, err := foreign.Convert("folder/"+p.file, []byte(p.text))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				p.check(t, r)
 				p.sold(t, r.Job, sales)
 			})
@@ -200,9 +197,7 @@ func (p public) sold(t *testing.T, j spec.Job, sales catalog.Catalog) {
 			}
 			return
 		}
-		if err := f.ParseAccelerator(w.Accelerator); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.ParseAccelerator(w.Accelerator))
 		for _, l := range sales.Match(f) {
 			kind, _, _ := strings.Cut(w.Accelerator, ":")
 			if some = true; !accelerator.Matches(kind, l.Offer.Accelerator) || l.Offer.Accelerators < f.Least {

@@ -151,6 +151,14 @@ func (d *draft) skyResources(v *yaml.Node) {
 	}
 }
 
+// skyImage converts image_id, which names a container image for the whole job.
+func (d *draft) skyImage(key, v *yaml.Node, prefix string) {
+	image, docker := strings.CutPrefix(v.Value, "docker:")
+	if !docker || prefix != "resources." || !d.inImage(image) {
+		d.lose(key, prefix+key.Value, reason.SkyPilotResources.Of(key.Value))
+	}
+}
+
 // skyResource converts one field of resources into r, or into kinds if it names several accelerators.
 func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, prefix string) {
 	switch k := key.Value; k {
@@ -171,27 +179,19 @@ func (d *draft) skyResource(r *yaml.Node, kinds *[]string, key, v *yaml.Node, pr
 	case "disk_size":
 		d.lose(key, prefix+k, reason.Disk)
 	case "use_spot":
-		capacity := string(market.OnDemand)
-		if node.True(v) {
-			capacity = string(market.Spot)
-		}
-		node.Set(r, "capacity", node.Flow(node.List(node.Text(capacity))))
+		capacity := map[bool]market.Capacity{true: market.Spot, false: market.OnDemand}[node.True(v)]
+		node.Set(r, "capacity", node.Flow(node.List(node.Text(string(capacity)))))
 	case "region", "zone":
 		node.Set(r, "zones", node.Flow(node.List(node.Text(v.Value))))
-	case "cloud":
-		d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
-	case "infra":
+	case "cloud", "infra":
 		place, ok := node.Place(v.Value)
-		if !ok {
+		if k == "cloud" || !ok {
 			d.lose(key, prefix+k, "offers are chosen by price and zone, whatever the cloud")
 			return
 		}
 		node.Set(r, "zones", node.Flow(node.List(node.Text(place))))
 	case "image_id":
-		image, docker := strings.CutPrefix(v.Value, "docker:")
-		if !docker || prefix != "resources." || !d.inImage(image) {
-			d.lose(key, prefix+k, reason.SkyPilotResources.Of(k))
-		}
+		d.skyImage(key, v, prefix)
 	case "accelerators", "gpus":
 		d.skyAccelerators(r, kinds, v)
 	default:

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // Trees with few names, and lines from few pieces, so that most lines match something. Undocumented behaviour of git is
@@ -53,14 +54,10 @@ func TestExcludes_AgreesWithGit(t *testing.T) {
 	run("", "init", "-q")
 	run("", "config", "core.ignorecase", "false")
 	for _, d := range folders {
-		if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, d), 0o755))
 	}
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(root, f), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(root, f), nil, 0o644))
 	}
 	all := strings.Join(append(append([]string{}, folders...), files...), "\x00") + "\x00"
 	matched := 0
@@ -77,9 +74,7 @@ func TestExcludes_AgreesWithGit(t *testing.T) {
 		if strings.Contains(text, "//") || strings.Contains(text, `\/`) || quirk.MatchString(text) {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(root, ".gitignore"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(root, ".gitignore"), []byte(text), 0o644))
 		out := map[string]bool{}
 		for name := range strings.SplitSeq(run(all, "check-ignore", "--no-index", "-z", "--stdin"), "\x00") {
 			out[name] = true

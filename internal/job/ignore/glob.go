@@ -1,5 +1,7 @@
 package ignore
 
+import "slices"
+
 // glob matches one segment of a path, byte by byte: * matches any text, ? any character, [a-z] one of a set, and \
 // quotes the next character. A pattern that ends within a set or after a backslash matches nothing.
 func glob(pattern, s string) bool {
@@ -115,12 +117,7 @@ func within(low, high byte) func(byte) bool {
 
 func either(fs ...func(byte) bool) func(byte) bool {
 	return func(c byte) bool {
-		for _, f := range fs {
-			if f(c) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(fs, func(f func(byte) bool) bool { return f(c) })
 	}
 }
 

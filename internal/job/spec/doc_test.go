@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"scrimp/internal/test/must"
 )
 
 var update = flag.Bool("update", false,
@@ -36,17 +38,11 @@ var types = []reflect.Type{
 func golden(t *testing.T, file string, want []byte) {
 	t.Helper()
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Do(t, os.WriteFile(file, want, 0o644))
 	}
 	have, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !bytes.Equal(have, want) {
 		t.Errorf("%s is not what the types say: go test ./internal/job/spec -update, and read the diff", file)
 	}
@@ -56,9 +52,7 @@ func TestSchema_FileMatchesTypes(t *testing.T) { golden(t, schemaFile, Schema())
 
 func TestReference_MatchesTypes(t *testing.T) {
 	text, err := os.ReadFile(docFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, typ := range types {
 		block := regexp.MustCompile(`(?s)<!-- fields ` + typ.Name() + ` -->\n.*?<!-- end -->`)
 		if !block.Match(text) {
@@ -178,15 +172,11 @@ func documents(t *testing.T) map[string]string {
 	}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		found[f] = string(text)
 	}
 	text, err := os.ReadFile(docFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		block := m[1]
 		if !regexp.MustCompile(`(?m)^(command|args):`).MatchString(block) {
@@ -199,9 +189,7 @@ func documents(t *testing.T) map[string]string {
 
 func TestDocs_ExamplesAreJobFiles(t *testing.T) {
 	var schema map[string]any
-	if err := json.Unmarshal(Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(Schema(), &schema))
 	found := documents(t)
 	if len(found) < 15 {
 		t.Errorf("only %d job files found", len(found))
@@ -220,9 +208,7 @@ func TestDocs_ExamplesAreJobFiles(t *testing.T) {
 // The schema refuses errors that an editor should mark, which shows that the test's validator can fail.
 func TestSchema_RefusesErrors(t *testing.T) {
 	var schema map[string]any
-	if err := json.Unmarshal(Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(Schema(), &schema))
 	for _, bad := range []string{
 		"name: a", "command: a\nbuget: 4", "command: a\npriority: high", "command: a\nnodes: two",
 		"command: a\nresources: {cpus: many}",
@@ -241,16 +227,12 @@ func TestSchema_RefusesErrors(t *testing.T) {
 func value(t *testing.T, text string) any {
 	t.Helper()
 	var v any
-	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(text), &v))
 	b, err := json.Marshal(v)
 	if err == nil {
 		err = json.Unmarshal(b, &v)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return v
 }
 

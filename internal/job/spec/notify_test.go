@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/must"
 )
 
 // All forms of notify are read, and the log's form is read back the same. A webhook alone stays a text in the log.
@@ -24,17 +26,13 @@ func TestNotify_SurvivesTheLog(t *testing.T) {
 			continue
 		}
 		b, err := j.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		again, err := Decode(b)
 		if err != nil || !reflect.DeepEqual(again.Notify, want) || again.Hash() != j.Hash() {
 			t.Errorf("%s: read back as %+v, %v", b, again.Notify, err)
 		}
 		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(b, &fields); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(b, &fields))
 		if alone := want.Email == nil && want.On == nil; alone && string(fields["notify"]) != `"https://x/y"` {
 			t.Errorf("%s", b)
 		}

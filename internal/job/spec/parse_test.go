@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
+	"scrimp/internal/test/must"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -314,9 +315,7 @@ func fieldsOf(notes []spec.Note) string {
 // The same rules apply to a job that came as JSON.
 func TestRefused_JobWithoutFile(t *testing.T) {
 	j, err := spec.Decode([]byte(`{"name":"a","command":"b","resources":{"disk":"1GiB+"},"compat":"slurm"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var fields []string
 	for _, p := range j.Refused(spec.Run) {
 		if fields = append(fields, p.Field); p.Fix == "" || p.Cause == "" {
@@ -349,9 +348,7 @@ func TestData_IsReadAsItIsWritten(t *testing.T) {
 	for _, b := range []size.Bytes{0, 1, 1500, 120 * size.GiB, 200 * size.GB, 3 * size.TB, 1<<62 - 1} {
 		want := spec.Data{Path: "s3://b/c", Size: b, Region: "us-east-1"}
 		text, err := json.Marshal(spec.Job{Command: "a", Data: []spec.Data{want}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		j, err := spec.Decode(text)
 		if err != nil || len(j.Data) != 1 || j.Data[0] != want {
 			t.Errorf("%s is read as %+v, %v", text, j.Data, err)
@@ -596,9 +593,7 @@ func TestParse_EnginesAsAlternatives(t *testing.T) {
 			continue
 		}
 		b, err := j.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if again, _, err := spec.ParseJSON(spec.Run, b, "", at); err != nil || again.Hash() != j.Hash() {
 			t.Errorf("%s: as JSON %s it is another job: %v", text, b, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/job/spec"
+	"scrimp/internal/test/must"
 )
 
 func TestWith_SetsFieldLikeFile(t *testing.T) {
@@ -48,9 +49,7 @@ func TestWith_RefusesInvalidField(t *testing.T) {
 		t.Error("an open brace is a value")
 	}
 	text, err := spec.With([]byte("command: a\n"), "enviroment", "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, _, err := spec.Parse(spec.Run, "job.yaml", text, "a", time.Now()); err == nil {
 		t.Error("a field that does not exist is taken")
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/job/spec"
+	"scrimp/internal/test/must"
 )
 
 func TestYAML_IsShortAndReadsAsTheSameJob(t *testing.T) {
@@ -21,13 +22,9 @@ func TestYAML_IsShortAndReadsAsTheSameJob(t *testing.T) {
 			"promise: 0.9\nmetric: {name: loss, target: 0}\nany_of: [{name: a, resources: {accelerator: H100}}, lab]\n",
 	} {
 		j, _, err := spec.Parse(spec.Run, "job.yaml", []byte(text), "x", now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		out, err := j.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		again, _, err := spec.Parse(spec.Run, "job.yaml", out, "x", now)
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, out)

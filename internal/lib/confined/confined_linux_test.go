@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"scrimp/internal/test/must"
 )
 
 // Whatever is replaced by a link during reading, nothing outside is read. A reader that uses paths would be led out:
@@ -17,13 +19,9 @@ func TestOpen_NeverReadsOutside(t *testing.T) {
 	t.Parallel()
 	f, outside := folders(t)
 	links := []string{f.Path + "-link", filepath.Join(f.Within, "sub-link")}
-	if err := errors.Join(os.Symlink(outside, links[0]), os.Symlink(filepath.Join(outside, "sub"), links[1])); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Symlink(outside, links[0]), os.Symlink(filepath.Join(outside, "sub"), links[1])))
 	own, err := os.Open(f.Path) // otherwise files outside would be moved in
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer own.Close()
 	dir := int(own.Fd())
 	var over atomic.Bool

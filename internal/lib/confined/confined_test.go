@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"scrimp/internal/lib/confined"
+	"scrimp/internal/test/must"
 )
 
 // folders returns a folder to read, within another one, and a folder beside it that must not be reached. Both hold a
@@ -23,9 +24,7 @@ func folders(t *testing.T) (f confined.Folder, outside string) {
 	for dir, content := range map[string]string{f.Path: "mine", outside: "secret"} {
 		for _, name := range []string{"file", "sub/file"} {
 			at := filepath.Join(dir, name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, []byte(content), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, []byte(content), 0o600)))
 		}
 	}
 	return f, outside
@@ -64,9 +63,7 @@ func TestOpen_RefusesFoldersOutside(t *testing.T) {
 	away, home := f, f
 	away.Path, home.Path = filepath.Join(f.Within, "away"), filepath.Join(f.Within, "home")
 	err := errors.Join(os.Symlink(outside, away.Path), os.Symlink("dir", home.Path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if tree, err := away.Open(); err == nil {
 		t.Errorf("%v was opened", tree)
 	}
@@ -94,9 +91,7 @@ func TestOpen_RefusesFoldersOutside(t *testing.T) {
 // Files of others, pipes and folders are not read as files, and no read waits for a pipe.
 func TestFile_ReadsOnlyFilesOfTheOwner(t *testing.T) {
 	f, _ := folders(t)
-	if err := syscall.Mkfifo(filepath.Join(f.Path, "pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(f.Path, "pipe"), 0o600))
 	for _, f := range []confined.Folder{f, {Path: f.Path}} {
 		for _, name := range []string{"pipe", "sub", "missing"} {
 			if file, err := f.File(filepath.Join(f.Path, name)); err == nil || file != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,7 +40,7 @@ func Parse(text string) (Window, error) {
 			return Window{}, wrong(parts[1], "the end of a day, and a window begins at 00:00")
 		}
 	}
-	if zone := parts[3]; zone != "" && zone != "UTC" && zone != "Z" && zone != "z" {
+	if zone := parts[3]; !slices.Contains([]string{"", "UTC", "Z", "z"}, zone) {
 		d, ok := span(offsetForm, zone)
 		if !ok {
 			return Window{}, wrong(zone, "not an offset from UTC")

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"scrimp/internal/test/must"
 	_ "scrimp/internal/test/sameseed"
 
 	"scrimp/internal/lib/identity"
@@ -20,9 +21,7 @@ func book(t *testing.T, changes ...identity.Change) *identity.Book {
 	t.Helper()
 	b := identity.NewBook()
 	for _, c := range changes {
-		if err := b.Check(c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Check(c))
 		b.Apply(c)
 	}
 	return b
@@ -69,9 +68,7 @@ func TestToken_WorksUntilExpiryRevocationOrUserOff(t *testing.T) {
 func TestBook_NeverStoresTheTokenItself(t *testing.T) {
 	text, tok := identity.Mint([32]byte{7}, "ann", now, time.Hour)
 	kept, err := json.Marshal(identity.Change{Token: &tok})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if secret := strings.TrimPrefix(text, "scrimp_"); strings.Contains(string(kept), secret) {
 		t.Errorf("%s holds the secret", kept)
 	}

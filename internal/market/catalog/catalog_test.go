@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"scrimp/internal/test/must"
 	_ "scrimp/internal/test/sameseed"
 
 	"scrimp/internal/lib/figure"
@@ -55,9 +56,7 @@ func TestBuiltin_RowsMatchFacts(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"accelerator", "catalog"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
 	cmd := exec.Command("go", "run", "./hack/catalog", "../shared/data/estimate", dir)
 	cmd.Dir = "../../.."
@@ -66,13 +65,9 @@ func TestBuiltin_RowsMatchFacts(t *testing.T) {
 	}
 	for _, name := range []string{"accelerator/accelerators.csv", "catalog/listings.csv"} {
 		want, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got, err := os.ReadFile(filepath.Join("..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s differs: go run ./hack/catalog ../shared/data/estimate internal/market", name)
 		}
@@ -255,9 +250,7 @@ func TestWrite_IsReadBack(t *testing.T) {
 func one(t *testing.T, price, at string) catalog.Catalog {
 	t.Helper()
 	c, err := catalog.Read("test", small+"aws,us-east-1,m,spot,,,4,"+price+",USD,"+at+",s\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return c
 }
 
@@ -290,9 +283,7 @@ aws,*,p5.*,,1,USD,10%,,,,
 aws,*,p5.*,,-3,USD,,,,,
 mine,here,box,reserved,0.10,USD,,,,,
 `, day)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	find := func(id market.OfferID) catalog.Listing {
 		for _, l := range c.Listings {
 			if l.Offer.ID == id {
@@ -331,9 +322,7 @@ mine,here,box,reserved,0.10,USD,,,,,
 func TestFilters(t *testing.T) {
 	c := catalog.Builtin()
 	var f catalog.Filter
-	if err := f.ParseAccelerator("H100:8"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.ParseAccelerator("H100:8"))
 	f.Memory, f.Regions, f.Capacity = 80*size.GB, []string{"us-*"}, []market.Capacity{market.Spot}
 	got := c.Match(f)
 	if len(got) != 2 || got[0].Offer.ID != "gcp/us-central1/a3-highgpu-8g/spot" ||
@@ -367,9 +356,7 @@ func TestPlain_KeepsValueWithoutExponent(t *testing.T) {
 			t.Fatalf("%de%d is no number", n, e)
 		}
 		want, err := money.Parse(fmt.Sprint(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		a, err := money.Parse(got)
 		if err != nil {
 			t.Fatalf("%de%d became %q: %v", n, e, got, err)
@@ -445,9 +432,7 @@ func TestTransferRate_IsKnownOrUnknown(t *testing.T) {
 	}
 	own, err := c.Overlay("prices.csv",
 		"provider,machine,price,currency\naws,storage-gb-month,0.02,USD\naws,storage-gb-month,0.021,USD\nlab,storage-gb-month,0,USD\nlab,transfer-gb-out,-1,USD\nlab,transfer-gb-region,x,USD\n", day)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if x, _ := own.TransferRate("aws", catalog.StorageMonth); x.Price != rate("0.021") || x.Source != "prices.csv" ||
 		!x.At.Equal(day) {
 		t.Errorf("%+v: the last row of the user counts", x)
@@ -481,9 +466,7 @@ func TestContinent_FromRegionName(t *testing.T) {
 func TestFresh_UsersPricesBecomeStaleLate(t *testing.T) {
 	c, err := catalog.Builtin().Overlay("prices.csv",
 		"provider,region,machine,capacity,price,currency,discount\naws,*,p5.48xlarge,on-demand,40,USD,\naws,*,p4d.24xlarge,on-demand,,,10%\n", day)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, l := range c.Listings {
 		if l.Offer.Machine == "p5.48xlarge" && l.Stale(day.AddDate(0, 0, 80), l.Fresh()) {
 			t.Errorf("%s: marked after 80 days", l.Offer.ID)

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
+	"scrimp/internal/test/must"
 )
 
 const termHead = "provider,region,machine,capacity,cpus,price,currency,term,platform,upfront,hourly\n"
@@ -130,9 +131,7 @@ func TestManaged_AzureHasNoSurcharge(t *testing.T) {
 func TestOverlay_DiscountsBothPaymentsOfTerm(t *testing.T) {
 	c, err := catalog.Read("t", termHead+
 		"aws,us-east-1,m,reserved,4,,USD,reserved-1y-partial-upfront,,876,0.05\naws,us-east-1,m,on-demand,4,0.4,USD,,,,\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	over, err := c.Overlay("mine", "provider,machine,discount,price,term\naws,*,25%,,reserved-*\n", time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC))
 	if err != nil || len(over.Skipped) > 0 {
 		t.Fatal(err, over.Skipped)

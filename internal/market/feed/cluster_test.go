@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/market/feed/intake"
+	"scrimp/internal/test/must"
 )
 
 // nodes follows the format of kubectl get nodes -o json, from the reference of the Node API and the labels of GPU
@@ -82,9 +83,7 @@ slurm/gpu/8x-a100/reserved 126 1007 8 a100 priced=false
 			t.Errorf("%s is taken for %s: %v", x.form, form, err)
 		}
 		c, err := Import(x.form, intake.Page{Source: "test", Provider: "lab", Shapes: catalog.Builtin(), At: now}, []byte(x.text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got := told(c); got != x.want {
 			t.Errorf("%s:\n%swant\n%s", x.form, got, x.want)
 		}

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/market/feed/aws"
 	"scrimp/internal/market/feed/intake"
+	"scrimp/internal/test/must"
 )
 
 var now = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -20,9 +21,7 @@ var now = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 func page(t *testing.T, name string) []byte {
 	t.Helper()
 	b, err := readTestdata(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return b
 }
 
@@ -45,9 +44,7 @@ func price(t *testing.T, c catalog.Catalog, id market.OfferID) string {
 
 func TestAWSPrices_KeepsWholeLinuxMachines(t *testing.T) {
 	c, err := Import(AWSPrices, known(), page(t, "aws-prices.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := price(t, c, "aws/us-east-1/p5.48xlarge/on-demand"); got != "51 USD 2026-11-01" {
 		t.Errorf("p5.48xlarge: %s", got)
 	}
@@ -78,9 +75,7 @@ func TestAWSPrices_KeepsWholeLinuxMachines(t *testing.T) {
 
 func TestAWSSpot_KeepsNewestPriceOfZone(t *testing.T) {
 	c, next, err := aws.ReadSpot(known(), page(t, "aws-spot.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := price(t, c, "aws/us-east-1a/p4d.24xlarge/spot"); got != "10.1 USD 2026-11-20" {
 		t.Errorf("us-east-1a: %s", got)
 	}
@@ -114,9 +109,7 @@ func TestAzure_SpotAndOnDemandOfKnownMachines(t *testing.T) {
 	var all catalog.Catalog
 	for _, name := range []string{"azure-1.json", "azure-2.json"} {
 		c, err := Import(Azure, known(), page(t, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all = all.With(c)
 	}
 	for id, want := range map[market.OfferID]string{
@@ -169,9 +162,7 @@ func TestGCP_MachineCostsSumOfComponents(t *testing.T) {
 
 func TestSkyPilot_ReadsTable(t *testing.T) {
 	c, err := Import(SkyPilot, known(), page(t, "skypilot-lambda.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for id, want := range map[market.OfferID]string{
 		"lambda/us-west-3/gpu_8x_h100_sxm5/on-demand": "31.92 USD 2026-11-21",
 		"lambda/us-west-3/gpu_1x_h100_pcie/on-demand": "3.29 USD 2026-11-21",
@@ -258,16 +249,10 @@ func TestLoad_CombinesCopiesAndUsersPrices(t *testing.T) {
 		t.Fatalf("%v, %v", copies, err)
 	}
 	azure, err := Import(Azure, known(), page(t, "azure-1.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Save(dir, "azure", azure); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, PricesName),
-		[]byte("provider,machine,capacity,discount,price\nazure,*,spot,50%,\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, Save(dir, "azure", azure))
+	must.Do(t, os.WriteFile(filepath.Join(dir, PricesName),
+		[]byte("provider,machine,capacity,discount,price\nazure,*,spot,50%,\n"), 0o600))
 	c, copies, err = Load(dir)
 	if err != nil || len(copies) != 3 || copies[1].Name != "azure.csv" || copies[1].Rows != 3 || copies[2].Rows != 1 {
 		t.Fatalf("%+v, %v", copies, err)
@@ -278,9 +263,7 @@ func TestLoad_CombinesCopiesAndUsersPrices(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, "catalog", "*.tmp")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "catalog", "azure.csv"), []byte("torn"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "catalog", "azure.csv"), []byte("torn"), 0o600))
 	if _, _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "azure.csv") {
 		t.Errorf("a torn copy: %v", err)
 	}
@@ -290,9 +273,7 @@ func FuzzImport(f *testing.F) {
 	for _, name := range []string{"aws-prices.json", "aws-spot.json", "aws-advisor.json", "azure-2.json", "gcp-2.json",
 		"skypilot-lambda.csv"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, err)
 		f.Add(b)
 	}
 	shapes := catalog.Builtin()

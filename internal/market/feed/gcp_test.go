@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/market/feed/intake"
+	"scrimp/internal/test/must"
 )
 
 // unit returns a SKU in the format of services.skus.list.
@@ -26,9 +27,7 @@ func unit(description, group, usage, units string, nanos int, measure string) ma
 
 func listOf(t *testing.T, all ...map[string]any) []byte {
 	b, err := json.Marshal(map[string]any{"skus": all, "nextPageToken": ""})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return b
 }
 
@@ -67,9 +66,7 @@ func TestGCP_MachinesUseTheirOwnComponents(t *testing.T) {
 		market.Offer{Machine: "a3-highgpu-8g", Accelerator: "H100-SXM-80GB", Accelerators: 8},
 		market.Offer{Machine: "a4-highgpu-8g", Accelerator: "B200-SXM", Accelerators: 8})
 	c, err := Import(GCP, p, page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for id, want := range map[market.OfferID]string{
 		"gcp/us-central1/a3-highgpu-8g/on-demand": "72.2 USD 2026-11-21", // 8·9 + 10·0.01 + 100·0.001
 		"gcp/us-central1/a3-megagpu-8g/on-demand": "80.4 USD 2026-11-21", // 8·10 + 10·0.02 + 100·0.002
@@ -89,9 +86,7 @@ func FuzzImportPages(f *testing.F) {
 	for _, name := range []string{"aws-spot.json", "aws-advisor.json", "azure-1.json", "gcp-2.json",
 		"skypilot-lambda.csv"} {
 		b, err := readTestdata(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, err)
 		f.Add(b)
 	}
 	f.Add(

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/market/feed/intake"
 	"scrimp/internal/market/feed/skypilot"
+	"scrimp/internal/test/must"
 )
 
 // plainHour computes the hourly cost of a term with fractions: all payments over all hours, rounded up.
@@ -53,9 +54,7 @@ func termsOf(t *testing.T, c catalog.Catalog, id market.OfferID, upfront, hourly
 
 func TestAWSPrices_HasReservedTermsWithUpfront(t *testing.T) {
 	c, err := Import(AWSPrices, known(), page(t, "aws-prices.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	const p5 = "aws/us-east-1/p5.48xlarge/reserved/"
 	termsOf(t, c, p5+"reserved-1y-no-upfront", "0", "30", 8760)
 	termsOf(t, c, p5+"reserved-1y-partial-upfront", "122640", "15", 8760)
@@ -67,9 +66,7 @@ func TestAWSPrices_HasReservedTermsWithUpfront(t *testing.T) {
 
 func TestAWSSavings_SplitsRateIntoUpfrontAndHourly(t *testing.T) {
 	c, err := Import(AWSSavings, known(), page(t, "aws-savings.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	termsOf(t, c, "aws/us-east-1/p5.48xlarge/reserved/savings-plan-1y-no-upfront", "0", "40.25", 8760)
 	// 26,280 h at $25.000000000001.
 	termsOf(t, c, "aws/us-west-2/p5.48xlarge/reserved/savings-plan-3y-all-upfront", "657000.00000002628", "0", 26280)
@@ -89,13 +86,9 @@ func TestAWSSavings_SplitsRateIntoUpfrontAndHourly(t *testing.T) {
 
 func TestAWSPrices_SageMakerBesideRawMachine(t *testing.T) {
 	raw, err := Import(AWSPrices, known(), page(t, "aws-prices.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c, err := Import(AWSPrices, known(), page(t, "sagemaker.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	const id = "aws/us-east-1/ml.p5.48xlarge/on-demand@sagemaker"
 	if got := price(t, c, id); got != "63.296 USD 2026-11-01" || len(c.Listings) != 1 {
 		t.Fatalf("%s, %d listings", got, len(c.Listings))
@@ -117,9 +110,7 @@ func TestAWSPrices_SageMakerBesideRawMachine(t *testing.T) {
 
 func TestAzure_ReservationsAreSumsAndSavingsPlansHourly(t *testing.T) {
 	c, err := Import(Azure, known(), page(t, "azure-1.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	termsOf(t, c, "azure/eastus/Standard_ND96isr_H100_v5/reserved/reserved-1y-all-upfront", "500000", "0", 8760)
 	c, err = Import(Azure, known(), []byte(`{"Items": [{"currencyCode": "USD", "retailPrice": 90.5, "armRegionName": "eastus",
 		"meterName": "ND96isr H100 v5", "productName": "Virtual Machines NDsr H100 v5 Series", "serviceName": "Virtual Machines",
@@ -147,9 +138,7 @@ func TestGCP_CommittedPreemptibleAndVertex(t *testing.T) {
 	p := intake.Page{Source: "test", At: now, Shapes: catalog.Builtin()}
 	p = shaped(p, market.Offer{Machine: "a4-highgpu-8g", Accelerator: "B200-SXM", Accelerators: 8})
 	c, err := Import(GCP, p, page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	const a4 = "gcp/us-central1/a4-highgpu-8g/spot"
 	for id, want := range map[market.OfferID]string{
 		a4:                  "40.1 USD 2026-11-21", // 8·5 + 10·0.005 + 100·0.0005
@@ -180,9 +169,7 @@ func TestSkyPilot_GCPMachinesIncludeAccelerators(t *testing.T) {
 		"a9-highgpu-1g,12.0,85.0,,,,us-central1,us-central1-a,0.7,0.3\n"+
 		",,,A100,1.0,A100,us-central1,us-central1-a,2.933908,1.4\n"+
 		"n1-standard-4,4,15,,,,us-central1,us-central1-a,0.19,0.06701\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for id, want := range map[market.OfferID]string{
 		"gcp/us-central1-a/a2-highgpu-1g/on-demand":        "3.673388 USD 2026-11-21",
 		"gcp/us-central1-a/a2-highgpu-1g/spot":             "1.76975 USD 2026-11-21",

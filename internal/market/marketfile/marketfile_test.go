@@ -10,21 +10,18 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/marketfile"
+	"scrimp/internal/test/must"
 )
 
 // A market survives writing and reading.
 func TestEncode_IsParsedBack(t *testing.T) {
 	for _, name := range []string{"calm", "stormy"} {
 		m, err := market.Builtin(name, 3, 4*size.GiB)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		m.Lines[0].Offer.Accelerator, m.Lines[0].Offer.Accelerators, m.Lines[0].Offer.MaxLifetime = "V100", 2, 24*time.Hour
 		m.Lines[2].Available = []market.Span{}
 		got, err := marketfile.Parse("m.yaml", marketfile.Encode(m, "two\nlines"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		m.Lines[0].Offer.Provider = "local"
 		for i := range got.Lines {
 			if !reflect.DeepEqual(got.Lines[i], m.Lines[i]) {
@@ -138,9 +135,7 @@ func TestParse_ReadsCurrency(t *testing.T) {
 func TestParse_ReadsReservationAndEncodeWritesIt(t *testing.T) {
 	const head = "name: m\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: reserved, "
 	m, err := marketfile.Parse("m.yaml", []byte(head+"reserved: {count: 2, from: 1h, until: 25h, paid: $48.00, team: vision}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if r := m.Lines[0].Reserved; r.Count != 2 || r.Rate().String() != "1" || r.Paid.String() != "48" || r.Team != "vision" {
 		t.Errorf("%+v at %v", r, r.Rate())
 	}

@@ -62,16 +62,26 @@ type search struct {
 	teams      map[string]bool // that have costs
 }
 
+// sinceOf parses the span of a list; 0: it is too long or not above zero.
+func sinceOf(text string) (time.Duration, error) {
+	if text == "" {
+		return sinceStandard, nil
+	}
+	back, err := spec.ParseDuration(text)
+	if back > sinceMost {
+		back = 0
+	}
+	return back, err
+}
+
 // List lists the incidents of a span.
 func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
-	q, back := r.URL.Query(), sinceStandard
-	if text := q.Get("since"); text != "" {
-		var err error
-		if back, err = spec.ParseDuration(text); err != nil || back <= 0 || back > sinceMost {
-			reply.FieldProblem(w, http.StatusBadRequest, "since", "since is not a span of up to 90 days",
-				"write one such as 24h or 7d", err)
-			return
-		}
+	q := r.URL.Query()
+	back, err := sinceOf(q.Get("since"))
+	if err != nil || back <= 0 {
+		reply.FieldProblem(w, http.StatusBadRequest, "since", "since is not a span of up to 90 days",
+			"write one such as 24h or 7d", err)
+		return
 	}
 	if all := q.Get("all"); all != "" && all != "1" {
 		reply.FieldProblem(w, http.StatusBadRequest, "all", "all is not 1", "write all=1, or leave it out", nil)
@@ -97,7 +107,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 		})}
 	for i := range s.alerts {
 		a := s.show(&s.alerts[i])
-		if q.Get("all") == "" && a.State != "" && a.State != client.AnomalyConfirmed {
+		if q.Get("all") == "" && isHidden(&a) {
 			v.Hidden[a.State]++
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/test/must"
 )
 
 // A stream ends exactly when its token expires.
@@ -26,9 +27,7 @@ func TestStream_EndsWhenItsTokenExpires(t *testing.T) {
 			}
 		}
 		caller, err := p.who(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		r := httptest.NewRequestWithContext(context.WithValue(t.Context(), callKey{}, &Call{Caller: caller}), http.MethodGet, "/v1/events", nil)
 		r.Header.Set("Authorization", "Bearer "+text)
 		ctx, done := (&Gate{People: p}).authorizedContext(r)

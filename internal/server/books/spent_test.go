@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/store"
 	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -43,15 +44,11 @@ type booking struct {
 func (b *booking) open(jobs int) {
 	b.Helper()
 	st, err := sqlite.Open(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	now := time.Now().UTC()
 	c, err := control.New(b.Context(), st, nil, control.Config{Clock: engine.Clock{Wall: now, Market: now, Speed: 1},
 		Silence: time.Hour, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = c.Run(ctx) }()
@@ -65,15 +62,11 @@ func (b *booking) open(jobs int) {
 		text := fmt.Sprintf(`{"name":"j%d","command":"true","team":"team-%d","project":"p%d","tags":{"ticket":"%d"}}`,
 			i, i%3, i%2, i%4)
 		j, err := spec.Decode([]byte(text))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		wanted := terms.Of(j, c.Now(), c.Clock().Stretch, nil)
 		wanted.Owner.Tenant = c.Tenant()
-		if err := c.Propose(b.Context(), core.Event{At: c.Now(), Schema: core.Schema, Tenant: c.Tenant(), Actor: "user",
-			Body: core.JobSubmitted{Job: fmt.Sprintf("j%d", i), Terms: wanted, Spec: []byte(text)}}); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, c.Propose(b.Context(), core.Event{At: c.Now(), Schema: core.Schema, Tenant: c.Tenant(), Actor: "user",
+			Body: core.JobSubmitted{Job: fmt.Sprintf("j%d", i), Terms: wanted, Spec: []byte(text)}}))
 	}
 	if b.seq, err = st.End(b.Context()); err != nil {
 		b.Fatal(err)
@@ -91,9 +84,7 @@ func (b *booking) add(n int) {
 		b.at = b.at.Add(time.Duration(b.rng.IntN(3)) * time.Duration(b.rng.Int64N(int64(2*time.Hour))))
 		e := core.Event{At: b.at, Schema: core.Schema, Tenant: "default", Actor: "server", Body: core.Tick{}}
 		text, err := e.Append(nil, []byte("{}"))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		r := store.Record{Seq: b.seq, Tenant: "default", At: b.at, Kind: "tick", Event: text}
 		for range b.rng.IntN(4) {
 			from, to := ledger.Payable("p"), ledger.Cost(ledger.Compute, uses[b.rng.IntN(len(uses))])
@@ -120,9 +111,7 @@ func (b *booking) add(n int) {
 			r.Postings = append(r.Postings, sealed...)
 			b.all = append(b.all, sealed...)
 		}
-		if err := b.log.Append(b.Context(), []store.Record{r}); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, b.log.Append(b.Context(), []store.Record{r}))
 	}
 }
 
@@ -167,12 +156,8 @@ func (b *booking) asked(by string, since time.Time, c identity.Caller) map[strin
 	l := &lines{name: name, caller: c, all: map[lineKey]*api.CostLine{}}
 	b.spent.mu.Lock()
 	defer b.spent.mu.Unlock()
-	if err := b.spentTo(b.Context(), b.seq); err != nil {
-		b.Fatal(err)
-	}
-	if err := b.booked(b.Context(), l, by, since, b.seq); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, b.spentTo(b.Context(), b.seq))
+	must.Do(b, b.booked(b.Context(), l, by, since, b.seq))
 	sums := map[string]money.Amount{}
 	for k, line := range l.all {
 		for u, a := range line.Uses {
@@ -230,14 +215,10 @@ func TestCosts_EqualAWalkThroughTheLedger(t *testing.T) {
 		}
 		text, _, _ := b.log.Meta(t.Context(), pieceName(0))
 		var v map[string]any
-		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &v))
 		v["hash"] = strings.Repeat("0", 64)
 		other, _ := json.Marshal(v)
-		if err := b.log.PutMeta(t.Context(), pieceName(0), string(other)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.log.PutMeta(t.Context(), pieceName(0), string(other)))
 		b.spent.sums, b.spent.upTo = nil, 0
 		check("where a piece is of another log")
 		b.add(10)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/view/projection"
 	"scrimp/internal/wire/api"
 )
@@ -18,9 +19,7 @@ func TestUnread_SaysWhatIsBeingBuilt(t *testing.T) {
 	w := httptest.NewRecorder()
 	Unread(w, "no receipt", fmt.Errorf("read: %w", &projection.BehindError{Name: "job-events", At: 20, Of: 50}))
 	var p api.Problem
-	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(w.Body.Bytes(), &p))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(p.Detail, "job-events") ||
 		!strings.Contains(p.Detail, "20 of 50 events") || p.Fix == "" {
 		t.Errorf("%d %+v; want 503 with the progress and what to do", w.Code, p)

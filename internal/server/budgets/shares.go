@@ -103,23 +103,29 @@ func wrongShare(err error) *fair.Wrong {
 	return wrong
 }
 
-// sharesAfter returns the rules after a change, or what is wrong with the change.
-func (d *Desk) sharesAfter(old *fair.Rules, b *api.SetQueueShare) (*fair.Rules, *fair.Wrong) {
+// together returns what is wrong with a change that sets nothing, or whose parts exclude each other.
+func together(b *api.SetQueueShare) *fair.Wrong {
 	some := b.Weight != nil || b.Guarantee != nil || b.Borrow != nil || b.NoBorrow
 	switch {
 	case b.Team == "" && (some || b.Off):
-		return nil, &fair.Wrong{Field: "team", Cause: "the team is missing", Fix: "name one, as scrimp teams lists them"}
+		return &fair.Wrong{Field: "team", Cause: "the team is missing", Fix: "name one, as scrimp teams lists them"}
 	case b.Team == "" && b.HalfLife == nil:
-		return nil, &fair.Wrong{Field: "team", Cause: "the change is empty",
-			Fix: "send a team and its weight, or a half-life"}
+		return &fair.Wrong{Field: "team", Cause: "the change is empty", Fix: "send a team and its weight, or a half-life"}
 	case b.Team != "" && !some && !b.Off:
-		return nil, &fair.Wrong{Field: "team", Cause: "the change sets nothing for team " + b.Team,
+		return &fair.Wrong{Field: "team", Cause: "the change sets nothing for team " + b.Team,
 			Fix: "send its weight, guarantee or borrow, or a half-life without a team"}
 	case b.Off && (some || b.HalfLife != nil):
-		return nil, &fair.Wrong{Field: "off", Cause: "off removes the whole setting of the team",
-			Fix: "send nothing else with it"}
+		return &fair.Wrong{Field: "off", Cause: "off removes the whole setting of the team", Fix: "send nothing else with it"}
 	case b.Borrow != nil && b.NoBorrow:
-		return nil, &fair.Wrong{Field: "borrow", Cause: "a limit and no limit exclude each other", Fix: "send one of them"}
+		return &fair.Wrong{Field: "borrow", Cause: "a limit and no limit exclude each other", Fix: "send one of them"}
+	}
+	return nil
+}
+
+// sharesAfter returns the rules after a change, or what is wrong with the change.
+func (d *Desk) sharesAfter(old *fair.Rules, b *api.SetQueueShare) (*fair.Rules, *fair.Wrong) {
+	if wrong := together(b); wrong != nil {
+		return nil, wrong
 	}
 	next := fair.Clone(old)
 	if b.Team != "" {

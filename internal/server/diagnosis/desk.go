@@ -138,6 +138,15 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, list)
 }
 
+// moment parses a time, or a span until now.
+func (d *Desk) moment(text string) (at time.Time, ok bool) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, !at.IsZero()
+	}
+	span, err := spec.ParseDuration(text)
+	return d.Now().Add(-span), err == nil && span > 0
+}
+
 // selected returns the query for the jobs to diagnose.
 func (d *Desk) selected(q url.Values) (url.Values, *reply.Refusal) {
 	ask := url.Values{"before": {""}, "limit": {fmt.Sprint(mostDiagnosed)}}
@@ -168,14 +177,8 @@ func (d *Desk) selected(q url.Values) (url.Values, *reply.Refusal) {
 	if since == "" {
 		return ask, nil
 	}
-	at, err := time.Parse(time.RFC3339, since)
-	if err != nil {
-		var span time.Duration
-		if span, err = spec.ParseDuration(since); err == nil && span > 0 {
-			at = d.Now().Add(-span)
-		}
-	}
-	if err != nil || at.IsZero() {
+	at, ok := d.moment(since)
+	if !ok {
 		return nil, &reply.Refusal{Status: http.StatusBadRequest, Field: "since",
 			Title: fmt.Sprintf("since %.40q is no span and no time", since),
 			Fix:   "write a span until now, such as 7d, or a time such as 2026-12-01T18:00:00Z"}

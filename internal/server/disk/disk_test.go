@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 func TestRoom_ReservesSpaceForTheLog(t *testing.T) {
@@ -50,12 +52,8 @@ func TestUsed_CountsWholeBlocks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, n := range map[string]int{"a": 1, "b": Block, "c": Block + 1, "d": 0} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name, "f"), make([]byte, n), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name, "f"), make([]byte, n), 0o600))
 	}
 	if used := Used(dir); used != (4+1+1+2+1)*Block { // four folders; an empty file has an entry, too
 		t.Errorf("%d blocks are used", used/Block)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // small mounts a folder of the given size for the test.
@@ -33,9 +35,7 @@ func TestReserve_FreesSpaceOnAFullDisk(t *testing.T) {
 		t.Fatalf("held %v, %v", held, err)
 	}
 	f, err := os.Create(filepath.Join(dir, "filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for err == nil {
 		_, err = f.Write(make([]byte, 1<<20))
 	}
@@ -58,9 +58,7 @@ func TestReserve_FreesSpaceOnAFullDisk(t *testing.T) {
 	if held, err := r.Take(); err != nil || held {
 		t.Errorf("on a full disk it is held: %v, %v", held, err)
 	}
-	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(f.Close(), os.Remove(f.Name())))
 	r.Room = Of(dir)
 	if held, err := r.Take(); err != nil || !held {
 		t.Errorf("with room again: held %v, %v", held, err)

@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/server/bills"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/test/blobtest"
+	"scrimp/internal/test/must"
 )
 
 // metas is a store of values in memory.
@@ -117,16 +118,10 @@ func cur(month string, costs ...string) []byte {
 func (r *rig) put(key string, b []byte) {
 	r.t.Helper()
 	path := filepath.Join(r.bucket, filepath.FromSlash(key))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(r.t, os.WriteFile(path, b, 0o600))
 	r.now = r.now.Add(time.Minute)
-	if err := os.Chtimes(path, r.now, r.now); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, os.Chtimes(path, r.now, r.now))
 }
 
 const data, meta = "cur/daily/data/BILLING_PERIOD=", "cur/daily/metadata/BILLING_PERIOD="
@@ -143,9 +138,7 @@ func (r *rig) export(month string, files ...[]byte) {
 		m.Files = append(m.Files, "s3://my-exports/"+key)
 	}
 	text, err := json.Marshal(m)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	r.put(meta+month+"/daily-Manifest.json", text)
 }
 
@@ -153,9 +146,7 @@ func (r *rig) fetch() client.BillExport {
 	r.t.Helper()
 	r.reads = nil
 	v, err := r.Fetch(r.t.Context(), "aws", "ann")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	if left, _ := filepath.Glob(filepath.Join(bills.Folder(r.Dir), ".*")); len(left) > 0 {
 		r.t.Errorf("left behind: %v", left)
 	}
@@ -166,14 +157,10 @@ func (r *rig) fetch() client.BillExport {
 func (r *rig) kept() (list []string) {
 	r.t.Helper()
 	text, _, err := r.Meta.Meta(r.t.Context(), "bills")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	var v client.Bills
 	if text != "" {
-		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			r.t.Fatal(err)
-		}
+		must.Do(r.t, json.Unmarshal([]byte(text), &v))
 	}
 	for _, b := range v.Bills {
 		list = append(list, fmt.Sprintf("%s %d %s %s", b.Month, b.Lines, b.Totals[0].Amount, b.By))
@@ -212,9 +199,7 @@ func TestFetch_ImportsWhatIsNewOrChanged(t *testing.T) {
 	}
 	// A server that has forgotten what it fetched imports the same again, which changes nothing.
 	before, _, _ := r.Meta.Meta(t.Context(), "bills")
-	if err := r.Meta.PutMeta(t.Context(), stateMeta, "{}"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Meta.PutMeta(t.Context(), stateMeta, "{}"))
 	r.fetch()
 	if after, _, _ := r.Meta.Meta(t.Context(), "bills"); after != before {
 		t.Errorf("from\n%s\nto\n%s", before, after)
@@ -326,9 +311,7 @@ func TestFetch_SaysThatABucketHasVanished(t *testing.T) {
 	if v := r.fetch(); v.Error != "" || v.Next.Sub(v.Tried) != 24*time.Hour || !v.Fetched.Equal(v.Tried) {
 		t.Errorf("%+v", v)
 	}
-	if err := os.RemoveAll(filepath.Join(r.bucket, "cur")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(r.bucket, "cur")))
 	if v := r.fetch(); !strings.Contains(v.Error, "has no export of a bill") {
 		t.Errorf("%+v", v)
 	}
@@ -377,9 +360,7 @@ func TestFetch_LeavesAClosedMonth(t *testing.T) {
 	if closed == text {
 		t.Fatal(text)
 	}
-	if err := r.Meta.PutMeta(t.Context(), "bills", closed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Meta.PutMeta(t.Context(), "bills", closed))
 	if v := r.fetch(); v.Periods[0].Problem != "" { // unchanged
 		t.Errorf("%+v", v)
 	}

@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // focus is a row of FOCUS as AWS exports it to Parquet.
@@ -53,9 +54,7 @@ func parts(t *testing.T, costs ...float64) []byte {
 	if _, err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
@@ -71,13 +70,9 @@ func newRealRig(t *testing.T) *realRig {
 	t.Helper()
 	address, dir := blobtest.S3(t)
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	to, err := url.Parse(u.Query().Get("endpoint"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r := &realRig{rig: rigOf(t, dir)}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.FlushInterval = -1 // so that the client has the header when the body breaks off
@@ -119,9 +114,7 @@ func (r *realRig) export(month, suffix string, files ...[]byte) {
 
 func (r *realRig) write(key string, b []byte) {
 	r.t.Helper()
-	if err := r.store.WriteAll(r.t.Context(), key, b, nil); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, r.store.WriteAll(r.t.Context(), key, b, nil))
 }
 
 // CUR 2.0 in gzip and FOCUS in Parquet arrive from a real S3 server, over connections that break off, and a revision
@@ -167,9 +160,7 @@ func TestFetch_SaysWhyARealBucketIsNotRead(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "testsecret")
-	if err := os.Rename(r.bucket, filepath.Join(filepath.Dir(r.bucket), "elsewhere")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(r.bucket, filepath.Join(filepath.Dir(r.bucket), "elsewhere")))
 	if v := r.fetch(); !strings.Contains(v.Error, "does not exist") {
 		t.Errorf("%+v", v)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 // A client that opens endless idle connections gets at most the limit; others are served, and none of their requests
@@ -47,18 +48,14 @@ func TestGuests_IdleConnectionsMakeRoomForActiveOnes(t *testing.T) {
 	var silent []net.Conn
 	for range 100 {
 		c, err := net.Dial("tcp", front.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		_ = c.SetReadDeadline(time.Now().Add(await.Limit))
 		silent = append(silent, c)
 	}
 	for n := range 3 { // each on its own connection
 		c, err := net.Dial("tcp", front.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 		r, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {

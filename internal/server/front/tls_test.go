@@ -19,35 +19,27 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/must"
 )
 
 // certificate writes a certificate for 127.0.0.1 and returns a pool that trusts it.
 func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
 		BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, &c, &c, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cert, key, pool = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem"), x509.NewCertPool()
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	pool.AppendCertsFromPEM(text)
-	if err := os.WriteFile(cert, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(cert, text, 0o600))
+	must.Do(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
 	return cert, key, pool
 }
 
@@ -59,16 +51,12 @@ func TestListen_RefusesPlainHTTPWithACertificate(t *testing.T) {
 	f := &Front{}
 	done, err := f.Listen(t.Context(), Options{Listen: "127.0.0.1:0", Cert: cert, Key: key, Log: quiet,
 		Ready: func(a string) { address = a }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer done()
 	get := func(url string, c *tls.Config) (int, error) {
 		h := http.Client{Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}}
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		r, err := h.Do(req)
 		if err != nil {
 			return 0, err
@@ -138,9 +126,7 @@ func TestListen_WarnsWithoutTLS(t *testing.T) {
 		c.o.Log, c.o.Ready = slog.New(slog.NewTextHandler(&log, nil)), func(address string) { told = address }
 		f := &Front{}
 		done, err := f.Listen(t.Context(), c.o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		done()
 		if !strings.HasPrefix(told, c.address) && !strings.HasPrefix(told, strings.Replace(c.address, "[::]", "0.0.0.0", 1)) {
 			t.Errorf("%+v: told that it listens at %s", c.o, told)
@@ -157,14 +143,10 @@ func TestCertificate_IsReloadedAfterRenewal(t *testing.T) {
 	first, key, _ := certificate(t)
 	second, otherKey, _ := certificate(t)
 	c := &certificateFiles{cert: first, key: key, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	if err := c.open(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.open())
 	shown := func() string {
 		got, err := c.get(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return string(got.Certificate[0])
 	}
 	replace := func(path, by string) {
@@ -175,9 +157,7 @@ func TestCertificate_IsReloadedAfterRenewal(t *testing.T) {
 		if err == nil {
 			err = os.Rename(path+".new", path)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	before := shown()
 	replace(first, second)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -33,9 +34,7 @@ func TestAllFull_CountsASavingOnlyForTrialsThatWereLeft(t *testing.T) {
 			id := string(rune('a' + i))
 			list = append(list, api.Trial{ID: id, State: x.state, Why: x.why, Unit: x.unit})
 			a, err := money.Parse(x.cost)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			cost[id] = a
 		}
 		switch got := allFull(list, cost, c.most); {

@@ -119,6 +119,18 @@ func Undecided(j *core.Job) *reply.Refusal {
 		Fix: "scrimp adopt or scrimp release says whose it is; scrimp cancel ends the job here at once"}
 }
 
+// deadline sets the deadline of a job, and the time that was left at its end or is left now.
+func (d *Desk) deadline(j *core.Job, v *api.Job, now time.Time) {
+	at := j.Terms().Deadline
+	if at.IsZero() {
+		return
+	}
+	if j.State().Over() {
+		now = j.Finished()
+	}
+	v.Deadline, v.DeadlineMarket, v.TimeLeft = new(d.Control.Clock().ToWall(at)), new(at), new(at.Sub(now).Seconds())
+}
+
 // Show returns the job as the API shows it, from the core's state alone.
 func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	clock, now := d.Control.Clock(), d.Control.Now()
@@ -153,15 +165,7 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 	if !j.Finished().IsZero() {
 		v.Finished = new(clock.ToWall(j.Finished()))
 	}
-	if d := j.Terms().Deadline; !d.IsZero() {
-		v.Deadline, v.DeadlineMarket = new(clock.ToWall(d)), new(d)
-		end := now
-		if j.State().Over() {
-			end = j.Finished()
-		}
-		left := d.Sub(end).Seconds()
-		v.TimeLeft = &left
-	}
+	d.deadline(j, &v, now)
 	if j.Terms().HasBudget {
 		v.Budget = new(j.Terms().Budget)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"scrimp/internal/server/kept"
+	"scrimp/internal/test/must"
 )
 
 // A job file may name the allowed stores and paths within them, and nothing else, in any notation.
@@ -11,9 +12,7 @@ func TestStores_AllowListedStoresOnly(t *testing.T) {
 	t.Parallel()
 	s, err := kept.NewStores(false, []string{"s3://models?region=eu-west-1&prefix=team", "file:///srv/keep",
 		"s3://own?endpoint=http://10.0.0.9:9000", "gs://models?prefix=team", "azblob://models?account=lab"}, "/srv/keep/scrimp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for address, want := range map[string]bool{
 		"": true,
 		"s3://models?region=eu-west-1&prefix=team":                                 true,

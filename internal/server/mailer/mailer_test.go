@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"scrimp/internal/server/tries"
+	"scrimp/internal/test/must"
 )
 
 // password is the secret that must appear nowhere.
@@ -32,16 +33,12 @@ func senderTo(t testing.TB, m *mailServer, web *httptest.Server) *Sender {
 	}
 	if m.user != "" {
 		user, file = "ann@", filepath.Join(t.TempDir(), "password")
-		if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(password+"\n"), 0o600))
 	}
 	log := &bytes.Buffer{}
 	s, err := New(Settings{URL: scheme + "://" + user + m.l.Addr().String(), PasswordFile: file, From: "scrimp@example.org"},
 		slog.New(slog.NewTextHandler(log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s.relay.roots = x509.NewCertPool()
 	s.relay.roots.AddCert(web.Certificate())
 	s.pause = func(context.Context, time.Duration) error { return nil }
@@ -219,9 +216,7 @@ func TestNew_RefusesSettingsThatCannotWork(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	good, from := file("good", password+"\n"), "scrimp@example.org"

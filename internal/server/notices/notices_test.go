@@ -10,6 +10,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/server/notices"
+	"scrimp/internal/test/must"
 )
 
 func mail(to, state string, tries int) client.Notice {
@@ -28,28 +29,20 @@ func TestPast_ReplaysNewestOutcomeOfEachReceiver(t *testing.T) {
 		if n.State == client.Retrying {
 			n.Next = &next
 		}
-		if err := p.Add(notices.Entry{Key: "k", Notice: n}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Add(notices.Entry{Key: "k", Notice: n}))
 	}
 	if open := p.Open(); len(open) != 1 || open[0].To != "bob" || !open[0].Next.Equal(next) {
 		t.Errorf("open: %+v", open)
 	}
 	path := filepath.Join(dir, "notices", "train")
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := f.WriteString(`{"key":"k","to":"bob","sta`); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	after := &notices.Past{Dir: dir}
-	if err := after.Add(notices.Entry{Key: "other", Notice: mail("bob", client.Refused, 1)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, after.Add(notices.Entry{Key: "other", Notice: mail("bob", client.Refused, 1)}))
 	for to, want := range map[string]client.Notice{"ann": mail("ann", client.Delivered, 2),
 		"bob": mail("bob", client.Retrying, 1), "eve": {Job: "train", Event: "done", By: "email", To: "eve"}} {
 		e, done, ok, err := after.Begin("k", client.Notice{Job: "train", Event: "done", By: "email", To: to})
@@ -78,15 +71,11 @@ func TestPast_ShortensLongFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := &notices.Past{Dir: dir}
-	if err := p.Add(notices.Entry{Key: "first", Notice: mail("ann", client.Delivered, 1)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Add(notices.Entry{Key: "first", Notice: mail("ann", client.Delivered, 1)}))
 	n := mail("bob", client.Retrying, 1)
 	n.Error = strings.Repeat("x", 8<<10)
 	for range 100 {
-		if err := p.Add(notices.Entry{Key: "k", Notice: n}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Add(notices.Entry{Key: "k", Notice: n}))
 	}
 	info, err := os.Stat(filepath.Join(dir, "notices", "train"))
 	if err != nil || info.Size() > 300<<10 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/server/oidc"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/oidctest"
 )
 
@@ -46,9 +47,7 @@ func TestCheck_RefusesProvidersThatCannotWork(t *testing.T) {
 	defer untrusted.Close()
 	for issuer, want := range map[string]string{web.URL: "404", untrusted.URL: "install the certificate", gone.URL: ""} {
 		p, err := oidc.New(settings(t, issuer), time.Now, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if err := p.Check(t.Context()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", issuer, err, want)
 		}
@@ -70,12 +69,8 @@ func TestNew_RefusesSecretThatOthersCanRead(t *testing.T) {
 			t.Errorf("mode %o: %v", mode, err)
 		}
 	}
-	if err := os.WriteFile(s.SecretFile, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(s.SecretFile, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(s.SecretFile, nil, 0o600))
+	must.Do(t, os.Chmod(s.SecretFile, 0o600))
 	if _, err := oidc.New(s, time.Now, nil); err == nil || !strings.Contains(err.Error(), "--oidc-secret-file") {
 		t.Errorf("an empty file: %v", err)
 	}

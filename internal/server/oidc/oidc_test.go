@@ -17,6 +17,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/oidc"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/oidctest"
 )
 
@@ -40,9 +41,7 @@ func newRig(t *testing.T, change func(*oidc.Settings)) *rig {
 	}
 	var err error
 	r.by, err = oidc.New(s, func() time.Time { return time.Now().Add(r.late) }, slog.New(slog.NewTextHandler(&r.log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if strings.Contains(r.log.String(), oidctest.Secret) {
 			t.Errorf("the log has the secret: %s", &r.log)
@@ -54,9 +53,7 @@ func newRig(t *testing.T, change func(*oidc.Settings)) *rig {
 func settings(t *testing.T, issuer string) oidc.Settings {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte(oidctest.Secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(oidctest.Secret+"\n"), 0o600))
 	return oidc.Settings{Issuer: issuer, Client: oidctest.Client, SecretFile: file}
 }
 
@@ -64,14 +61,10 @@ func settings(t *testing.T, issuer string) oidc.Settings {
 func (r *rig) begin() (answer url.Values, kept string) {
 	r.t.Helper()
 	address, kept, err := r.by.Begin(r.t.Context(), back, "/jobs")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	stay := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	got, err := stay.Get(address)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	_ = got.Body.Close()
 	to, err := got.Location()
 	if err != nil || !strings.HasPrefix(to.String(), back+"?") {
@@ -167,9 +160,7 @@ func TestSignIn_AnswersEachFlowOnceAndInItsOwnBrowser(t *testing.T) {
 	r.refused(end(url.Values{"code": answer["code"]}, kept), "belongs to another")
 	foreign := url.Values{"code": answer["code"], "state": answer["state"], "iss": {"https://evil.example"}}
 	r.refused(end(foreign, kept), "another identity provider")
-	if err := end(answer, kept); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, end(answer, kept))
 	r.refused(end(answer, kept), "has ended before")
 	// A code of one flow in another fails at the provider: the verifier of PKCE is not that of the code.
 	third, _ := r.begin()
@@ -219,9 +210,7 @@ func TestSignIn_RefusesAProviderThatNamesAnotherIssuerOrPlainAddresses(t *testin
 
 func TestSignIn_WrongSecretReachesNoLog(t *testing.T) {
 	r := newRig(t, func(s *oidc.Settings) {
-		if err := os.WriteFile(s.SecretFile, []byte("wrong-secret-of-mine"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(s.SecretFile, []byte("wrong-secret-of-mine"), 0o600))
 	})
 	_, _, err := r.signIn()
 	r.refused(err, "refuses the code")

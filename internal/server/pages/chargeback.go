@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"encoding/csv"
 	"errors"
 	"net/http"
 	"net/url"
@@ -70,20 +69,11 @@ func (p *chargebackPage) read(v *visit) error {
 
 // chargebackCSV sends the statements with exact amounts.
 func (s *Site) chargebackCSV(w http.ResponseWriter, r *http.Request) {
-	guard(w)
-	v, err := s.visit(r)
 	p := &chargebackPage{}
-	if err == nil {
-		err = p.read(v)
-	}
-	if err != nil {
-		s.fail(w, r, v, err)
+	out := s.csv(w, r, "scrimp-chargeback.csv", p.read)
+	if out == nil {
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", `attachment; filename="scrimp-chargeback.csv"`)
-	out := csv.NewWriter(w)
 	for _, row := range p.Table() {
 		for at := range row[:client.NameColumns] {
 			row[at] = plainCell(row[at])

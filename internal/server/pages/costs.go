@@ -156,22 +156,30 @@ func plus(a, b *money.Amount) *money.Amount {
 	return new(a.Add(*b))
 }
 
-// costsCSV sends every line with exact amounts.
-func (s *Site) costsCSV(w http.ResponseWriter, r *http.Request) {
+// csv begins the download of a table that read reads. If that fails, it answers with the error and returns nil.
+func (s *Site) csv(w http.ResponseWriter, r *http.Request, name string, read func(*visit) error) *csv.Writer {
 	guard(w)
 	v, err := s.visit(r)
-	p := &costsPage{}
 	if err == nil {
-		err = p.read(v)
+		err = read(v)
 	}
 	if err != nil {
 		s.fail(w, r, v, err)
-		return
+		return nil
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", `attachment; filename="scrimp-costs.csv"`)
-	out := csv.NewWriter(w)
+	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	return csv.NewWriter(w)
+}
+
+// costsCSV sends every line with exact amounts.
+func (s *Site) costsCSV(w http.ResponseWriter, r *http.Request) {
+	p := &costsPage{}
+	out := s.csv(w, r, "scrimp-costs.csv", p.read)
+	if out == nil {
+		return
+	}
 	head := []string{strings.ReplaceAll(p.By, ":", " "), "currency", "jobs", "spent"}
 	for _, u := range useOrder {
 		head = append(head, string(u))

@@ -45,6 +45,16 @@ var orders = []struct{ name, text string }{
 // states lists the states in the filter.
 var states = []string{"", "held", "queued", "running", "paused", "succeeded", "failed", "stopped", "cancelled"}
 
+// bulk returns the actions that the user may do to several jobs at once, and to one of these at least.
+func (v *visit) bulk(list []client.Job) (may []action) {
+	for _, a := range actions {
+		if a.bulk && slices.ContainsFunc(list, func(j client.Job) bool { return v.may(a.Name, j) }) {
+			may = append(may, a)
+		}
+	}
+	return may
+}
+
 func jobs(v *visit) (any, error) {
 	q := v.r.URL.Query()
 	p := &jobsPage{Total: v.server.Jobs, Query: jobsQuery{Name: strings.TrimSpace(q.Get("name")), State: q.Get("state"),
@@ -86,11 +96,7 @@ func jobs(v *visit) (any, error) {
 	p.Several = slices.ContainsFunc(p.Jobs, func(j client.Job) bool {
 		return j.User != p.Jobs[0].User || j.Team != p.Jobs[0].Team
 	})
-	for _, a := range actions {
-		if a.bulk && slices.ContainsFunc(p.Jobs, func(j client.Job) bool { return v.may(a.Name, j) }) {
-			p.Actions = append(p.Actions, a)
-		}
-	}
+	p.Actions = v.bulk(p.Jobs)
 	var teams []client.Team
 	if err := v.get("/v1/teams", &teams); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/decide/trueup"
 	"scrimp/internal/lib/decimal"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/reconcile"
 )
 
@@ -24,9 +25,7 @@ const evil = `=cmd|'x'!A1"><script>alert(1)</script>` + "\x1b\u202e"
 func full(t testing.TB, name string) (*fake, *Site) {
 	f, s := newFake(t)
 	rate, err := money.ParseRate("0.97")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	f.answers["/v1/groups"] = []client.Group{{ID: "sweep", State: "open", Members: 3, Currency: "USD", Submitted: now, Detail: name}}
 	f.answers["/v1/groups/sweep"] = client.Group{ID: "sweep", State: "open", Members: 3, Currency: "USD", Submitted: now, User: "ann",
 		Detail: name, Budget: new(money.Picos(9e12))}
@@ -347,9 +346,7 @@ func TestWaste_TotalsAreTheSumOfTheRows(t *testing.T) {
 	sum := money.Amount{}
 	for _, m := range regexp.MustCompile(`data-l="cost"><data[^>]* value="([^"]+)"`).FindAllStringSubmatch(rows, -1) {
 		a, err := money.Parse(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		sum = sum.Add(a)
 	}
 	if sum != total || !strings.Contains(foot, `value="`+total.String()+`"`) || !strings.Contains(foot, "5 savings unknown") {

@@ -13,6 +13,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 // everyState lists all states of jobs.
@@ -43,9 +44,7 @@ func many(n int) []client.Job {
 func parse(t testing.TB, text string) *html.Node {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ids, labels := map[string]bool{}, map[string]bool{}
 	walk(root, func(n *html.Node) {
 		if id := attr(n, "id"); id != "" {

@@ -9,6 +9,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/money"
 )
 
@@ -44,17 +45,13 @@ func plannedOn(t *testing.T, text string, sale ...api.Listing) api.Plan {
 	t.Helper()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\ncheckpoint: {dir: c}\nwork: {steps: 1000, time: 10h}\n"+text),
 		"", now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: sale}
 	v := api.Server{Market: m.Clock}
 	for _, name := range []string{"lab", "hpc"} {
 		v.Engines = append(v.Engines, api.Engine{Name: name, Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}})
 	}
-	if err := Unknown(j, m, v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Unknown(j, m, v))
 	p, q := Of(j, m, v, testRuns(), nil)
 	p.Engines = q.Compare(j)
 	return p
@@ -113,9 +110,7 @@ func TestPlan_ComparesFullAndMarginalCost(t *testing.T) {
 func TestPlan_NamesUnresponsiveEngines(t *testing.T) {
 	t.Parallel()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {time: 1h}\nany_of: [lab, hpc/gpu]\n"), "", now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{ofOwn(1, 0)},
 		Away: []api.AwayEngine{{Name: "hpc", Error: "squeue\n  says nothing"}}}
 	_, q := Of(j, m, api.Server{Market: m.Clock}, testRuns(), nil)

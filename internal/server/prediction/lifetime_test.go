@@ -9,6 +9,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/test/must"
 )
 
 // lasting returns an on-demand machine with a maximum lifetime.
@@ -37,9 +38,7 @@ func TestPlan_MachinesWithMaximumLifetime(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {steps: 1000, time: 10h}\n"+c.text), "", now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: c.sale}
 			v := api.Server{Market: m.Clock,
 				Engines: []api.Engine{{Name: "hpc", Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}}}}
@@ -90,9 +89,7 @@ func TestPlan_NeedsAllMachinesOfJob(t *testing.T) {
 func TestPlan_UnknownWorkIgnoresLifetime(t *testing.T) {
 	t.Parallel()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\n"), "", now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{lasting("short", 10*time.Minute)}}
 	v := api.Server{Market: m.Clock,
 		Engines: []api.Engine{{Name: "hpc", Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}}}}
@@ -113,9 +110,7 @@ func TestPlan_StatesCostOfInterruptionWithoutSaves(t *testing.T) {
 		says bool
 	}{{"", spot, true}, {"checkpoint: {dir: c}\n", spot, false}, {"", onDemand("hpc", "gpu", 100_000_000_000), false}} {
 		j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {steps: 1000, time: 1h}\n"+c.text), "", now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{c.sale}}
 		p, _ := Of(j, m, api.Server{Market: m.Clock}, 1, nil)
 		says := slices.ContainsFunc(p.Reasons, func(s string) bool { return strings.Contains(s, "loses all") })
@@ -129,9 +124,7 @@ func TestPlan_StatesCostOfInterruptionWithoutSaves(t *testing.T) {
 func TestPlan_FirstReasonIsWhyItIsNotFeasible(t *testing.T) {
 	t.Parallel()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {steps: 1000, time: 10h}\ndeadline: in 5h\n"), "", now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	spot := onDemand("hpc", "gpu", 100_000_000_000)
 	spot.Offer.Capacity, spot.Offer.ID = api.Spot, strings.Replace(spot.Offer.ID, "on-demand", "spot", 1)
 	spot.Quote.Offer = spot.Offer.ID

@@ -5,6 +5,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/test/must"
 )
 
 // Long work whose steps are unknown stays on spot while its slack allows it: its plan takes neither a rare report for a
@@ -13,9 +14,7 @@ func TestPlan_KeepsLongWorkOnSpot(t *testing.T) {
 	t.Parallel()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\ncheckpoint: {dir: c}\nwork: {time: 60d}\n"+
 		"window: 22:00-06:00\ndeadline: in 250d\n"), "", now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	spot := onDemand("lab", "spot", 30_000_000_000)
 	spot.Offer.Capacity, spot.Offer.ID = api.Spot, "lab/spot/m/spot"
 	spot.Quote.Offer = spot.Offer.ID

@@ -8,6 +8,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/test/must"
 	"scrimp/money"
 )
 
@@ -22,9 +23,7 @@ func plannedReads(t *testing.T, text string, charges []api.Charge, sale ...api.L
 	t.Helper()
 	j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\ncheckpoint: {dir: c}\nwork: {steps: 1000, time: 10h}\n"+text),
 		"", now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: sale}
 	v := api.Server{Market: m.Clock, Charges: charges, Engines: []api.Engine{{Name: "cloud", Kind: "aws",
 		Timing: api.EngineTiming{Detect: 30, Boot: 60, Consistency: 10}}}}

@@ -6,6 +6,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/test/must"
 )
 
 // A plan counts the expected start of the engine it takes: ten hours of work on an engine that starts in two minutes
@@ -14,9 +15,7 @@ func TestPlan_CountsStartOfEngine(t *testing.T) {
 	t.Parallel()
 	planned := func(start float64) (finish, cost float64) {
 		j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nwork: {steps: 1000, time: 10h}\n"), "", now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now},
 			Offers: []api.Listing{onDemand("hpc", "gpu", 3_600_000_000_000)}}
 		v := api.Server{Market: m.Clock, Engines: []api.Engine{

@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/bound"
 )
@@ -29,9 +30,7 @@ func TestProblem_NumberOutOfBoundsIs422(t *testing.T) {
 		w := httptest.NewRecorder()
 		answer(w)
 		var p api.Problem
-		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(w.Body.Bytes(), &p))
 		if w.Code != http.StatusUnprocessableEntity || p.Status != w.Code || p.Field != "terms.memory" || p.Fix == "try again" {
 			t.Errorf("%s: %d %+v", name, w.Code, p)
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // Nobody can read sealed values without the key. They open for their own job only, and only unchanged, and are gone
@@ -15,9 +17,7 @@ func TestVault_OpensForItsJobOnly(t *testing.T) {
 	t.Parallel()
 	v := Vault{Dir: t.TempDir()}
 	values := Values{Secrets: map[string]string{"TOKEN": "hunter2", "EMPTY": ""}, Shell: map[string]string{"HF_HOME": "/data/hub"}}
-	if err := v.Keep("one", values); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Keep("one", values))
 	if got, err := v.Open("one"); err != nil || !reflect.DeepEqual(got, values) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -34,16 +34,12 @@ func TestVault_OpensForItsJobOnly(t *testing.T) {
 		}
 	}
 	for _, bad := range [][]byte{nil, text[:8], append(bytes.Clone(text), 0), bytes.Repeat([]byte{0}, len(text))} {
-		if err := os.WriteFile(v.File("two"), bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(v.File("two"), bad, 0o600))
 		if got, err := v.Open("two"); err == nil {
 			t.Errorf("%x opens as %v", bad, got)
 		}
 	}
-	if err := os.WriteFile(v.File("two"), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(v.File("two"), text, 0o600))
 	if got, err := v.Open("two"); err == nil {
 		t.Errorf("in another job's place they open: %v", got)
 	}

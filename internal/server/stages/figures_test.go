@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scrimp/internal/server/workdir"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/pipeline"
 )
 
@@ -65,9 +66,7 @@ func TestFigures_SayWhatIsWrong(t *testing.T) {
 	}
 	p, err := pipeline.New([]pipeline.Stage{{Name: "evaluate", Outs: []string{"r.json"}, Metrics: []string{"r.json"}},
 		{Name: "deploy", Deps: []string{"r.json"}, Gate: &pipeline.Gate{Metric: "evaluate.x.a", Min: "1"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if kept := judgedOnes(p, map[string]string{"x.a": "1", "a": "2", "b": "3", "": "4"}); len(kept) != 3 || kept["b"] != "" {
 		t.Errorf("of what gates ask for %v is kept", kept)
 	}

@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market"
 	"scrimp/internal/server/terms"
+	"scrimp/internal/test/must"
 )
 
 // sold lists two partitions of a cluster, one's own machines, and a local market.
@@ -35,9 +36,7 @@ func TestNeed_RestrictsToNamedEngines(t *testing.T) {
 		"any_of: [slurm, {engine: lab, args: [--x], throughput: 1.5x}]\n": "slurm/gpu/m/on-demand slurm/spot/m/spot lab/own/m/reserved",
 	} {
 		j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\n"+text), "", now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		need := terms.Need(j)
 		var got []string
 		for _, o := range sold {
@@ -73,9 +72,7 @@ func TestUnknown_NamesMissingEngines(t *testing.T) {
 		"any_of: [away/x]": "",
 	} {
 		j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\n"+text), "", now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got := terms.Unknown(j, []string{"slurm", "lab", "away"}, sold).Error(); got != want {
 			t.Errorf("%s: %s", text, got)
 		}

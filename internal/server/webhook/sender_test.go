@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"scrimp/internal/server/tries"
+	"scrimp/internal/test/must"
 )
 
 // word is the message of these tests.
@@ -77,9 +78,7 @@ func TestSender_RetriesWithTheSameID(t *testing.T) {
 		}
 	})
 	tell, waits := patient(t)
-	if err := tell.tells(t.Context(), h.URL+"/hook/"+token); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tell.tells(t.Context(), h.URL+"/hook/"+token))
 	if !slices.Equal(*waits, []time.Duration{time.Second, 2 * time.Second}) {
 		t.Errorf("waits %v, want 1 s and 2 s", *waits)
 	}

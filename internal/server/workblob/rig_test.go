@@ -28,6 +28,7 @@ import (
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/blobtest"
+	"scrimp/internal/test/must"
 )
 
 // rig is a store of work folders, and a real S3 server behind a gate that evaluates session policies. The AWS driver
@@ -71,9 +72,7 @@ func newRig(t *testing.T) *rig {
 	_, query, _ := strings.Cut(address, "endpoint=")
 	endpoint, _, _ := strings.Cut(query, "&")
 	c, err := awstest.New(awstest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(c.Close)
 	r := &rig{t: t, data: t.TempDir(), objects: dir, cloud: c, log: &logged{}, gate: &awstest.Gate{STS: c, To: endpoint,
 		Key: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), Region: "us-east-1"}}
@@ -87,9 +86,7 @@ func newRig(t *testing.T) *rig {
 	e, err := aws.Open(t.Context(), engine.Setting{Name: "aws", Kind: aws.Kind, Agents: "http://10.0.0.1:7077",
 		With: engine.WithOf(setting.With{Region: "us-east-1", Endpoint: c.URL, Types: []string{"c7i.*"}, Store: r.store,
 			JobRole: "arn:aws:iam::123456789012:role/scrimp-job"})}, engine.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var ok bool
 	if r.lender, ok = e.Driver.(engine.Lender); !ok {
 		t.Fatal("the engine lends nothing")
@@ -155,18 +152,14 @@ func (r *rig) folder(job string, n int) {
 	if err == nil {
 		err = r.folders.Copy(job, dir, r.data)
 	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 }
 
 // sent returns the folder as the server sends it.
 func (r *rig) sent(job string) []byte {
 	r.t.Helper()
 	f, err := r.folders.Tree(job)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	var b bytes.Buffer
 	if _, err := f.Write(r.t.Context(), &b, 0); err != nil {
 		r.t.Fatal(err)

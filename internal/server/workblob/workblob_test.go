@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -33,9 +34,7 @@ func (r *rig) asked(b *Blobs, job string) (at api.WorkBlob, err error) {
 func (r *rig) holds(job string, at api.WorkBlob) {
 	r.t.Helper()
 	b, err := r.bucket(job, "jobs/"+job+"/")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	got, err := b.ReadAll(r.t.Context(), "jobs/"+job+"/"+at.Key())
 	if err != nil || !bytes.Equal(got, r.sent(job)) || int64(len(got)) != at.Bytes {
 		r.t.Errorf("%s has %d bytes, %v; told %+v", job, len(got), err, at)
@@ -110,9 +109,7 @@ func TestAsk_UploadsOnceDespiteAKilledServer(t *testing.T) {
 			seen := len(r.gate.Seen())
 			again, _ := r.server()
 			told, err := r.asked(again, "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			want := 0
 			if at == http.MethodPut {
 				want = 1
@@ -133,19 +130,13 @@ func TestRefused_ReplacesADamagedCopy(t *testing.T) {
 	r.folder("a", 1000)
 	b, _ := r.server()
 	told, err := r.asked(b, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	file := r.file("a", told.Key())
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text[600] ^= 1
 	hurt := func() {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, text, 0o600))
 	}
 	hurt()
 	b.Refused("a", "a.1", api.WorkAway)
@@ -170,9 +161,7 @@ func TestRefused_ReplacesADamagedCopy(t *testing.T) {
 	if n := strings.Count(r.log.String(), "was not taken from its job's bucket"); n != 3 {
 		t.Errorf("said %d times in %s", n, r.log)
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(file))
 	delete(b.doubts, "a")
 	b.Refused("a", "a.3", api.WorkMissing)
 	if at, err := r.asked(b, "a"); err != nil || at != told {
@@ -201,9 +190,7 @@ func TestAsk_FallsBackToTheServer(t *testing.T) {
 	if at, err := r.asked(b, "a"); err != nil || at.SHA256 == "" {
 		t.Errorf("once it is back: %+v, %v", at, err)
 	}
-	if err := r.cloud.Inject(awstest.Fault{Action: "AssumeRole", Kind: "error", Code: "AccessDenied", Status: 403}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.cloud.Inject(awstest.Fault{Action: "AssumeRole", Kind: "error", Code: "AccessDenied", Status: 403}))
 	if at, err := r.asked(b, "b"); !errors.Is(err, ErrServer) || at.SHA256 != "" || !strings.Contains(r.log.String(), "trust policy") {
 		t.Errorf("%+v, %v; %s", at, err, r.log)
 	}
@@ -226,16 +213,12 @@ func TestCredentials_CannotReachAnotherJobsFolder(t *testing.T) {
 	r.folder("a", 1000)
 	b, _ := r.server()
 	told, err := r.asked(b, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := r.bucket("ab", "jobs/a/"); err == nil || !strings.Contains(err.Error(), "access denied") {
 		t.Errorf("it lists: %v", err)
 	}
 	other, err := r.bucket("ab", "jobs/ab/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	key := "jobs/a/" + told.Key()
 	if _, err := other.ReadAll(t.Context(), key); err == nil || blob.Missing(err) {
 		t.Errorf("it reads: %v", err)
@@ -258,17 +241,11 @@ func TestDrop_RemovesTheCopyOrKeepsTheRecord(t *testing.T) {
 	r.folder("b", 1000)
 	b, _ := r.server()
 	told, err := r.asked(b, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	own, err := r.bucket("a", "jobs/a/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, key := range []string{"work/older", "claims/1", "workers"} {
-		if err := own.WriteAll(t.Context(), "jobs/a/"+key, []byte("x"), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, own.WriteAll(t.Context(), "jobs/a/"+key, []byte("x"), nil))
 	}
 	r.on(away)
 	if err := b.Drop(t.Context(), "a"); err == nil {

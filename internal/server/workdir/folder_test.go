@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/workdir/pack"
+	"scrimp/internal/test/must"
 )
 
 // Unpacking an upload writes nothing outside its folder.
@@ -41,19 +42,15 @@ func TestUnpack_WritesNothingOutside(t *testing.T) {
 		zip := gzip.NewWriter(&b)
 		tw := tar.NewWriter(zip)
 		for _, e := range list {
-			if err := tw.WriteHeader(&tar.Header{Name: e.name, Linkname: e.link, Typeflag: e.kind, Size: int64(len(e.text)),
-				Mode: 0o644}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tw.WriteHeader(&tar.Header{Name: e.name, Linkname: e.link, Typeflag: e.kind, Size: int64(len(e.text)),
+				Mode: 0o644}))
 			tw.Write([]byte(e.text))
 		}
 		tw.Close()
 		zip.Close()
 		dir := t.TempDir()
 		to := filepath.Join(dir, "to")
-		if err := os.Mkdir(to, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(to, 0o700))
 		if err := Unpack(&b, to); err == nil {
 			t.Errorf("%s is taken", name)
 		}
@@ -70,18 +67,12 @@ func TestPack_RoundTripsAFolder(t *testing.T) {
 		".scrimpignore": "*.env\n", ".git/config": "x", "data/db": "x"} {
 		path := filepath.Join(from, name)
 		os.MkdirAll(filepath.Dir(path), 0o755)
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o755))
 	}
 	os.Symlink("b/c", filepath.Join(from, "a", "link"))
 	var b bytes.Buffer
-	if err := pack.Pack(&b, from, filepath.Join(from, "data")); err != nil {
-		t.Fatal(err)
-	}
-	if err := Unpack(&b, to); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pack.Pack(&b, from, filepath.Join(from, "data")))
+	must.Do(t, Unpack(&b, to))
 	if text, err := os.ReadFile(filepath.Join(to, "a", "link")); err != nil || string(text) != "deep" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -104,13 +95,9 @@ func TestPack_ExcludesFetchedFoldersAndSecrets(t *testing.T) {
 		"deep/old/model.bin", "mine-outputs/model.bin", ".env", "deep/tls.pem", "public.pem", ".ssh/id_ed25519", pack.FetchedName,
 		pack.IgnoreName} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)))
 	}
-	if err := os.WriteFile(filepath.Join(dir, pack.IgnoreName), []byte("!/public.pem\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, pack.IgnoreName), []byte("!/public.pem\n"), 0o600))
 	if got := pack.Secrets(dir); !slices.Equal(got, []string{".env", ".ssh", "deep/tls.pem"}) {
 		t.Errorf("said to stay here: %q", got)
 	}
@@ -135,9 +122,7 @@ func TestPack_ExcludesWhatScrimpWrote(t *testing.T) {
 		".env.production": "A=1", pack.IgnoreName: "!/mine\n",
 	} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	want := []string{".env.production", "ann", "deep/token", "login-prod.json", "token"}
 	if got := pack.Secrets(dir); !slices.Equal(got, want) {
@@ -153,20 +138,14 @@ func TestPack_ExcludesWhatScrimpWrote(t *testing.T) {
 func sentFiles(t *testing.T, dir string) (got []string) {
 	t.Helper()
 	var sent bytes.Buffer
-	if err := pack.Pack(&sent, dir, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pack.Pack(&sent, dir, ""))
 	to := t.TempDir()
-	if err := Unpack(&sent, to); err != nil {
-		t.Fatal(err)
-	}
-	if err := filepath.WalkDir(to, func(path string, e fs.DirEntry, err error) error {
+	must.Do(t, Unpack(&sent, to))
+	must.Do(t, filepath.WalkDir(to, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			got = append(got, strings.TrimPrefix(path, to+"/"))
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return got
 }

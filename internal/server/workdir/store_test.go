@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/workdir/pack"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 func openStore(t testing.TB) *Store {
@@ -30,27 +31,20 @@ func openStore(t testing.TB) *Store {
 func openIn(t testing.TB, data string) *Store {
 	t.Helper()
 	s := New(data, func() (disk.Left, bool) { return disk.Free(1 << 40), true })
-	must(t, s.Recover())
+	must.Do(t, s.Recover())
 	return s
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func write(t testing.TB, path string, text []byte) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, text, 0o644))
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, text, 0o644))
 }
 
 // held counts the files in a folder, and their bytes.
 func held(t testing.TB, dir string) (files int, bytes int64) {
 	t.Helper()
-	must(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -68,14 +62,14 @@ func held(t testing.TB, dir string) (files int, bytes int64) {
 func machine(t testing.TB, s *Store, job string) string {
 	t.Helper()
 	f, err := s.Tree(job)
-	must(t, err)
+	must.Do(t, err)
 	to := t.TempDir()
 	r, w := io.Pipe()
 	go func() {
 		_, err := f.Write(t.Context(), w, 0)
 		_ = w.CloseWithError(err)
 	}()
-	must(t, tarball.Unpack(t.Context(), r, to))
+	must.Do(t, tarball.Unpack(t.Context(), r, to))
 	return to
 }
 
@@ -87,14 +81,14 @@ func TestStore_SharesEqualContents(t *testing.T) {
 	_, _ = rand.Read(big)
 	write(t, filepath.Join(from, "data", "big"), big)
 	write(t, filepath.Join(from, "train.py"), []byte("one"))
-	must(t, os.Chmod(filepath.Join(from, "train.py"), 0o755))
-	must(t, os.Symlink("train.py", filepath.Join(from, "link")))
+	must.Do(t, os.Chmod(filepath.Join(from, "train.py"), 0o755))
+	must.Do(t, os.Symlink("train.py", filepath.Join(from, "link")))
 	for _, job := range []string{"a", "b"} {
-		must(t, s.Copy(job, from, s.Dir))
+		must.Do(t, s.Copy(job, from, s.Dir))
 	}
 	write(t, filepath.Join(from, "train.py"), []byte("two"))
-	must(t, s.Copy("c", from, s.Dir))
-	must(t, s.Again("d", "a"))
+	must.Do(t, s.Copy("c", from, s.Dir))
+	must.Do(t, s.Again("d", "a"))
 	if _, n := held(t, s.Dir); n < 3<<20 || n > 3<<20+8<<10 {
 		t.Errorf("four jobs of 3 MiB take %d bytes", n)
 	}
@@ -118,12 +112,12 @@ func TestStore_ProgramsCannotChangeSharedFiles(t *testing.T) {
 	t.Parallel()
 	s, from := openStore(t), t.TempDir()
 	write(t, filepath.Join(from, "a"), []byte("as sent"))
-	must(t, s.Copy("one", from, s.Dir))
+	must.Do(t, s.Copy("one", from, s.Dir))
 	f, err := os.OpenFile(filepath.Join(machine(t, s, "one"), "a"), os.O_WRONLY, 0)
-	must(t, err)
+	must.Do(t, err)
 	_, _ = f.WriteString("CHANGED")
-	must(t, f.Close())
-	must(t, s.Again("two", "one"))
+	must.Do(t, f.Close())
+	must.Do(t, s.Again("two", "one"))
 	for _, job := range []string{"one", "two"} {
 		if text, _ := os.ReadFile(filepath.Join(machine(t, s, job), "a")); string(text) != "as sent" {
 			t.Errorf("%s has %q now", job, text)
@@ -140,14 +134,14 @@ func packed(t testing.TB, entries ...any) []byte {
 	for _, e := range entries {
 		switch e := e.(type) {
 		case tar.Header:
-			must(t, tw.WriteHeader(&e))
+			must.Do(t, tw.WriteHeader(&e))
 		case string:
 			_, err := tw.Write([]byte(e))
-			must(t, err)
+			must.Do(t, err)
 		}
 	}
-	must(t, tw.Close())
-	must(t, zip.Close())
+	must.Do(t, tw.Close())
+	must.Do(t, zip.Close())
 	return b.Bytes()
 }
 
@@ -235,9 +229,7 @@ func TestStore_AcceptsLinksWithinTheFolder(t *testing.T) {
 	s := openStore(t)
 	text := packed(t, append(file("a/b/f", "x"), link("a/up", ".."), link("in", "a/up/a/b/f"), link("deep/er/l", "../../in"),
 		link("here", "."), link("round", "round"), link("nowhere", "a/none/x"))...)
-	if err := s.writeTo(s.job("j"), func(w *writer) error { return w.unpack(bytes.NewReader(text)) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.writeTo(s.job("j"), func(w *writer) error { return w.unpack(bytes.NewReader(text)) }))
 }
 
 // An absolute link into the uploaded folder leads to the same place in the folder elsewhere; one that leads out is
@@ -245,29 +237,29 @@ func TestStore_AcceptsLinksWithinTheFolder(t *testing.T) {
 func TestStore_AbsoluteLinksIntoTheFolderBecomeRelative(t *testing.T) {
 	t.Parallel()
 	from, s := t.TempDir(), openStore(t)
-	must(t, os.MkdirAll(filepath.Join(from, "data", "sub"), 0o700))
-	must(t, os.WriteFile(filepath.Join(from, "data", "f"), []byte("x"), 0o600))
-	must(t, os.Symlink(filepath.Join(from, "data", "f"), filepath.Join(from, "data", "sub", "l")))
+	must.Do(t, os.MkdirAll(filepath.Join(from, "data", "sub"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(from, "data", "f"), []byte("x"), 0o600))
+	must.Do(t, os.Symlink(filepath.Join(from, "data", "f"), filepath.Join(from, "data", "sub", "l")))
 	var b bytes.Buffer
-	must(t, pack.Pack(&b, from, ""))
-	must(t, s.writeTo(s.job("j"), func(w *writer) error { return w.unpack(&b) }))
+	must.Do(t, pack.Pack(&b, from, ""))
+	must.Do(t, s.writeTo(s.job("j"), func(w *writer) error { return w.unpack(&b) }))
 	to := t.TempDir()
 	tree, err := s.Tree("j")
-	must(t, err)
+	must.Do(t, err)
 	var sent bytes.Buffer
 	_, err = tree.Write(t.Context(), &sent, 0)
-	must(t, err)
-	must(t, tarball.Unpack(t.Context(), &sent, to))
+	must.Do(t, err)
+	must.Do(t, tarball.Unpack(t.Context(), &sent, to))
 	if at, err := os.Readlink(filepath.Join(to, "data", "sub", "l")); err != nil || at != "../f" {
 		t.Errorf("it leads to %q, %v", at, err)
 	}
-	must(t, os.Symlink("/etc/passwd", filepath.Join(from, "out")))
-	must(t, pack.Pack(&b, from, ""))
+	must.Do(t, os.Symlink("/etc/passwd", filepath.Join(from, "out")))
+	must.Do(t, pack.Pack(&b, from, ""))
 	err = s.writeTo(s.job("k"), func(w *writer) error { return w.unpack(&b) })
 	if err == nil || !strings.Contains(err.Error(), "out is a link to /etc/passwd") {
 		t.Errorf("%v", err)
 	}
-	must(t, s.Copy("own", from, "")) // on the same host: the link keeps its target
+	must.Do(t, s.Copy("own", from, "")) // on the same host: the link keeps its target
 }
 
 // endless returns a tar file that claims a file of 3 GiB.
@@ -276,9 +268,9 @@ func endless(t testing.TB) []byte {
 	var b bytes.Buffer
 	zip := gzip.NewWriter(&b)
 	tw := tar.NewWriter(zip)
-	must(t, tw.WriteHeader(&tar.Header{Name: "zeros", Typeflag: tar.TypeReg, Size: 3 << 30, Mode: 0o600}))
+	must.Do(t, tw.WriteHeader(&tar.Header{Name: "zeros", Typeflag: tar.TypeReg, Size: 3 << 30, Mode: 0o600}))
 	_, err := tw.Write(make([]byte, 1<<20))
-	must(t, err)
+	must.Do(t, err)
 	_ = zip.Close()
 	return b.Bytes()
 }
@@ -312,9 +304,9 @@ func TestIgnoreFile_IsReadWithinLimits(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, pack.IgnoreName)
-		must(t, place(path))
+		must.Do(t, place(path))
 		if strings.HasPrefix(name, "400") {
-			must(t, os.Truncate(path, 400<<20))
+			must.Do(t, os.Truncate(path, 400<<20))
 		}
 		if err := pack.Pack(io.Discard, dir, ""); err == nil || !strings.Contains(err.Error(), pack.IgnoreName) {
 			t.Errorf("%s is sent: %v", name, err)
@@ -326,7 +318,7 @@ func TestIgnoreFile_IsReadWithinLimits(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ".gitignore"), []byte("*.pt\n"))
-	must(t, os.Symlink(".gitignore", filepath.Join(dir, pack.IgnoreName)))
+	must.Do(t, os.Symlink(".gitignore", filepath.Join(dir, pack.IgnoreName)))
 	if out, err := pack.Ignored(dir); err != nil || !out("a.pt", false) {
 		t.Errorf("a link within the folder: %v", err)
 	}
@@ -338,16 +330,16 @@ func TestSweep_RemovesUnneededContents(t *testing.T) {
 	s, from := openStore(t), t.TempDir()
 	write(t, filepath.Join(from, "shared"), []byte("shared"))
 	write(t, filepath.Join(from, "own"), []byte("of a"))
-	must(t, s.Copy("a", from, s.Dir))
+	must.Do(t, s.Copy("a", from, s.Dir))
 	write(t, filepath.Join(from, "own"), []byte("of b"))
-	must(t, s.Copy("b", from, s.Dir))
-	must(t, s.Drop("a"))
+	must.Do(t, s.Copy("b", from, s.Dir))
+	must.Do(t, s.Drop("a"))
 	aged(t, s)
 	if is, err := s.Sweep(true); err != nil || is.Objects != 2 {
 		t.Errorf("a dry sweep says %+v, %v", is, err)
 	}
-	must(t, s.writeTo(s.job("c"), func(w *writer) error {
-		must(t, w.unpack(bytes.NewReader(packed(t, file("own", "of a")...))))
+	must.Do(t, s.writeTo(s.job("c"), func(w *writer) error {
+		must.Do(t, w.unpack(bytes.NewReader(packed(t, file("own", "of a")...))))
 		aged(t, s) // as if it took an hour
 		return nil
 	}))
@@ -365,7 +357,7 @@ func TestSweep_RemovesUnneededContents(t *testing.T) {
 func aged(t testing.TB, s *Store) {
 	t.Helper()
 	old := time.Now().Add(-time.Hour)
-	must(t, filepath.WalkDir(filepath.Join(s.Dir, "objects"), func(path string, e fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(filepath.Join(s.Dir, "objects"), func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -436,17 +428,17 @@ func TestStore_CleansUpAfterACrash(t *testing.T) {
 	data, from := t.TempDir(), t.TempDir()
 	s := openIn(t, data)
 	write(t, filepath.Join(from, "a"), []byte("whole"))
-	must(t, s.Copy("whole", from, data))
+	must.Do(t, s.Copy("whole", from, data))
 	w := &writer{s: s} // and nothing after it
-	must(t, w.unpack(bytes.NewReader(packed(t, file("b", "half")...))))
+	must.Do(t, w.unpack(bytes.NewReader(packed(t, file("b", "half")...))))
 	half, err := s.aside()
-	must(t, err)
+	must.Do(t, err)
 	_, _ = half.WriteString("half of a file")
-	must(t, half.Close())
+	must.Do(t, half.Close())
 	s = openIn(t, data)
 	aged(t, s)
 	_, err = s.Sweep(false)
-	must(t, err)
+	must.Do(t, err)
 	if n, _ := held(t, s.Dir); n != 3 { // the name, the list and the file
 		t.Errorf("%d files are there", n)
 	}
@@ -462,9 +454,9 @@ func TestStore_KeepsNamesAndTimes(t *testing.T) {
 	at := time.Unix(1_700_000_000, 123)
 	for _, name := range []string{"a b", "line\nbreak", "quote\"", "\xff\xfe", "-", "ä"} {
 		write(t, filepath.Join(from, name), []byte(name))
-		must(t, os.Chtimes(filepath.Join(from, name), at, at))
+		must.Do(t, os.Chtimes(filepath.Join(from, name), at, at))
 	}
-	must(t, s.Copy("j", from, s.Dir))
+	must.Do(t, s.Copy("j", from, s.Dir))
 	to := machine(t, s, "j")
 	for _, name := range []string{"a b", "line\nbreak", "quote\"", "\xff\xfe", "-", "ä"} {
 		info, err := os.Stat(filepath.Join(to, name))
@@ -501,7 +493,7 @@ func TestStore_KeepsModesOfFolders(t *testing.T) {
 		write(t, filepath.Join(from, name, "f"), []byte("x"))
 	}
 	for name, mode := range modes {
-		must(t, os.Chmod(filepath.Join(from, name), mode))
+		must.Do(t, os.Chmod(filepath.Join(from, name), mode))
 	}
 	t.Cleanup(func() { // otherwise the test's folders could not be removed
 		for _, dir := range []string{from, fetched} {
@@ -510,10 +502,10 @@ func TestStore_KeepsModesOfFolders(t *testing.T) {
 			}
 		}
 	})
-	must(t, s.Copy("a", from, s.Dir))
+	must.Do(t, s.Copy("a", from, s.Dir))
 	var b bytes.Buffer
-	must(t, pack.Pack(&b, from, ""))
-	must(t, Unpack(&b, fetched))
+	must.Do(t, pack.Pack(&b, from, ""))
+	must.Do(t, Unpack(&b, fetched))
 	for how, to := range map[string]string{"sent": machine(t, s, "a"), "fetched": fetched} {
 		for name, want := range modes {
 			if info, err := os.Stat(filepath.Join(to, name)); err != nil || info.Mode().Perm() != want {

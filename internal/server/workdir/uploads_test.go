@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scrimp/internal/server/disk"
+	"scrimp/internal/test/must"
 )
 
 // An upload is cut off once only the log's reserve is left on the disk.
@@ -36,7 +37,7 @@ func TestUploads_AreLimitedByDiskAndFiles(t *testing.T) {
 		u := NewUploads(s)
 		r.Tree = strings.Repeat("0", 64)
 		for _, sent := range []string{"a", "b", "c"} {
-			must(t, s.name(filepath.Join(u.of("ann"), sent), r))
+			must.Do(t, s.name(filepath.Join(u.of("ann"), sent), r))
 		}
 		u.forget(u.of("ann"))
 		if left, err := os.ReadDir(u.of("ann")); err != nil || len(left) != 2 {

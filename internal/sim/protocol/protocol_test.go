@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/protocol"
 	"scrimp/internal/sim/tick/multizone"
+	"scrimp/internal/test/must"
 )
 
 const whole = `tick: 5m
@@ -31,9 +32,7 @@ func read(text string) (*multizone.Protocol, error) { return protocol.Read("p.ya
 
 func TestRead_TakesEveryValueOfTheForm(t *testing.T) {
 	p, err := read(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	g := p.Groups[0]
 	if g[0].Region != "us-east-1" || g[1].Region != "eu" || g[2].Region != "eu" {
 		t.Errorf("regions %v: a zone's name begins with a region of the table, or the file names its region", g)
@@ -105,9 +104,7 @@ func TestRead_PublicBenchmarkFileEqualsDefault(t *testing.T) {
 		t.Skip("SKIPPED: ../shared/data/spot/protocol.yaml is not beside the repository")
 	}
 	p, err := read(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if want := multizone.Public(); !reflect.DeepEqual(p, want) {
 		t.Errorf("%+v\ninstead of %+v", p, want)
 	}
@@ -116,9 +113,7 @@ func TestRead_PublicBenchmarkFileEqualsDefault(t *testing.T) {
 // The example in docs/simulate.md is a valid file.
 func TestRead_AcceptsFileOfGuide(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "simulate.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m := regexp.MustCompile("(?s)```yaml\n(# market\\.yaml.*?)```").FindSubmatch(text)
 	if m == nil {
 		t.Fatal("docs/simulate.md has no market.yaml")

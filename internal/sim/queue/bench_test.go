@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/pack/scheduler"
 	"scrimp/internal/decide/pack/static"
 	"scrimp/internal/sim/queue"
+	"scrimp/internal/test/must"
 )
 
 var (
@@ -28,9 +29,7 @@ func benchmark(t *testing.T) (jobs []queue.Job, types []queue.Machine, pairs que
 			t.Skipf("SKIPPED: the benchmark's data is not beside the repository: %v", err)
 		}
 		defer f.Close()
-		if err := take(f); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, take(f))
 	}
 	var err error
 	read("trace_6274.csv", func(f *os.File) error {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scrimp/internal/sim/queue"
+	"scrimp/internal/test/must"
 )
 
 // trace draws jobs: durations in one of three shapes, random arrivals, sizes of a few classes.
@@ -48,13 +49,9 @@ g2.96,8,96,768,9.60,60,70,90,2
 func drawn(t *testing.T, seed uint64, n int) queue.Config {
 	t.Helper()
 	jobs, err := queue.ReadTrace("drawn.csv", strings.NewReader(trace(seed, n)), queue.DefaultColumns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	types, err := queue.ReadCatalog("types.csv", strings.NewReader(catalogue))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := queue.Config{Jobs: jobs, Types: types, Interference: queue.U95(), Deadline: 1.25}
 	if seed%2 == 1 {
 		c.Interference = drawnPairs(t, seed, jobs)
@@ -73,8 +70,6 @@ func drawnPairs(t *testing.T, seed uint64, jobs []queue.Job) queue.Interference 
 		}
 	}
 	f, err := queue.ReadPairs("pairs.csv", strings.NewReader(b.String()), jobs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return f
 }

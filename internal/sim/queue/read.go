@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -297,12 +298,7 @@ func Check(trace string, jobs []Job, catalog string, types []Machine) error {
 }
 
 func fitsAny(s pack.Size, types []Machine) bool {
-	for _, t := range types {
-		if s.Fits(t.Size) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(types, func(t Machine) bool { return s.Fits(t.Size) })
 }
 
 // sizeText formats a size with the names of its columns.

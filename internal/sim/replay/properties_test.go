@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 var drawn = flag.Int("drawn", lane.Pick(100, 10_000), "how many drawn markets the properties of the mean are held on (make check: 10,000)")
@@ -23,9 +24,7 @@ func meanOf(t *testing.T, runs int, job tick.Job, rule policy.Rule) (dollars, ov
 		out := Single(tick.Run{Zone: "drawn", Window: i, Job: job, Up: tick.Drawn(uint64(i), 11, job.Ticks())}, mind, rule, false)
 		return tally{cost: out.Cost, missed: out.Missed, launched: out.Launches}
 	}, func(int) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cost, more, late := money.Amount{}, 0, 0
 	for _, l := range lines {
 		cost, more = cost.Add(l.cost), more+l.launched-1

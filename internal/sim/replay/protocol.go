@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"scrimp/internal/decide/plan"
@@ -79,12 +80,7 @@ func Protocol(ctx context.Context, s Settings, names []string, now func() time.T
 }
 
 func has(list []multizone.Sight, s multizone.Sight) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, s)
 }
 
 // playZones plays a run through the core. The plain loop, which asks the same policies, plays the rules that exist only

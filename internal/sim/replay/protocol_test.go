@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/sim/tick"
 	"scrimp/internal/sim/tick/multizone"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // drawnProtocol is a small protocol with one setting, its files, and the numbers in them.
@@ -332,9 +333,7 @@ func TestProtocol_AgreesWithSecondProgram(t *testing.T) {
 			optima[i] = tick.Times(optima[i], d.nodes)
 		}
 		by, _, err := Protocol(t.Context(), Settings{list, [][]money.Amount{optima}}, names, time.Now, func(string, int, int) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		best := by[0].Scores[4].MeanUSD
 		for _, row := range by[0].Scores {
 			if row.MeanUSD < best-1e-6 || row.Name == "default" && row.Misses > 0 {

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 const data = "../../../../shared/data/spot/"
@@ -29,13 +30,9 @@ func public(t testing.TB) []tick.Run {
 	}
 	defer func() { _ = w.Close() }()
 	windows, err := tick.ReadSingle(a, "availability_2022.csv", w, "windows_2022.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	runs, err := tick.SingleRuns(windows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return runs
 }
 

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick/multizone"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // publicZones reads the windows of the public benchmark with several zones, or skips the test if the data is missing.
@@ -30,9 +31,7 @@ func publicZones(t testing.TB) []multizone.Window {
 	}
 	defer func() { _ = p.Close() }()
 	windows, err := multizone.Read("availability", a, "prices", p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return windows
 }
 
@@ -120,9 +119,7 @@ func TestZones_CostsSameAsPlainLoop(t *testing.T) {
 		})
 		t.Run("public, "+name, func(t *testing.T) {
 			runs, _, err := multizone.Runs(publicZones(t), looks)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var some []multizone.Run
 			for i := 0; i < len(runs); i += lane.Pick(35, 7) {
 				some = append(some, runs[i])
@@ -171,9 +168,7 @@ func TestZones_RestartChangesNothing(t *testing.T) {
 					return m
 				}
 				kept, err := m.Snapshot()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if m, err = core.Restore(kept); err != nil {
 					t.Fatal(err)
 				}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // publicRuns reads the public traces beside the repository.
@@ -26,13 +27,9 @@ func publicRuns(t testing.TB) []Run {
 	}
 	defer windows.Close()
 	list, err := ReadSingle(avail, "availability_2022.csv", windows, "windows_2022.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	runs, err := SingleRuns(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if len(runs) != 960 {
 		t.Fatalf("%d runs, want 960", len(runs))
 	}
@@ -227,9 +224,7 @@ func TestReadSingle_ErrorNamesLineFieldAndFix(t *testing.T) {
 		}
 	}
 	list, err := ReadSingle(strings.NewReader(ah+"a,0,400,1\n"), "a.csv", strings.NewReader(wh+"a,0,0,400\n"), "w.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := SingleRuns(list); err == nil || !strings.Contains(err.Error(), "read w.csv: line 2: field ticks: window 0 of a has 400 ticks of 10 minutes, and a job has until hour 70: give it at least 420") {
 		t.Errorf("a short window: %v", err)
 	}

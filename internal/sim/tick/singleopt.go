@@ -22,15 +22,12 @@ func (r Run) Optimum() (money.Amount, bool) {
 	if slack < 0 {
 		return money.Amount{}, false
 	}
-	// A machine rented k ticks ago has outstanding[k] left; the last is 0.
-	outstanding := []int{over}
+	// A machine rented k ticks ago has outstanding[k] left; the last is 0, and there are at least two.
+	outstanding := []int{over, max(0, over-gap)}
 	for outstanding[len(outstanding)-1] > 0 {
 		outstanding = append(outstanding, max(0, outstanding[len(outstanding)-1]-gap))
 	}
 	k := len(outstanding) - 1
-	if k == 0 { // no overhead at all
-		outstanding, k = []int{0, 0}, 1
-	}
 	// Rows: 0 for nothing held; 1..k for spot rented that many ticks ago; k+1..2k for on-demand.
 	next, this := rows(2*k+1, slack+1), rows(2*k+1, slack+1)
 	for i := range next {

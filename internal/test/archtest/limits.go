@@ -38,7 +38,7 @@ func Functions(p Package) (list []Function) {
 				continue
 			}
 			from, to := f.Set.Position(fn.Pos()), f.Set.Position(fn.End())
-			list = append(list, Function{p.Dir + " " + receiver(fn) + fn.Name.Name, from, complexity(fn),
+			list = append(list, Function{p.Dir + " " + receiver(fn) + fn.Name.Name, from, Complexity(fn),
 				to.Line - from.Line + 1})
 		}
 	}
@@ -65,7 +65,9 @@ func receiver(fn *ast.FuncDecl) string {
 	return ""
 }
 
-func complexity(fn *ast.FuncDecl) int {
+// Complexity counts the ways through a function as gocyclo does: 1, and 1 for each branch, loop, case, && and ||. What
+// a function literal branches on counts for the function around it.
+func Complexity(fn *ast.FuncDecl) int {
 	n := 1
 	ast.Inspect(fn, func(x ast.Node) bool {
 		switch v := x.(type) {

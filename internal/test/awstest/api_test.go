@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/lib/awshttp"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/awstest/catalog"
+	"scrimp/internal/test/must"
 )
 
 func TestDescribe_TypesAndZonesInPages(t *testing.T) {
@@ -20,7 +21,7 @@ func TestDescribe_TypesAndZonesInPages(t *testing.T) {
 	ctx := t.Context()
 	found := map[types.InstanceType]types.InstanceTypeInfo{}
 	for p := ec2.NewDescribeInstanceTypesPaginator(c.ec2, &ec2.DescribeInstanceTypesInput{}); p.HasMorePages(); {
-		page := must[*ec2.DescribeInstanceTypesOutput](t)(p.NextPage(ctx))
+		page := get[*ec2.DescribeInstanceTypesOutput](t)(p.NextPage(ctx))
 		if len(page.InstanceTypes) > 5 {
 			t.Errorf("a page of %d", len(page.InstanceTypes))
 		}
@@ -39,12 +40,12 @@ func TestDescribe_TypesAndZonesInPages(t *testing.T) {
 	offers := 0
 	for p := ec2.NewDescribeInstanceTypeOfferingsPaginator(c.ec2, &ec2.DescribeInstanceTypeOfferingsInput{
 		LocationType: types.LocationTypeAvailabilityZone}); p.HasMorePages(); {
-		offers += len(must[*ec2.DescribeInstanceTypeOfferingsOutput](t)(p.NextPage(ctx)).InstanceTypeOfferings)
+		offers += len(get[*ec2.DescribeInstanceTypeOfferingsOutput](t)(p.NextPage(ctx)).InstanceTypeOfferings)
 	}
 	prices := 0
 	for p := ec2.NewDescribeSpotPriceHistoryPaginator(c.ec2, &ec2.DescribeSpotPriceHistoryInput{StartTime: aws.Time(c.at),
 		ProductDescriptions: []string{"Linux/UNIX"}}); p.HasMorePages(); {
-		prices += len(must[*ec2.DescribeSpotPriceHistoryOutput](t)(p.NextPage(ctx)).SpotPriceHistory)
+		prices += len(get[*ec2.DescribeSpotPriceHistoryOutput](t)(p.NextPage(ctx)).SpotPriceHistory)
 	}
 	if want := 3 * len(catalog.Types()); offers != want || prices != want {
 		t.Errorf("%d offers, %d prices, want %d of each", offers, prices, want)
@@ -56,12 +57,12 @@ func TestDescribe_TypesAndZonesInPages(t *testing.T) {
 	if code(err) != "InvalidInstanceType" {
 		t.Error(err)
 	}
-	regions := must[*ec2.DescribeRegionsOutput](t)(c.ec2.DescribeRegions(ctx, nil))
-	zones := must[*ec2.DescribeAvailabilityZonesOutput](t)(c.ec2.DescribeAvailabilityZones(ctx, nil))
-	images := must[*ec2.DescribeImagesOutput](t)(c.ec2.DescribeImages(ctx,
+	regions := get[*ec2.DescribeRegionsOutput](t)(c.ec2.DescribeRegions(ctx, nil))
+	zones := get[*ec2.DescribeAvailabilityZonesOutput](t)(c.ec2.DescribeAvailabilityZones(ctx, nil))
+	images := get[*ec2.DescribeImagesOutput](t)(c.ec2.DescribeImages(ctx,
 		&ec2.DescribeImagesInput{Owners: []string{"amazon"}}))
-	vpcs := must[*ec2.DescribeVpcsOutput](t)(c.ec2.DescribeVpcs(ctx, nil))
-	subnets := must[*ec2.DescribeSubnetsOutput](t)(c.ec2.DescribeSubnets(ctx,
+	vpcs := get[*ec2.DescribeVpcsOutput](t)(c.ec2.DescribeVpcs(ctx, nil))
+	subnets := get[*ec2.DescribeSubnetsOutput](t)(c.ec2.DescribeSubnets(ctx,
 		&ec2.DescribeSubnetsInput{Filters: []types.Filter{
 			{Name: aws.String("availability-zone"), Values: []string{"us-east-1b"}}}}))
 	if len(regions.Regions) != 3 || len(zones.AvailabilityZones) != 3 ||
@@ -72,7 +73,7 @@ func TestDescribe_TypesAndZonesInPages(t *testing.T) {
 		len(subnets.Subnets) != 1 || *subnets.Subnets[0].VpcId != *vpcs.Vpcs[0].VpcId {
 		t.Errorf("%+v %+v %+v %+v %+v", regions, zones, images, vpcs, subnets)
 	}
-	scores := must[*ec2.GetSpotPlacementScoresOutput](t)(c.ec2.GetSpotPlacementScores(ctx,
+	scores := get[*ec2.GetSpotPlacementScoresOutput](t)(c.ec2.GetSpotPlacementScores(ctx,
 		&ec2.GetSpotPlacementScoresInput{
 			InstanceTypes: []string{
 				"g5.xlarge",
@@ -87,13 +88,11 @@ func TestDescribeInstances_PagesAreStable(t *testing.T) {
 	in := one("m7i.large")
 	in.MinCount, in.MaxCount = aws.Int32(13), aws.Int32(13)
 	for _, i := range c.run(t, in)[:2] {
-		if err := c.Terminate(*i.InstanceId); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Terminate(*i.InstanceId))
 	}
 	seen, pages := map[string]bool{}, 0
 	for p := ec2.NewDescribeInstancesPaginator(c.ec2, &ec2.DescribeInstancesInput{MaxResults: aws.Int32(5)}); p.HasMorePages(); {
-		for _, r := range must[*ec2.DescribeInstancesOutput](t)(p.NextPage(t.Context())).Reservations {
+		for _, r := range get[*ec2.DescribeInstancesOutput](t)(p.NextPage(t.Context())).Reservations {
 			for _, i := range r.Instances {
 				if seen[*i.InstanceId] {
 					t.Errorf("%s is listed twice", *i.InstanceId)
@@ -119,16 +118,16 @@ func TestLeftovers_CanBeFoundAndDeleted(t *testing.T) {
 			Value: aws.String("me")}}})
 	}
 	by := []types.Filter{{Name: aws.String("tag:by"), Values: []string{"me"}}}
-	sg := must[*ec2.CreateSecurityGroupOutput](t)(c.ec2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{
+	sg := get[*ec2.CreateSecurityGroupOutput](t)(c.ec2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{
 		GroupName: aws.String("workers"), Description: aws.String("none")}))
-	must[*ec2.RevokeSecurityGroupEgressOutput](
+	get[*ec2.RevokeSecurityGroupEgressOutput](
 		t,
 	)(
 		c.ec2.RevokeSecurityGroupEgress(ctx, &ec2.RevokeSecurityGroupEgressInput{
 			GroupId: sg.GroupId, IpPermissions: []types.IpPermission{{IpProtocol: aws.String("-1"),
 				IpRanges: []types.IpRange{{CidrIp: aws.String("0.0.0.0/0")}}}}}),
 	)
-	must[*ec2.CreatePlacementGroupOutput](t)(c.ec2.CreatePlacementGroup(ctx, &ec2.CreatePlacementGroupInput{
+	get[*ec2.CreatePlacementGroupOutput](t)(c.ec2.CreatePlacementGroup(ctx, &ec2.CreatePlacementGroupInput{
 		GroupName: aws.String("gang"), Strategy: types.PlacementStrategyCluster}))
 	in := one("p4d.24xlarge")
 	in.TagSpecifications, in.Placement = named, &types.Placement{GroupName: aws.String("gang")}
@@ -150,18 +149,18 @@ func TestLeftovers_CanBeFoundAndDeleted(t *testing.T) {
 	if code(err) != "DependencyViolation" || code(err2) != "InvalidPlacementGroup.InUse" {
 		t.Error(err, err2)
 	}
-	tagged := must[*ec2.DescribeTagsOutput](t)(c.ec2.DescribeTags(ctx, &ec2.DescribeTagsInput{Filters: []types.Filter{
+	tagged := get[*ec2.DescribeTagsOutput](t)(c.ec2.DescribeTags(ctx, &ec2.DescribeTagsInput{Filters: []types.Filter{
 		{Name: aws.String("key"), Values: []string{"b*"}}}}))
 	if len(tagged.Tags) != 5 {
 		t.Errorf("%+v", tagged)
 	}
-	must[*ec2.CreateTagsOutput](
+	get[*ec2.CreateTagsOutput](
 		t,
 	)(
 		c.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{
 			{Key: aws.String("more"), Value: aws.String("1")}}}),
 	)
-	must[*ec2.DeleteTagsOutput](
+	get[*ec2.DeleteTagsOutput](
 		t,
 	)(
 		c.ec2.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{
@@ -170,14 +169,12 @@ func TestLeftovers_CanBeFoundAndDeleted(t *testing.T) {
 	if got := c.see(t, id); len(got.Tags) != 1 || *got.Tags[0].Key != "more" {
 		t.Errorf("%+v", got.Tags)
 	}
-	if err := c.Terminate(id); err != nil {
-		t.Fatal(err)
-	}
-	volumes := must[*ec2.DescribeVolumesOutput](t)(c.ec2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{Filters: by}))
-	cards := must[*ec2.DescribeNetworkInterfacesOutput](t)(c.ec2.DescribeNetworkInterfaces(ctx,
+	must.Do(t, c.Terminate(id))
+	volumes := get[*ec2.DescribeVolumesOutput](t)(c.ec2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{Filters: by}))
+	cards := get[*ec2.DescribeNetworkInterfacesOutput](t)(c.ec2.DescribeNetworkInterfaces(ctx,
 		&ec2.DescribeNetworkInterfacesInput{Filters: by}))
 	address := c.AddAddress("us-east-1", nil)
-	addresses := must[*ec2.DescribeAddressesOutput](t)(c.ec2.DescribeAddresses(ctx, nil))
+	addresses := get[*ec2.DescribeAddressesOutput](t)(c.ec2.DescribeAddresses(ctx, nil))
 	if len(volumes.Volumes) != 1 || volumes.Volumes[0].State != "available" || len(cards.NetworkInterfaces) != 1 ||
 		cards.NetworkInterfaces[0].Status != "available" || len(addresses.Addresses) != 1 {
 		t.Fatalf("%+v %+v %+v", volumes, cards, addresses)
@@ -201,15 +198,15 @@ func TestLeftovers_CanBeFoundAndDeleted(t *testing.T) {
 func TestActions_OthersAnswer(t *testing.T) {
 	c := start(t, awstest.Options{})
 	ctx := t.Context()
-	lt := must[*ec2.CreateLaunchTemplateOutput](t)(c.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+	lt := get[*ec2.CreateLaunchTemplateOutput](t)(c.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String("worker"), ClientToken: aws.String("a"),
 		LaunchTemplateData: &types.RequestLaunchTemplateData{
 			ImageId: aws.String(amd), InstanceType: "m7i.large", UserData: script("true")}}))
-	must[*ec2.CreateLaunchTemplateVersionOutput](t)(c.ec2.CreateLaunchTemplateVersion(ctx,
+	get[*ec2.CreateLaunchTemplateVersionOutput](t)(c.ec2.CreateLaunchTemplateVersion(ctx,
 		&ec2.CreateLaunchTemplateVersionInput{
 			LaunchTemplateId: lt.LaunchTemplate.LaunchTemplateId, SourceVersion: aws.String("1"),
 			LaunchTemplateData: &types.RequestLaunchTemplateData{InstanceType: "c7i.xlarge"}}))
-	versions := must[*ec2.DescribeLaunchTemplateVersionsOutput](t)(c.ec2.DescribeLaunchTemplateVersions(ctx,
+	versions := get[*ec2.DescribeLaunchTemplateVersionsOutput](t)(c.ec2.DescribeLaunchTemplateVersions(ctx,
 		&ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: aws.String("worker")}))
 	if v := versions.LaunchTemplateVersions; len(v) != 2 || v[1].LaunchTemplateData.InstanceType != "c7i.xlarge" ||
 		*v[1].LaunchTemplateData.ImageId != amd {
@@ -218,66 +215,64 @@ func TestActions_OthersAnswer(t *testing.T) {
 	i := c.run(t, &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
 		LaunchTemplate: &types.LaunchTemplateSpecification{
 			LaunchTemplateName: aws.String("worker"), Version: aws.String("$Latest")}})[0]
-	attribute := must[*ec2.DescribeInstanceAttributeOutput](t)(c.ec2.DescribeInstanceAttribute(ctx,
+	attribute := get[*ec2.DescribeInstanceAttributeOutput](t)(c.ec2.DescribeInstanceAttribute(ctx,
 		&ec2.DescribeInstanceAttributeInput{
 			InstanceId: i.InstanceId, Attribute: types.InstanceAttributeNameUserData}))
 	if i.InstanceType != "c7i.xlarge" || *attribute.UserData.Value != *script("true") {
 		t.Errorf("%v %+v", i.InstanceType, attribute)
 	}
-	if err := c.Impair(*i.InstanceId); err != nil {
-		t.Fatal(err)
-	}
-	status := must[*ec2.DescribeInstanceStatusOutput](t)(c.ec2.DescribeInstanceStatus(ctx, nil))
+	must.Do(t, c.Impair(*i.InstanceId))
+	status := get[*ec2.DescribeInstanceStatusOutput](t)(c.ec2.DescribeInstanceStatus(ctx, nil))
 	if s := status.InstanceStatuses; len(s) != 1 || s[0].SystemStatus.Status != "impaired" || len(s[0].Events) != 1 {
 		t.Errorf("%+v", s)
 	}
 	c.Reserve("g5.xlarge", "us-east-1a", 2, true, c.at, c.at.Add(time.Hour))
 	c.Reserve("g5.xlarge", "us-east-1a", 1, false, c.at, c.at.AddDate(1, 0, 0))
-	held := must[*ec2.DescribeCapacityReservationsOutput](t)(c.ec2.DescribeCapacityReservations(ctx, nil))
-	reserved := must[*ec2.DescribeReservedInstancesOutput](t)(c.ec2.DescribeReservedInstances(ctx, nil))
-	account := must[*ec2.DescribeAccountAttributesOutput](t)(c.ec2.DescribeAccountAttributes(ctx, nil))
+	held := get[*ec2.DescribeCapacityReservationsOutput](t)(c.ec2.DescribeCapacityReservations(ctx, nil))
+	reserved := get[*ec2.DescribeReservedInstancesOutput](t)(c.ec2.DescribeReservedInstances(ctx, nil))
+	account := get[*ec2.DescribeAccountAttributesOutput](t)(c.ec2.DescribeAccountAttributes(ctx, nil))
 	if len(held.CapacityReservations) != 1 || *held.CapacityReservations[0].AvailableInstanceCount != 2 ||
 		len(reserved.ReservedInstances) != 1 || len(account.AccountAttributes) == 0 {
 		t.Errorf("%+v %+v %+v", held, reserved, account)
 	}
-	fleet := must[*ec2.CreateFleetOutput](t)(c.ec2.CreateFleet(ctx, &ec2.CreateFleetInput{Type: types.FleetTypeInstant,
+	fleet := get[*ec2.CreateFleetOutput](t)(c.ec2.CreateFleet(ctx, &ec2.CreateFleetInput{Type: types.FleetTypeInstant,
 		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{
 			{LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
 				LaunchTemplateId: lt.LaunchTemplate.LaunchTemplateId, Version: aws.String("1")}},
 		},
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(3),
 			DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand}}))
-	fleets := must[*ec2.DescribeFleetsOutput](t)(c.ec2.DescribeFleets(ctx,
+	fleets := get[*ec2.DescribeFleetsOutput](t)(c.ec2.DescribeFleets(ctx,
 		&ec2.DescribeFleetsInput{FleetIds: []string{*fleet.FleetId}}))
-	none := must[*ec2.DescribeFleetsOutput](t)(c.ec2.DescribeFleets(ctx, nil))
-	active := must[*ec2.DescribeFleetInstancesOutput](t)(c.ec2.DescribeFleetInstances(ctx,
+	none := get[*ec2.DescribeFleetsOutput](t)(c.ec2.DescribeFleets(ctx, nil))
+	active := get[*ec2.DescribeFleetInstancesOutput](t)(c.ec2.DescribeFleetInstances(ctx,
 		&ec2.DescribeFleetInstancesInput{FleetId: fleet.FleetId}))
 	if len(fleets.Fleets) != 1 || len(none.Fleets) != 0 || len(active.ActiveInstances) != 3 {
 		t.Errorf("%+v %+v %+v", fleets, none, active)
 	}
-	gone := must[*ec2.DeleteFleetsOutput](t)(c.ec2.DeleteFleets(ctx,
+	gone := get[*ec2.DeleteFleetsOutput](t)(c.ec2.DeleteFleets(ctx,
 		&ec2.DeleteFleetsInput{TerminateInstances: aws.Bool(true),
 			FleetIds: []string{*fleet.FleetId, "fleet-0"}}))
 	if len(gone.SuccessfulFleetDeletions) != 1 || len(gone.UnsuccessfulFleetDeletions) != 1 {
 		t.Errorf("%+v", gone)
 	}
 	sp := c.run(t, spot("m7i.large", ""))[0]
-	must[*ec2.CancelSpotInstanceRequestsOutput](t)(c.ec2.CancelSpotInstanceRequests(ctx,
+	get[*ec2.CancelSpotInstanceRequestsOutput](t)(c.ec2.CancelSpotInstanceRequests(ctx,
 		&ec2.CancelSpotInstanceRequestsInput{
 			SpotInstanceRequestIds: []string{*sp.SpotInstanceRequestId}}))
-	requests := must[*ec2.DescribeSpotInstanceRequestsOutput](t)(c.ec2.DescribeSpotInstanceRequests(ctx, nil))
+	requests := get[*ec2.DescribeSpotInstanceRequestsOutput](t)(c.ec2.DescribeSpotInstanceRequests(ctx, nil))
 	if r := requests.SpotInstanceRequests[0]; r.State != "cancelled" ||
 		*r.Status.Code != "request-canceled-and-instance-running" {
 		t.Errorf("%+v", r)
 	}
-	must[*ec2.DeleteLaunchTemplateOutput](t)(c.ec2.DeleteLaunchTemplate(ctx,
+	get[*ec2.DeleteLaunchTemplateOutput](t)(c.ec2.DeleteLaunchTemplate(ctx,
 		&ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("worker")}))
-	if got := must[*ec2.DescribeLaunchTemplatesOutput](t)(c.ec2.DescribeLaunchTemplates(ctx,
+	if got := get[*ec2.DescribeLaunchTemplatesOutput](t)(c.ec2.DescribeLaunchTemplates(ctx,
 		nil)); len(got.LaunchTemplates) != 0 {
 		t.Errorf("%+v", got)
 	}
-	groups := must[*ec2.DescribeSecurityGroupsOutput](t)(c.ec2.DescribeSecurityGroups(ctx, nil))
-	places := must[*ec2.DescribePlacementGroupsOutput](t)(c.ec2.DescribePlacementGroups(ctx, nil))
+	groups := get[*ec2.DescribeSecurityGroupsOutput](t)(c.ec2.DescribeSecurityGroups(ctx, nil))
+	places := get[*ec2.DescribePlacementGroupsOutput](t)(c.ec2.DescribePlacementGroups(ctx, nil))
 	if len(groups.SecurityGroups) != 1 || len(places.PlacementGroups) != 0 {
 		t.Errorf("%+v %+v", groups, places)
 	}
@@ -287,9 +282,7 @@ func TestActions_OthersAnswer(t *testing.T) {
 func BenchmarkDescribe_LargeAccount(b *testing.B) {
 	types1300, zones := catalog.Large(1300, 90)
 	s, err := awstest.New(awstest.Options{Types: types1300, Zones: zones})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	defer s.Close()
 	c := &cloud{Server: s}
 	for b.Loop() {
@@ -306,9 +299,7 @@ func BenchmarkDescribe_LargeAccount(b *testing.B) {
 			for p := ec2.NewDescribeInstanceTypeOfferingsPaginator(client, &ec2.DescribeInstanceTypeOfferingsInput{
 				LocationType: types.LocationTypeAvailabilityZone}); p.HasMorePages(); {
 				page, err := p.NextPage(b.Context())
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				n += len(page.InstanceTypeOfferings)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/lib/awshttp"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/awstest/catalog"
+	"scrimp/internal/test/must"
 )
 
 const (
@@ -38,9 +39,7 @@ func start(t *testing.T, o awstest.Options) *cloud {
 		o.Now = func() time.Time { return c.at }
 	}
 	s, err := awstest.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(s.Close)
 	c.Server = s
 	c.ec2 = ec2.New(
@@ -65,9 +64,7 @@ func code(err error) string {
 func (c *cloud) run(t *testing.T, in *ec2.RunInstancesInput) []types.Instance {
 	t.Helper()
 	out, err := c.ec2.RunInstances(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return out.Instances
 }
 
@@ -96,9 +93,7 @@ func spot(typ, most string) *ec2.RunInstancesInput {
 func (c *cloud) see(t *testing.T, id string) types.Instance {
 	t.Helper()
 	out, err := c.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return out.Reservations[0].Instances[0]
 }
 
@@ -121,9 +116,7 @@ func TestInstance_RunsAndEndsAsDocumented(t *testing.T) {
 		t.Context(),
 		&ec2.TerminateInstancesInput{InstanceIds: []string{*i.InstanceId}},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	change := out.TerminatingInstances[0]
 	if change.PreviousState.Name != "running" || change.CurrentState.Name != "shutting-down" ||
 		*change.CurrentState.Code != 32 {
@@ -172,9 +165,7 @@ func TestCreateFleet_ReportsErrorsPerOverride(t *testing.T) {
 		&ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("worker"),
 			LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String(amd)}},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	in := &ec2.CreateFleetInput{Type: types.FleetTypeInstant, ClientToken: aws.String("t1"),
 		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
 			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
@@ -191,9 +182,7 @@ func TestCreateFleet_ReportsErrorsPerOverride(t *testing.T) {
 			Tags: []types.Tag{{Key: aws.String("job"), Value: aws.String("f")}}}}}
 	for range 2 { // with its token it is the same fleet
 		out, err := c.ec2.CreateFleet(t.Context(), in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if len(out.Instances) != 1 || len(out.Instances[0].InstanceIds) != 1 ||
 			out.Instances[0].InstanceType != "g5.xlarge" ||
 			out.Instances[0].Lifecycle != "spot" {

@@ -20,6 +20,7 @@ import (
 
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/must"
 )
 
 // machines starts a cloud whose instances are processes, or skips the test if that is not possible.
@@ -37,13 +38,9 @@ func machines(t *testing.T, o awstest.Options) (c *cloud, dir string) {
 func (c *cloud) console(t *testing.T, id string) string {
 	t.Helper()
 	out, err := c.ec2.GetConsoleOutput(t.Context(), &ec2.GetConsoleOutputInput{InstanceId: &id})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text, err := base64.StdEncoding.DecodeString(aws.ToString(out.Output))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(text)
 }
 
@@ -83,17 +80,13 @@ sleep 1000 & wait
 			t.Errorf("console lacks %q:\n%s", want, text)
 		}
 	}
-	if err := c.Interrupt(*i.InstanceId, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Interrupt(*i.InstanceId, ""))
 	await.True(t, "the notice is in the metadata", func() bool {
 		return strings.Contains(c.console(t, *i.InstanceId),
 			"noticed")
 	},
 		func() string { return c.console(t, *i.InstanceId) })
-	if err := c.Terminate(*i.InstanceId); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Terminate(*i.InstanceId))
 	await.True(t, "it ends", func() bool {
 		return c.see(t,
 			*i.InstanceId).State.Name == types.InstanceStateNameTerminated

@@ -26,14 +26,13 @@ import (
 	"scrimp/internal/lib/awshttp"
 	"scrimp/internal/test/awstest"
 	"scrimp/internal/test/awstest/catalog"
+	"scrimp/internal/test/must"
 )
 
-func must[T any](t *testing.T) func(T, error) T {
+func get[T any](t *testing.T) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return v
 	}
 }
@@ -66,18 +65,16 @@ func TestSpot_StatusNamesTheInterruption(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := start(t, awstest.Options{})
 			i := c.run(t, spot("g5.xlarge", "0.5"))[0]
-			if err := tt.end(c, *i.InstanceId); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tt.end(c, *i.InstanceId))
 			ask := &ec2.DescribeSpotInstanceRequestsInput{SpotInstanceRequestIds: []string{*i.SpotInstanceRequestId}}
-			r := must[*ec2.DescribeSpotInstanceRequestsOutput](t)(c.ec2.DescribeSpotInstanceRequests(t.Context(), ask))
+			r := get[*ec2.DescribeSpotInstanceRequestsOutput](t)(c.ec2.DescribeSpotInstanceRequests(t.Context(), ask))
 			if tt.reason == "Server.SpotInstanceTermination" {
 				if *r.SpotInstanceRequests[0].Status.Code != "marked-for-termination" || c.see(t,
 					*i.InstanceId).State.Name != "running" {
 					t.Errorf("in the notice: %+v", r.SpotInstanceRequests[0].Status)
 				}
 				c.at = c.at.Add(2 * time.Minute)
-				r = must[*ec2.DescribeSpotInstanceRequestsOutput](
+				r = get[*ec2.DescribeSpotInstanceRequestsOutput](
 					t,
 				)(
 					c.ec2.DescribeSpotInstanceRequests(t.Context(), ask),
@@ -128,24 +125,18 @@ func TestBill_EqualsASumOfSeconds(t *testing.T) {
 		w := twins[end]
 		switch {
 		case w.spot && k%4 == 1:
-			if err := c.Interrupt(end, ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Interrupt(end, ""))
 			w.to, w.cloud = c.at.Add(2*time.Minute), true
 			c.at = c.at.Add(2 * time.Minute)
 		case k%3 == 0:
-			if err := c.Terminate(end); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Terminate(end))
 			w.to = c.at
 		}
 	}
 	id := *c.run(t, one("g5.xlarge"))[0].InstanceId // for less than a minute
 	twins[id] = &twin{from: c.at.Add(3 * time.Second), to: c.at.Add(10 * time.Second)}
 	c.at = c.at.Add(10 * time.Second)
-	if err := c.Terminate(id); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Terminate(id))
 	c.at = c.at.Add(3 * time.Minute)
 	free, paid, short := 0, 0, 0
 	for _, l := range c.Bill() {
@@ -218,9 +209,7 @@ func TestFaults_ReachTheClient(t *testing.T) {
 			"Unavailable"},
 		{awstest.Fault{Kind: "deny", Count: 1}, "UnauthorizedOperation"},
 	} {
-		if err := c.Inject(tt.f); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Inject(tt.f))
 		if got := ask(); got != tt.want {
 			t.Errorf("%+v: %s", tt.f, got)
 		}
@@ -229,22 +218,18 @@ func TestFaults_ReachTheClient(t *testing.T) {
 		}
 	}
 	// After a lost response, the launch is done, and only once with its token.
-	if err := c.Inject(awstest.Fault{Kind: "cut", Action: "RunInstances", Count: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Inject(awstest.Fault{Kind: "cut", Action: "RunInstances", Count: 1}))
 	in := one("m7i.large")
 	in.ClientToken = aws.String("cut")
 	if _, err := c.ec2.RunInstances(t.Context(), in); err == nil {
 		t.Error("the answer was not lost")
 	}
 	c.run(t, in)
-	if err := c.Inject(awstest.Fault{Kind: "twice", Action: "RunInstances", Count: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Inject(awstest.Fault{Kind: "twice", Action: "RunInstances", Count: 2}))
 	c.run(t, in) // with its token: the same instances
 	in.ClientToken = nil
 	c.run(t, one("m7i.large")) // the SDK makes a token, so the second delivery is the same, too
-	if got := must[*ec2.DescribeInstancesOutput](t)(c.ec2.DescribeInstances(t.Context(),
+	if got := get[*ec2.DescribeInstancesOutput](t)(c.ec2.DescribeInstances(t.Context(),
 		nil)); len(got.Reservations) != 2 {
 		t.Errorf("%d reservations", len(got.Reservations))
 	}
@@ -258,9 +243,7 @@ func TestFaults_ReachTheClient(t *testing.T) {
 		t.Error("an unknown fault was accepted")
 	}
 	for _, want := range []string{"UnfulfillableCapacity", "InsufficientInstanceCapacity"} {
-		if err := c.Refuse(catalog.Pool{Type: "m7i.large"}, want, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Refuse(catalog.Pool{Type: "m7i.large"}, want, 1))
 		if _, err := c.ec2.RunInstances(t.Context(), one("m7i.large")); code(err) != want {
 			t.Errorf("want %s, got %v", want, err)
 		}
@@ -353,11 +336,11 @@ func TestSession_FollowsItsPolicy(t *testing.T) {
 	client := sts.New(
 		sts.Options{HTTPClient: awshttp.Client(), Region: "us-east-1", BaseEndpoint: &c.URL, Credentials: c.keys()},
 	)
-	who := must[*sts.GetCallerIdentityOutput](t)(client.GetCallerIdentity(t.Context(), nil))
+	who := get[*sts.GetCallerIdentityOutput](t)(client.GetCallerIdentity(t.Context(), nil))
 	if *who.Account != "123456789012" {
 		t.Errorf("%+v", who)
 	}
-	out := must[*sts.AssumeRoleOutput](t)(client.AssumeRole(t.Context(), &sts.AssumeRoleInput{
+	out := get[*sts.AssumeRoleOutput](t)(client.AssumeRole(t.Context(), &sts.AssumeRoleInput{
 		RoleArn: aws.String(
 			"arn:aws:iam::123456789012:role/scrimp",
 		), RoleSessionName: aws.String("s"), Policy: aws.String(
@@ -405,7 +388,7 @@ func TestServices_ReturnPricesPlansAndQuotas(t *testing.T) {
 		Filters: []ptypes.Filter{{Type: ptypes.FilterTypeTermMatch, Field: aws.String("regionCode"),
 			Value: aws.String("us-east-1")}}})
 	for pages.HasMorePages() {
-		page := must[*pricing.GetProductsOutput](t)(pages.NextPage(t.Context()))
+		page := get[*pricing.GetProductsOutput](t)(pages.NextPage(t.Context()))
 		for _, text := range page.PriceList {
 			var p struct {
 				Product struct{ Attributes map[string]string }
@@ -415,9 +398,7 @@ func TestServices_ReturnPricesPlansAndQuotas(t *testing.T) {
 					}
 				}
 			}
-			if err := json.Unmarshal([]byte(text), &p); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(text), &p))
 			for _, term := range p.Terms.OnDemand {
 				for _, d := range term.PriceDimensions {
 					found[p.Product.Attributes["instanceType"]] = d.PricePerUnit["USD"]
@@ -439,8 +420,8 @@ func TestServices_ReturnPricesPlansAndQuotas(t *testing.T) {
 			Credentials:  c.keys(),
 		},
 	)
-	list := must[*savingsplans.DescribeSavingsPlansOutput](t)(plans.DescribeSavingsPlans(t.Context(), nil))
-	rates := must[*savingsplans.DescribeSavingsPlanRatesOutput](t)(plans.DescribeSavingsPlanRates(t.Context(),
+	list := get[*savingsplans.DescribeSavingsPlansOutput](t)(plans.DescribeSavingsPlans(t.Context(), nil))
+	rates := get[*savingsplans.DescribeSavingsPlanRatesOutput](t)(plans.DescribeSavingsPlanRates(t.Context(),
 		&savingsplans.DescribeSavingsPlanRatesInput{SavingsPlanId: aws.String("sp-1")}))
 	if *list.SavingsPlans[0].Commitment != "1.50" || *rates.SearchResults[0].Rate != "0.7" {
 		t.Errorf("%+v %+v", list, rates)
@@ -453,13 +434,13 @@ func TestServices_ReturnPricesPlansAndQuotas(t *testing.T) {
 			Credentials:  c.keys(),
 		},
 	)
-	q := must[*servicequotas.GetServiceQuotaOutput](t)(quotas.GetServiceQuota(t.Context(),
+	q := get[*servicequotas.GetServiceQuotaOutput](t)(quotas.GetServiceQuota(t.Context(),
 		&servicequotas.GetServiceQuotaInput{
 			ServiceCode: aws.String("ec2"), QuotaCode: aws.String("L-DB2E81BA")}))
 	n := 0
 	for p := servicequotas.NewListServiceQuotasPaginator(quotas, &servicequotas.ListServiceQuotasInput{
 		ServiceCode: aws.String("ec2")}); p.HasMorePages(); {
-		n += len(must[*servicequotas.ListServiceQuotasOutput](t)(p.NextPage(t.Context())).Quotas)
+		n += len(get[*servicequotas.ListServiceQuotasOutput](t)(p.NextPage(t.Context())).Quotas)
 	}
 	if *q.Quota.Value != 64 || n != 13 {
 		t.Errorf("%+v, %d quotas", q.Quota, n)
@@ -476,11 +457,9 @@ func TestControl_AcceptsOrders(t *testing.T) {
 			c.URL+"/_test/"+name,
 			bytes.NewBufferString(body),
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		r.Header.Set("Authorization", "Bearer "+token)
-		resp := must[*http.Response](t)(http.DefaultClient.Do(r))
+		resp := get[*http.Response](t)(http.DefaultClient.Do(r))
 		_ = resp.Body.Close()
 		return resp.StatusCode
 	}

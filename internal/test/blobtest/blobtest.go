@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 )
 
@@ -26,9 +27,7 @@ func S3(t testing.TB) (address, dir string) {
 	path := program(t, "SCRIMP_VERSITYGW", "versitygw")
 	root := t.TempDir()
 	dir = filepath.Join(root, bucket)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o755))
 	at := serve(t, path, func(at string) []string {
 		return []string{"--access", "testkey", "--secret", "testsecret", "--port", at, "--quiet", "posix", root}
 	})
@@ -57,9 +56,7 @@ func serve(t testing.TB, path string, args func(address string) []string) (addre
 	t.Helper()
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		address = l.Addr().String()
 		_ = l.Close()
 		var said bytes.Buffer

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"scrimp/internal/test/must"
 )
 
 // azuriteKey is the key of Azurite's own account, as Microsoft publishes it.
@@ -28,9 +30,7 @@ func GCS(t testing.TB) (address string) {
 	})
 	r, err := http.Post("http://"+at+"/storage/v1/b?project=test", "application/json",
 		strings.NewReader(`{"name":"`+bucket+`"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_ = r.Body.Close()
 	if r.StatusCode != http.StatusOK {
 		t.Fatalf("make a bucket: %s", r.Status)
@@ -52,15 +52,11 @@ func Azure(t testing.TB) (address string) {
 	t.Setenv("AZURE_STORAGE_KEY", azuriteKey)
 	endpoint := "http://" + at + "/" + azuriteAccount
 	signs, err := container.NewSharedKeyCredential(azuriteAccount, azuriteKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c, err := container.NewClientWithSharedKeyCredential(endpoint+"/"+bucket, signs, nil)
 	if err == nil {
 		_, err = c.Create(t.Context(), nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return "azblob://" + bucket + "?account=" + azuriteAccount + "&endpoint=" + endpoint
 }

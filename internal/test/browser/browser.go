@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 // answers is how long a page may take to evaluate an expression.
@@ -58,18 +59,12 @@ func Start(t testing.TB) *Browser {
 		"--force-color-profile=srgb", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir(),
 		"about:blank")
 	hears, to, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	from, says, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd.ExtraFiles = []*os.File{hears, says} // file descriptors 3 and 4 of the protocol
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	_, _ = hears.Close(), says.Close()
 	b := &Browser{t: t, to: to, said: map[int]message{}}
 	var reads sync.WaitGroup
@@ -257,9 +252,7 @@ func (b *Browser) Picture(whole bool) []byte {
 	var got struct{ Data string }
 	b.Ask("Page.captureScreenshot", map[string]any{"captureBeyondViewport": whole}, &got)
 	png, err := base64.StdEncoding.DecodeString(got.Data)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, err)
 	return png
 }
 
@@ -278,7 +271,5 @@ func (b *Browser) Save(name string) {
 	if folder == "" {
 		return
 	}
-	if err := os.WriteFile(fmt.Sprintf("%s/%s.png", folder, name), b.Picture(true), 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, os.WriteFile(fmt.Sprintf("%s/%s.png", folder, name), b.Picture(true), 0o644))
 }

@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/cli"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/test/must"
 )
 
 // advising lists the packages whose texts tell users which field of a job file to change.
@@ -104,9 +105,7 @@ func texts(t *testing.T, folder string) (list []string) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return list
 }
 
@@ -130,9 +129,7 @@ func constant(e ast.Expr) (string, bool) {
 func TestAdvice_NamesFieldsOfTheJobFile(t *testing.T) {
 	t.Parallel()
 	var schema schemaNode
-	if err := json.Unmarshal(spec.Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(spec.Schema(), &schema))
 	if schema.has([]string{"capacity"}) || !schema.has([]string{"resources", "capacity"}) {
 		t.Fatal("the schema is not read as it is")
 	}

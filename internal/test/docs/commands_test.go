@@ -27,6 +27,7 @@ import (
 	"scrimp/internal/sim/protocol"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/port"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/test/testbin"
@@ -225,18 +226,14 @@ func (p *page) opened(t *testing.T, name, text string) *page {
 		return p
 	}
 	dir, err := os.MkdirTemp("", "d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	work := filepath.Join(dir, strings.TrimSuffix(path.Base(name), ".md"))
 	if strings.Contains(text, "<!-- file: train.py -->") { // it starts from nothing
 		err = os.Mkdir(work, 0o755)
 	} else {
 		err = os.CopyFS(work, os.DirFS("testdata/folder"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p = &page{t: t, dir: dir, work: work, port: strconv.Itoa(port.Reserve(t))}
 	t.Cleanup(func() {
 		defer func() { _ = os.RemoveAll(dir) }()
@@ -260,9 +257,7 @@ func (p *page) folders() (list []string) {
 
 func (p *page) write(name, text string) {
 	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(p.work, name), []byte(text), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(filepath.Join(p.work, name), []byte(text), 0o644))
 }
 
 // run runs the commands of a block, and returns their output.
@@ -300,9 +295,7 @@ func (p *page) run(b Block, commands []string) string {
 
 func (p *page) command(ctx context.Context, line string) *exec.Cmd {
 	helper, err := filepath.Abs(filepath.Join(root, "sdk", "python"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	c := exec.CommandContext(ctx, "sh", "-c", line)
 	c.Dir = p.work
 	c.WaitDelay = 10 * time.Second

@@ -7,31 +7,22 @@ import (
 	"scrimp/internal/cli"
 	"scrimp/internal/server"
 	"scrimp/internal/test/golden"
+	"scrimp/internal/test/must"
 )
 
 // The pages of docs/reference match the code: go test ./internal/test/docs -update writes them.
 func TestReference_MatchesTheCode(t *testing.T) {
 	t.Setenv("SCRIMP_DATA", "~/.local/share/scrimp") // the reference must not contain this user's default
 	api, err := API(server.OpenAPI(cli.Version))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	exits, err := Constants(root+"/internal/cli/command", "Exit")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	reasons, err := Constants(root+"/internal/decide/plan", "Reason")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	codes, err := Constants(root+"/client", "Code")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	answers, err := Answers(root + "/internal/server")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if len(exits) < 3 || len(reasons) < 30 || len(codes) == 0 || len(answers) < 60 {
 		t.Fatalf("%d statuses, %d reasons, %d codes, %d answers: the code was not read", len(exits), len(reasons), len(codes), len(answers))
 	}
@@ -59,9 +50,7 @@ func TestReference_MatchesTheCode(t *testing.T) {
 func TestReference_ExplainsEveryReason(t *testing.T) {
 	t.Parallel()
 	reasons, err := Constants(root+"/internal/decide/plan", "Reason")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, r := range reasons {
 		if r.Means == "" {
 			t.Errorf("reason %s has no comment that says what it means", r.Name)

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 func bills(r *rig) {
@@ -20,9 +21,7 @@ func bills(r *rig) {
 	}
 	i := r.giveBack("a.1")
 	sale, _, err := r.Driver.Offers(r.Context())
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, err)
 	var offer market.Offer
 	for _, o := range sale {
 		if o.ID == i.Offer {
@@ -101,9 +100,7 @@ func interrupted(r *rig) {
 	q := r.request("a.1")
 	q.Offer = r.Fails
 	list, err := r.Driver.Launch(r.Context(), q)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, err)
 	i := list[0]
 	var end engine.Instance
 	r.until("the interruption", func() bool { end = r.list()["a.1"]; return end.State == engine.Ended })

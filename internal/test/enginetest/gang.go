@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // askFor requests n machines as one launch.
@@ -35,9 +36,7 @@ func (r *rig) listedOf(key string, n int, ids []string) []engine.Instance {
 	var own []engine.Instance
 	for begun := time.Now(); ; <-time.NewTimer(5 * time.Millisecond).C { // the list may lack some for a while
 		all, err := r.Driver.List(r.Context())
-		if err != nil {
-			r.Fatal(err)
-		}
+		must.Do(r, err)
 		own = slices.DeleteFunc(all, func(i engine.Instance) bool { return i.Key != key })
 		if len(own) >= n || time.Since(begun) > r.Consistency {
 			break
@@ -95,9 +94,7 @@ func gang(r *rig) {
 
 // endOne ends the second machine of the gang g.1, and returns the gang as it is listed then.
 func endOne(r *rig, ids []string, ended func(engine.Instance) bool) (own []engine.Instance) {
-	if err := r.Driver.Terminate(r.Context(), ids[1]); err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, r.Driver.Terminate(r.Context(), ids[1]))
 	r.until("the end of one of them", func() bool {
 		own = r.listedOf("g.1", len(ids), ids)
 		return slices.ContainsFunc(own, ended)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write which cases ran into the engine's page")
@@ -20,9 +22,7 @@ func Page(t testing.TB, page string, results []Result) {
 	}
 	const begin, end = "<!-- cases -->\n", "<!-- end of cases -->\n"
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	before, rest, ok := strings.Cut(string(text), begin)
 	was, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
@@ -31,9 +31,7 @@ func Page(t testing.TB, page string, results []Result) {
 	now := Table(results)
 	if *update {
 		text := []byte(before + begin + now + end + after)
-		if err := os.WriteFile(page, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(page, text, 0o644))
 		return
 	}
 	if was != now {

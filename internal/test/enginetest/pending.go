@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/test/must"
 )
 
 // ask requests the queued offer.
@@ -110,9 +111,7 @@ func billedLater(r *rig) {
 	end := r.giveBack("a.1")
 	r.Later(r.TB)
 	list, err := b.Bills(r.Context(), since)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, err)
 	found := 0
 	for _, bill := range list {
 		switch bill.Instance {

@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 func refused(r *rig) {
@@ -39,9 +40,7 @@ func refused(r *rig) {
 // imaged adds an image to a request if the offer's machines are not containers.
 func (r *rig) imaged(q *engine.Request) {
 	sale, _, err := r.Driver.Offers(r.Context())
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, err)
 	q.Image = "pytorch/pytorch:2.4.0"
 	if slices.ContainsFunc(sale, func(o market.Offer) bool { return o.ID == q.Offer && o.Images }) {
 		q.Offer = ""

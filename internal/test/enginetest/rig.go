@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 type rig struct {
@@ -80,9 +81,7 @@ func (r *rig) list() map[string]engine.Instance {
 func (r *rig) listNow() map[string]engine.Instance {
 	r.Helper()
 	all, err := r.Driver.List(r.Context())
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, err)
 	keys, ids, of := map[string]engine.Instance{}, map[string]bool{}, map[string]int{}
 	for _, i := range all {
 		of[i.Key]++
@@ -103,9 +102,7 @@ func (r *rig) until(what string, ok func() bool) {
 // giveBack terminates the key's instance and waits for its end in the list.
 func (r *rig) giveBack(key string) engine.Instance {
 	r.Helper()
-	if err := r.Driver.Terminate(r.Context(), r.list()[key].ID); err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, r.Driver.Terminate(r.Context(), r.list()[key].ID))
 	var i engine.Instance
 	r.until("the end of "+key, func() bool { i = r.list()[key]; return i.State == engine.Ended })
 	return i

@@ -13,6 +13,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // Rig is a driver under test with controls for its engine.
@@ -186,9 +187,7 @@ func Table(results []Result) string {
 
 func offers(r *rig) {
 	sale, quotes, err := r.Driver.Offers(r.Context())
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, err)
 	known := map[market.OfferID]bool{}
 	for _, o := range sale {
 		if known[o.ID] || !complete(o) {

@@ -320,6 +320,11 @@ func (r row) relations(version string, seen map[string]string, say func(string, 
 			}
 		}
 	}
+	r.objects(say)
+}
+
+// objects checks the columns that hold JSON objects.
+func (r row) objects(say func(string, ...any)) {
 	for _, name := range []string{"Tags", "SkuPriceDetails", "AllocatedTags", "AllocatedMethodDetails"} {
 		var v map[string]any
 		if text := r[name]; text != "" && json.Unmarshal([]byte(text), &v) != nil {

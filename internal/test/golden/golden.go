@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -19,12 +21,8 @@ func Check(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", filepath.FromSlash(name))
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Do(t, os.WriteFile(file, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
@@ -57,11 +55,7 @@ func JSON(t *testing.T, name string, v any) {
 	var line, b bytes.Buffer
 	e := json.NewEncoder(&line)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Indent(&b, line.Bytes(), "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Encode(v))
+	must.Do(t, json.Indent(&b, line.Bytes(), "", "  "))
 	Check(t, name, b.String())
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/test/image"
+	"scrimp/internal/test/must"
 )
 
 // TestLayout_NamesEachBlobByItsDigest reads an image back with and without compression: every blob has the digest that
@@ -21,9 +22,7 @@ func TestLayout_NamesEachBlobByItsDigest(t *testing.T) {
 			Files: []image.File{{Path: "/bin/a", Body: []byte("a"), Mode: 0o755}, {Path: "b/c/", Owner: 7},
 				{Path: "/bin/link", Link: "a"}}}
 		first, err := l.Bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if second, err := l.Bytes(); err != nil || !bytes.Equal(first, second) {
 			t.Errorf("two images of equal input differ, or %v", err)
 		}
@@ -47,9 +46,7 @@ func TestLayout_NamesEachBlobByItsDigest(t *testing.T) {
 func TestTar_WritesFoldersFirstWithModesAndOwners(t *testing.T) {
 	b, err := image.Tar([]image.File{{Path: "/bin/a", Body: []byte("a"), Mode: 0o755}, {Path: "b/c/", Owner: 7},
 		{Path: "/bin/link", Link: "a"}, {Path: "bin/a", Body: []byte("later")}}, "top/", time.Unix(1e9, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var got []string
 	r := tar.NewReader(bytes.NewReader(b))
 	for {
@@ -57,9 +54,7 @@ func TestTar_WritesFoldersFirstWithModesAndOwners(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		body, _ := io.ReadAll(r)
 		got = append(got, h.FileInfo().Mode().String()+" "+h.Name+" "+h.Linkname+string(body)+h.Uname)
 	}
@@ -79,9 +74,7 @@ func entries(t *testing.T, b []byte) map[string][]byte {
 		if errors.Is(err, io.EOF) {
 			return all
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if all[h.Name], err = io.ReadAll(r); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 
 	"go.yaml.in/yaml/v3"
@@ -37,9 +38,7 @@ func Start(t testing.TB, env ...string) *Cluster {
 	t.Helper()
 	installed(t)
 	c, err := begin(env...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			c.tell(t)
@@ -243,9 +242,7 @@ subjects: [{kind: ServiceAccount, name: %[2]s, namespace: %[1]s}]
 	}
 	token := granted.Status.Token
 	admin, err := os.ReadFile(c.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	path := filepath.Join(c.Dir, "etc", namespace+"."+name+".kubeconfig")
 	clusters, _, _ := strings.Cut(string(admin), "users:\n")
 	text := fmt.Sprintf("%susers:\n- name: %s\n  user: {token: %s}\n"+

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/image"
 	"scrimp/internal/test/kubetest"
+	"scrimp/internal/test/must"
 )
 
 // within bounds kubectl's wait for a condition.
@@ -116,9 +117,7 @@ spec:
 func runsPod(t *testing.T, c *kubetest.Cluster) {
 	n := c.Real(t, kubetest.Node{Name: "real-1", GPUs: 2})
 	shell, err := image.Shell("localhost/shell:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c.Import(t, shell)
 	c.Apply(t, shellPod)
 	c.Do(t, "wait", "--for=condition=Ready", within, "pod/shell")

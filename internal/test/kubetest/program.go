@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 // Signal sends a signal to a program: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, or
@@ -62,13 +63,9 @@ func ended(pid int) bool {
 func (c *Cluster) pid(t testing.TB, program string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.Dir, "pids", program+".pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return pid
 }
 

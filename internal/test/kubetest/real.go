@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/image"
+	"scrimp/internal/test/must"
 )
 
 // RealNode is a node in namespaces of this host, with containerd and a kubelet.
@@ -46,9 +47,7 @@ func (c *Cluster) Real(t testing.TB, n Node) *RealNode {
 		if err == nil {
 			err = m.Write(pause)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	var labels []string
 	for key, value := range n.Labels {
@@ -58,9 +57,7 @@ func (c *Cluster) Real(t testing.TB, n Node) *RealNode {
 		"LABELS=" + strings.Join(labels, ","), "TAINTS=" + strings.Join(n.Taints, ",")}}
 	r.PowerOn(t)
 	host, err := os.ReadFile(filepath.Join(c.Dir, "nodes", n.Name, "host"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r.Host = strings.TrimSpace(string(host))
 	c.real = append(c.real, r)
 	for _, file := range c.images {
@@ -94,9 +91,7 @@ func (c *Cluster) Import(t testing.TB, images ...image.Image) {
 	t.Helper()
 	for _, m := range images {
 		file := filepath.Join(c.Dir, fmt.Sprintf("image-%d.tar", len(c.images)))
-		if err := m.Write(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Write(file))
 		c.images = append(c.images, file)
 		for _, r := range c.real {
 			r.do(t, "-import", file)

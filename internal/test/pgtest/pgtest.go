@@ -18,6 +18,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // Cluster is a running PostgreSQL server.
@@ -43,9 +45,7 @@ func Start(t testing.TB) *Cluster {
 		missing(t, "PostgreSQL (initdb, postgres)")
 	}
 	dir, err := os.MkdirTemp("", "scrimp-pg-") // short: a socket's path has at most 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	c := &Cluster{dir: dir, bin: bin, fsync: "off"}
 	if _, measures := t.(*testing.B); measures {
@@ -55,9 +55,7 @@ func Start(t testing.TB) *Cluster {
 		if c.owner, err = servant(); err != nil {
 			missing(t, "a user named postgres or nobody ("+err.Error()+")")
 		}
-		if err := os.Chown(dir, int(c.owner.Uid), int(c.owner.Gid)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chown(dir, int(c.owner.Uid), int(c.owner.Gid)))
 	}
 	out, err := c.command("initdb", "-D", filepath.Join(dir, "data"), "-A", "trust", "-U", "postgres", "-E", "UTF8",
 		"--locale=C", "--no-sync").CombinedOutput()
@@ -136,12 +134,8 @@ func (c *Cluster) Run(t testing.TB) {
 		"listen_addresses="+c.where, "-c", "max_connections=200",
 		"-c", "fsync="+c.fsync, "-c", "synchronous_commit=off") // the store requests durable commits itself
 	said, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, cmd.Start())
 	c.mu.Lock()
 	c.cmd = cmd
 	c.mu.Unlock()
@@ -175,9 +169,7 @@ func (c *Cluster) Listen(t testing.TB, address, network string) {
 		_, err = fmt.Fprintf(hba, "host all all %s trust\n", network)
 		err = errors.Join(err, hba.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c.Run(t)
 }
 
@@ -211,9 +203,7 @@ func (c *Cluster) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.cmd.Process.Signal(s))
 }
 
 // Socket returns the server's unix socket.
@@ -250,9 +240,7 @@ func Address(name, folder string) string {
 func (c *Cluster) SmallDatabase(t testing.TB, bytes int64) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(c.dir, "disk-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	options := "size=" + strconv.FormatInt(bytes+8<<20, 10) // an empty database has 7.3 MB
 	if c.owner != nil {
 		options += fmt.Sprintf(",uid=%d,gid=%d,mode=700", c.owner.Uid, c.owner.Gid)

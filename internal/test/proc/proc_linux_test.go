@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 func TestStart_KillsTheWholeGroupWhenTheTestEnds(t *testing.T) {
@@ -17,14 +18,10 @@ func TestStart_KillsTheWholeGroupWhenTheTestEnds(t *testing.T) {
 	t.Run("starts a program with a child", func(t *testing.T) {
 		cmd := exec.Command("sh", "-c", "sleep 1000 & echo $!; wait")
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		Start(t, cmd)
 		line, err := bufio.NewReader(out).ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if child, err = strconv.Atoi(strings.TrimSpace(line)); err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
 
@@ -38,9 +39,7 @@ func New(t testing.TB, env ...string) *Cluster {
 	needs(t)
 	for try := 1; ; try++ {
 		dir, err := os.MkdirTemp("", "sl") // short, because paths of sockets must be
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		c := &Cluster{Dir: dir, Port: freePorts(t, ports)}
 		out, err := c.script("slurm-up.sh", append([]string{"PORT=" + strconv.Itoa(c.Port)}, env...)...)
 		if err == nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
 
@@ -134,14 +135,10 @@ func (m *Machines) link(t testing.TB, k int, state string) {
 func (m *Machines) Pids(t testing.TB, k int) (list []int) {
 	t.Helper()
 	out, err := exec.Command("ip", "netns", "pids", m.space(k)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, f := range strings.Fields(string(out)) {
 		pid, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		list = append(list, pid)
 	}
 	return list
@@ -167,13 +164,9 @@ func (m *Machines) Off(t testing.TB, k int) {
 func (m *Machines) EndSSHD(t testing.TB, k int) {
 	t.Helper()
 	text, err := os.ReadFile(m.pidFile(k))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_ = syscall.Kill(pid, syscall.SIGKILL)
 }
 
@@ -188,17 +181,13 @@ func (m *Machines) Reboot(t testing.TB, k int) {
 	t.Helper()
 	m.Off(t, k)
 	stat, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	now := time.Now()
 	for name, text := range map[string]string{
 		"boot_id": fmt.Sprintf("%08x-0000-4000-8000-%012x\n", k, now.UnixNano()&(1<<48-1)),
 		"stat":    booted.ReplaceAllString(string(stat), fmt.Sprintf("btime %d", now.Unix())),
 	} {
-		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600))
 	}
 	m.begin(t, k, fmt.Sprintf("mount --bind %[1]s/boot_id /proc/sys/kernel/random/boot_id && "+
 		"mount --bind %[1]s/stat /proc/stat && ", m.dir))
@@ -242,15 +231,11 @@ func (m *Machines) Revoke(t testing.TB) { m.authorized(t, "") }
 // Allow restores the key.
 func (m *Machines) Allow(t testing.TB) {
 	key, err := os.ReadFile(filepath.Join(m.dir, "key.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m.authorized(t, string(key))
 }
 
 func (m *Machines) authorized(t testing.TB, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(m.dir, "authorized"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(m.dir, "authorized"), []byte(text), 0o600))
 }

@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // A machine starts although a process killed on it still holds the port for a moment.
@@ -21,19 +22,13 @@ func TestOn_WaitsForAPortStillHeld(t *testing.T) {
 		text, _ := os.ReadFile(log)
 		return strings.Contains(string(text), what)
 	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(os.Remove(log))
+	must.Do(t, os.Remove(log))
 	old := exec.Command("ip", "netns", "exec", m.space(1), "/usr/sbin/sshd", "-D", "-e", "-o", "PidFile=none", "-f",
 		filepath.Join(m.dir, "sshd1.conf"))
 	holds, err := os.Create(filepath.Join(m.dir, "held.log"))
-	must(err)
+	must.Do(t, err)
 	old.Stderr = holds
-	must(old.Start())
+	must.Do(t, old.Start())
 	await.True(t, "the port is held", func() bool {
 		text, _ := os.ReadFile(holds.Name())
 		return strings.Contains(string(text), "listening")
@@ -44,7 +39,7 @@ func TestOn_WaitsForAPortStillHeld(t *testing.T) {
 		m.On(t, 1)
 	}()
 	await.True(t, "sshd does not begin", func() bool { return said("Address already in use") })
-	must(old.Process.Kill())
+	must.Do(t, old.Process.Kill())
 	_ = old.Wait() // killed
 	<-on
 	if out, err := m.Run(t, 1, "echo on"); err != nil || !strings.Contains(out, "on") {

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/store"
+	"scrimp/internal/test/must"
 )
 
 // Backend is an implementation of a store. A place is whatever Open accepts: a folder or an address.
@@ -117,9 +118,7 @@ func (b Backend) Fresh(t testing.TB) store.Store {
 // Must ends the test on an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // Same compares written with read records byte for byte.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/bound"
 )
@@ -119,8 +120,6 @@ func BenchmarkCheck(b *testing.B) {
 	text, _ := json.Marshal(api.Report{Attempt: "job.1", Messages: []api.Message{{Seq: 1, At: time.Now(),
 		Step: &api.Step{Step: 7, Metrics: map[string]float64{"loss": 1, "accuracy": 0.5}}}}})
 	for b.Loop() {
-		if err := bound.Check(reflect.TypeFor[api.Report](), text); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, bound.Check(reflect.TypeFor[api.Report](), text))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/bound"
 )
@@ -154,9 +155,7 @@ func TestEvents_EveryNumberHasABound(t *testing.T) {
 	for _, kind := range state.Kinds {
 		var e state.Event
 		text := fmt.Sprintf(`{"kind":%q,"at":"2026-01-01T00:00:00Z","schema":1,"tenant":"t","body":{}}`, kind)
-		if err := json.Unmarshal([]byte(text), &e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &e))
 		for _, missing := range bound.Unbounded(reflect.TypeOf(e.Body)) {
 			t.Errorf("%s: %s has no bound: add it to kinds", kind, missing)
 		}
@@ -171,8 +170,6 @@ func TestEvents_EveryNumberHasABound(t *testing.T) {
 func BenchmarkNumbers(b *testing.B) {
 	body := state.JobSubmitted{Terms: state.Terms{Deadline: time.Now(), Work: time.Hour, Steps: 1000}}
 	for b.Loop() {
-		if err := bound.Numbers(body, time.Now()); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, bound.Numbers(body, time.Now()))
 	}
 }

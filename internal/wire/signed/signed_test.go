@@ -7,19 +7,17 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/must"
 )
 
 // A request is accepted once, unchanged, within the allowance, and never otherwise.
 func TestCheck_AcceptsASignedRequestOnce(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, other, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		key    ed25519.PrivateKey
@@ -85,9 +83,7 @@ func TestCheck_AcceptsASignedRequestOnce(t *testing.T) {
 func TestDate_IsUsableAtOnce(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, began := range []time.Duration{0, 1, 999_999, 500 * time.Millisecond, time.Second - 1} {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(began)
 		seen, answer := Seen{Since: now}, http.Header{}
@@ -110,9 +106,7 @@ func TestDate_IsUsableAtOnce(t *testing.T) {
 func TestParse_InvertsEncode(t *testing.T) {
 	t.Parallel()
 	public, _, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got, err := Parse(Encode(public)); err != nil || !got.Equal(public) {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // pair returns two sides of a tunnel. The second one serves connections with accept.
@@ -72,16 +74,12 @@ func TestTunnel_SlowReaderDelaysNoOther(t *testing.T) {
 		_ = c.CloseWrite()
 	})
 	slow, err := open.Open(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	blocked := make(chan error, 1)
 	go func() { _, err := slow.Write(make([]byte, 2*window)); blocked <- err }()
 	<-stuck
 	echo, err := open.Open(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := echo.Write([]byte("hello")); err != nil {
 		t.Fatal(err)
 	}
@@ -100,9 +98,7 @@ func TestTunnel_RefusesWhatBreaksTheRules(t *testing.T) {
 	t.Parallel()
 	open, _ := pair(t, nil)
 	c, err := open.Open(9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, ErrReset) {
 		t.Errorf("a refused connection: %v", err)
 	}
@@ -143,9 +139,7 @@ func TestTunnel_RefusesWhatBreaksTheRules(t *testing.T) {
 func TestConn_JoinsTCP(t *testing.T) {
 	t.Parallel()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = server.Close() }()
 	go func() {
 		c, err := server.Accept()
@@ -165,9 +159,7 @@ func TestConn_JoinsTCP(t *testing.T) {
 		c.Join(s.(*net.TCPConn))
 	})
 	c, err := open.Open(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, _ = c.Write([]byte("abc"))
 	_ = c.CloseWrite()
 	if got, err := io.ReadAll(c); string(got) != "got abc" || err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/commit"
 )
 
@@ -22,9 +23,7 @@ func TestBenchmark_ReachesItsTargets(t *testing.T) {
 	}
 	defer in.Close()
 	d, err := commit.ReadDemand("demand.csv", in, zero)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	insured := []float64{0.1}
 	if testing.Verbose() {
 		insured = []float64{0, 0.05, 0.1, 0.2}

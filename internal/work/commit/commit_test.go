@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/commit"
 )
 
@@ -19,9 +20,7 @@ const threeYears = 3 * 365 * 24
 func shaped(t testing.TB, name string) commit.Region {
 	t.Helper()
 	r, err := commit.Generate(name, threeYears, 400, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 

@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -43,15 +44,7 @@ func (c *channels) choose() ([]bool, error) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case norms[a] < norms[b]:
-			return -1
-		case norms[a] > norms[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(norms[a], norms[b]) })
 	gone, l := make([]bool, c.count), &c.plan.Layers[c.layer]
 	for _, k := range order[:c.drop] {
 		gone[k] = true
@@ -183,13 +176,7 @@ var (
 
 // step follows the channels through one node.
 func (t *tracer) step(n onnx.Node) error {
-	var found []int
-	for i, in := range n.In {
-		if _, is := t.at[in]; is && in != "" {
-			found = append(found, i)
-			t.uses[in]++
-		}
-	}
+	found := t.inputs(n)
 	if len(found) == 0 {
 		return nil
 	}
@@ -209,31 +196,49 @@ func (t *tracer) step(n onnx.Node) error {
 		t.at[n.Out[0]] = f
 		return nil
 	case slices.Contains(pairwise, n.Op):
-		for _, in := range n.In {
-			if g, is := t.at[in]; is && g != f {
-				return unknown
-			} else if is {
-				continue
-			}
-			if err := t.constant(in, f); err != nil {
-				return err
-			}
-		}
-		t.at[n.Out[0]] = f
-		return nil
+		return t.pair(n, f, unknown)
 	case !first:
 		return unknown
 	}
 	return t.layer(n, f, unknown)
 }
 
+// inputs returns the indices of the inputs of a node that have the channels, and counts their uses.
+func (t *tracer) inputs(n onnx.Node) (found []int) {
+	for i, in := range n.In {
+		if _, is := t.at[in]; is && in != "" {
+			found = append(found, i)
+			t.uses[in]++
+		}
+	}
+	return found
+}
+
+// pair follows the channels through an operation on pairs of elements. The other inputs have the same channels, or are
+// constants.
+func (t *tracer) pair(n onnx.Node, f form, unknown error) error {
+	for _, in := range n.In {
+		if g, is := t.at[in]; is && g != f {
+			return unknown
+		} else if is {
+			continue
+		}
+		if err := t.constant(in, f); err != nil {
+			return err
+		}
+	}
+	t.at[n.Out[0]] = f
+	return nil
+}
+
 // layer follows the channels of the first input of a node into a pool, a change of shape, a norm or another layer.
 func (t *tracer) layer(n onnx.Node, f form, unknown error) error {
+	spread := f.fromEnd > 2 || f.matrix // the channels are an axis before the last one, or that of a matrix
 	switch {
 	case slices.Contains(pools, n.Op) && f.fromEnd > 2:
 		t.at[n.Out[0]] = f
 		return nil
-	case n.Op == "BatchNormalization" && len(n.In) == 5 && (f.fromEnd > 2 || f.matrix) && !f.flat:
+	case n.Op == "BatchNormalization" && len(n.In) == 5 && spread && !f.flat:
 		for _, in := range n.In[1:] {
 			if err := t.vector(in); err != nil {
 				return err
@@ -241,13 +246,13 @@ func (t *tracer) layer(n onnx.Node, f form, unknown error) error {
 		}
 		t.at[n.Out[0]] = f
 		return nil
-	case n.Op == "Flatten" && (f.fromEnd > 2 || f.matrix):
-		if v := n.Ints["axis"]; len(v) > 0 && v[0] != 1 {
+	case n.Op == "Flatten" && spread:
+		if n.Int("axis", 1) != 1 {
 			return unknown
 		}
 		t.at[n.Out[0]] = form{fromEnd: 1, flat: f.flat || f.fromEnd > 2, matrix: true}
 		return nil
-	case n.Op == "MatMul" || n.Op == "Gemm" || n.Op == "Conv":
+	case slices.Contains([]string{"MatMul", "Gemm", "Conv"}, n.Op):
 		return t.consumer(n, f, unknown)
 	}
 	return unknown

@@ -183,7 +183,7 @@ func (p *Plan) weightOf(n onnx.Node) (w weight, err error) {
 		if err := plainGemm(n); err != nil {
 			return w, err
 		}
-		w.transposed = len(n.Ints["transB"]) > 0 && n.Ints["transB"][0] != 0
+		w.transposed = n.Int("transB", 0) != 0
 	}
 	w.rows, w.cols = w.t.Dims[0], w.t.Dims[1]
 	if w.transposed {
@@ -197,7 +197,7 @@ func (p *Plan) weightOf(n onnx.Node) (w weight, err error) {
 
 // plainGemm refuses a Gemm that is more than A·B + C.
 func plainGemm(n onnx.Node) error {
-	if v := n.Ints["transA"]; len(v) > 0 && v[0] != 0 {
+	if n.Int("transA", 0) != 0 {
 		return errors.New("transA is set")
 	}
 	for _, name := range []string{"alpha", "beta"} {

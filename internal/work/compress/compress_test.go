@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/onnxrun"
 	"scrimp/internal/work/compress"
 	"scrimp/internal/work/onnx"
@@ -17,22 +18,16 @@ import (
 func squeeze(t *testing.T, model []byte, method compress.Method, calibration ...onnxrun.Value) (*compress.Plan, []byte, *onnx.Model) {
 	t.Helper()
 	m, err := onnxrun.Load(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p, err := compress.New(m, compress.Options{Method: method, Sparsity: 0.5, Ranges: ranged(t, m, calibration)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var out bytes.Buffer
 	n, err := p.Write(&out)
 	if err != nil || n != int64(out.Len()) {
 		t.Fatalf("%d bytes are written, %d reported: %v", out.Len(), n, err)
 	}
 	again, err := onnxrun.Load(out.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return p, out.Bytes(), again
 }
 
@@ -41,9 +36,7 @@ func TestNew_KeepsTheClassifierOfDigits(t *testing.T) {
 	t.Parallel()
 	model := onnxrun.Classifier(7)
 	m, err := onnxrun.Load(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	held := onnxrun.Digits(1000, 99)
 	before, err := onnxrun.Accuracy(m, held)
 	if err != nil || before < 0.9 || before > 0.999 {
@@ -112,9 +105,7 @@ func TestNew_KeepsOutputsWithinTheStepsOfQuantisation(t *testing.T) {
 		model, in, w := mix(rng, rows, cols)
 		m, _ := onnxrun.Load(model)
 		want, err := onnxrun.Run(m, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		low, high := 0.0, 0.0
 		for _, x := range in.V {
 			low, high = min(low, x), max(high, x)
@@ -122,9 +113,7 @@ func TestNew_KeepsOutputsWithinTheStepsOfQuantisation(t *testing.T) {
 		for method, levels := range map[compress.Method]float64{compress.Int8Dynamic: 127, compress.Int4Weights: 7} {
 			p, _, small := squeeze(t, model, method)
 			got, err := onnxrun.Run(small, in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			l := p.Layers[0]
 			if !(l.Diff <= l.Bound*(1+1e-6)) || l.Bound == 0 {
 				t.Errorf("seed %d, %s: the largest difference %g is above %g", seed, method, l.Diff, l.Bound)
@@ -174,7 +163,7 @@ func TestNew_PrunesTheSmallestWeights(t *testing.T) {
 			t.Errorf("seed %d: %d bytes become %d", seed, len(g.Bytes()), len(out))
 		}
 		zeros, gone, stays := 0, 0.0, math.Inf(1)
-		if err := small.Tensors["w"].Floats(func(at int64, part []float32) error {
+		must.Do(t, small.Tensors["w"].Floats(func(at int64, part []float32) error {
 			for i, x := range part {
 				old := math.Abs(float64(v[int(at)+i]))
 				if x == 0 {
@@ -184,9 +173,7 @@ func TestNew_PrunesTheSmallestWeights(t *testing.T) {
 				}
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if l := p.Layers[0]; zeros != len(v)/2 || l.Zeros != int64(zeros) || gone > stays || l.Diff != gone {
 			t.Errorf("seed %d: %d of %d are zero, up to %g; %g stays; %+v", seed, zeros, len(v), gone, stays, l)
 		}
@@ -291,9 +278,7 @@ func TestNew_RefusesModelsWithoutAWeightToChange(t *testing.T) {
 		g.Node("Relu", []string{"x"}, "y")
 		g.Value(true, "y", 1)
 		m, err := onnxrun.Load(g.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := compress.New(m, compress.Options{Method: compress.Int8Dynamic}); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -117,7 +117,7 @@ func (s *static) axis(n onnx.Node, w *onnx.Tensor) (int, error) {
 		return 0, nil
 	case len(w.Dims) != 2:
 		return 0, fmt.Errorf("the weight has the shape %v", w.Dims)
-	case n.Op == "Gemm" && len(n.Ints["transB"]) > 0 && n.Ints["transB"][0] != 0:
+	case n.Op == "Gemm" && n.Int("transB", 0) != 0:
 		return 0, nil
 	}
 	return 1, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/onnxrun"
 	"scrimp/internal/work/compress"
 	"scrimp/internal/work/onnx"
@@ -20,9 +21,7 @@ func ranged(t *testing.T, m *onnx.Model, calibration []onnxrun.Value) map[string
 		return nil
 	}
 	net, err := forward.New(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ranges := map[string]compress.Range{}
 	for _, v := range calibration {
 		in := forward.Value{Dims: v.Dims}
@@ -37,9 +36,7 @@ func ranged(t *testing.T, m *onnx.Model, calibration []onnxrun.Value) map[string
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return ranges
 }
@@ -55,14 +52,10 @@ func TestNew_KeepsOutputsWithinTheStepsOfStaticRanges(t *testing.T) {
 		model, in, w := mix(rng, rows, cols)
 		m, _ := onnxrun.Load(model)
 		want, err := onnxrun.Run(m, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		p, _, small := squeeze(t, model, compress.Int8Static, in)
 		got, err := onnxrun.Run(small, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if l := p.Layers[0]; !(l.Diff <= l.Bound*(1+1e-6)) || l.Bound == 0 || l.Skipped != "" {
 			t.Errorf("seed %d: %+v", seed, l)
 		}
@@ -94,14 +87,10 @@ func TestNew_RoundsANetworkOfImages(t *testing.T) {
 		}
 		m, _ := onnxrun.Load(whole.Bytes())
 		want, err := onnxrun.Run(m, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		p, out, small := squeeze(t, whole.Bytes(), compress.Int8Static, in)
 		got, err := onnxrun.Run(small, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		size, off := 0.0, 0.0
 		for i := range want.V {
 			size, off = max(size, math.Abs(want.V[i])), max(off, math.Abs(got.V[i]-want.V[i]))
@@ -138,14 +127,10 @@ func TestNew_SkipsLayersThatStaticRangesDoNotFit(t *testing.T) {
 	l.Node("Gemm", []string{"o", "thin"}, "p", onnxrun.Int("transB", 1))
 	l.Value(true, "p", -1, 1)
 	m, err := onnxrun.Load(l.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p, err := compress.New(m, compress.Options{Method: compress.Int8Static, Ranges: map[string]compress.Range{"x": {Low: -1, High: 1},
 		"z": {Low: -1, High: 1}, "u": {Low: -1, High: 1}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, want := range []string{"", "in 1 other place", "in 1 other place", `no values of "o"`} {
 		if got := p.Layers[i].Skipped; (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("layer %d: %q, want %q", i, got, want)

@@ -26,8 +26,8 @@ func (p *Plan) axesOf(n onnx.Node) (axes, error) {
 	case w.Count() == 0:
 		return axes{}, errors.New("the weight is empty")
 	case n.Op == "Conv":
-		if v := n.Ints["group"]; len(v) > 0 && v[0] != 1 {
-			return axes{}, fmt.Errorf("its convolution has %d groups", v[0])
+		if groups := n.Int("group", 1); groups != 1 {
+			return axes{}, fmt.Errorf("its convolution has %d groups", groups)
 		}
 		if len(w.Dims) < 3 {
 			return axes{}, fmt.Errorf("the weight has the shape %v", w.Dims)
@@ -36,10 +36,10 @@ func (p *Plan) axesOf(n onnx.Node) (axes, error) {
 	case len(w.Dims) != 2:
 		return axes{}, fmt.Errorf("the weight has the shape %v and is no matrix", w.Dims)
 	case n.Op == "Gemm":
-		if v := n.Ints["transA"]; len(v) > 0 && v[0] != 0 {
+		if n.Int("transA", 0) != 0 {
 			return axes{}, errors.New("transA is set")
 		}
-		if v := n.Ints["transB"]; len(v) > 0 && v[0] != 0 {
+		if n.Int("transB", 0) != 0 {
 			return axes{in: 1, out: 0, fromEnd: 1}, nil
 		}
 	}

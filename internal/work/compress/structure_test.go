@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/onnxrun"
 	"scrimp/internal/work/compress"
 )
@@ -112,18 +113,12 @@ func TestNew_RemovesChannelsAsIfNobodyReadThem(t *testing.T) {
 			in.V = append(in.V, whole.rng.NormFloat64())
 		}
 		m, err := onnxrun.Load(cnn(seed, masked).Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		want, err := onnxrun.Run(m, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		p, out, small := squeeze(t, whole.Bytes(), compress.PruneStructured)
 		got, err := onnxrun.Run(small, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for i := range want.V {
 			if math.Abs(got.V[i]-want.V[i]) > 1e-9*max(1, math.Abs(want.V[i])) {
 				t.Errorf("seed %d: output %d is %g, want %g", seed, i, got.V[i], want.V[i])

@@ -4,6 +4,7 @@ package drift
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -98,6 +99,24 @@ type File struct {
 	Text []byte
 }
 
+// ksOf compares the numbers of a column; ok is false if one of the files has none.
+func ksOf(x []float64, b []string, numeric bool) (v float64, ok bool) {
+	y, _ := numbers(b)
+	if !numeric || len(y) == 0 {
+		return 0, false
+	}
+	return ks(x, y), true
+}
+
+// psiOf compares a column in bins, or text by text if the reference has more than numbers there.
+func psiOf(a, b []string, x []float64, missing int, numeric bool) float64 {
+	if !numeric {
+		return psi(texts(a, b))
+	}
+	y, missingNow := numbers(b)
+	return psi(binned(x, y, missing, len(b)-len(y)-missingNow, missingNow))
+}
+
 // Measure compares columns of a file with those of the reference, and returns the drift of each, largest first. Without
 // names it compares all columns of the reference; KS then leaves out columns of text.
 func Measure(file, reference File, test string, names []string) (list []Column, err error) {
@@ -122,36 +141,27 @@ func Measure(file, reference File, test string, names []string) (list []Column, 
 		if err != nil {
 			return nil, err
 		}
-		x, missingBefore := numbers(a)
-		y, missingNow := numbers(b)
-		v := 0.0
-		switch numeric := len(x) > 0 && len(x)+missingBefore == len(a); {
+		x, missing := numbers(a)
+		numeric := len(x) > 0 && len(x)+missing == len(a)
+		v, ok := 0.0, true
+		switch {
 		case test == KS && !numeric && len(names) == 0:
 			continue
-		case test == KS && (!numeric || len(y) == 0):
+		case test == KS:
+			v, ok = ksOf(x, b, numeric)
+		default:
+			v = psiOf(a, b, x, missing, numeric)
+		}
+		if !ok {
 			return nil, fmt.Errorf("column %.60q has no numbers to compare in %s: ks compares numbers, psi texts too", name,
 				map[bool]string{true: file.Name, false: reference.Name}[numeric])
-		case test == KS:
-			v = ks(x, y)
-		case numeric:
-			v = psi(binned(x, y, missingBefore, len(b)-len(y)-missingNow, missingNow))
-		default:
-			v = psi(texts(a, b))
 		}
 		list = append(list, Column{name, math.Round(v*1e6) / 1e6})
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("%s has no column of numbers: ks compares numbers, psi texts too", reference.Name)
 	}
-	slices.SortStableFunc(list, func(a, b Column) int {
-		switch {
-		case a.Value > b.Value:
-			return -1
-		case a.Value < b.Value:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b Column) int { return cmp.Compare(b.Value, a.Value) })
 	return list, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/pipeline"
 )
 
@@ -27,9 +28,7 @@ func file(values []float64) string {
 func read(t testing.TB, text string) *Examples {
 	t.Helper()
 	e, err := Read("each.csv", []byte(text), "score")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return e
 }
 
@@ -89,18 +88,14 @@ func TestOf_AgreesWithAPlainBootstrap(t *testing.T) {
 				base = read(t, c.base)
 			}
 			in, low, err := Of(read(t, c.value), base, big.NewRat(1, 4), sure, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			wantLow, wantHigh := ends(c.want)
 			high, _ := strconv.ParseFloat(in.High, 64)
 			if is, _ := low.Float64(); math.Abs(is-wantLow) > 1e-9 || math.Abs(high-wantHigh) > 1e-9 || in.Paired != (name == "paired") {
 				t.Errorf("%s: %s to %s, want %v to %v", name, in.Low, in.High, wantLow, wantHigh)
 			}
 			down, _, err := Of(read(t, c.value), base, big.NewRat(1, 4), sure, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if lower, _ := strconv.ParseFloat(down.Low, 64); math.Abs(lower+wantHigh) > 1e-9 {
 				t.Errorf("%s: minimized it begins at %s, want %v", name, down.Low, -wantHigh)
 			}
@@ -125,9 +120,7 @@ func TestOf_IsSeldomAboveZeroWithoutAGain(t *testing.T) {
 			}
 		}
 		_, low, err := Of(read(t, file(a)), read(t, file(b)), new(big.Rat), sure, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if low.Sign() > 0 {
 			wrong++
 		}
@@ -141,9 +134,7 @@ func TestOf_IsSeldomAboveZeroWithoutAGain(t *testing.T) {
 func TestOf_IsExactWhereAllExamplesGainTheSame(t *testing.T) {
 	for _, gain := range []string{"0.005", "0.1", "0.0000001", "123456.789"} {
 		g, err := pipeline.Decimal(gain)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		a, b := strings.Builder{}, strings.Builder{}
 		a.WriteString("id,score\n")
 		b.WriteString("id,score\n")

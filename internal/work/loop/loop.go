@@ -6,6 +6,7 @@ package loop
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/study"
@@ -275,12 +276,7 @@ func (s *Search) end(why string) {
 
 // busy reports whether any worker trains or gets a trial.
 func (s *Search) busy() bool {
-	for _, k := range s.workers {
-		if k.trial >= 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.workers, func(k worker) bool { return k.trial >= 0 })
 }
 
 // Best returns the number of the trial with the best value, and the point of that value; -1: no value yet.

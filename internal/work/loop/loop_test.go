@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/loop"
 	"scrimp/internal/work/study"
 	"scrimp/internal/work/tune/replay"
@@ -37,9 +38,7 @@ func open(t *testing.T, spec loop.Spec) *loop.Search {
 		t.Fatalf("%s: %v", field, err)
 	}
 	s, err := loop.New(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 
@@ -69,9 +68,7 @@ func played(t *testing.T, s *loop.Search, cost string) (acts []act) {
 		for w := range has {
 			if has[w] < 0 {
 				a, changed, err := s.Ask(w)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if changed {
 					acts = append(acts, act{worker: w, ask: true})
 				}
@@ -89,9 +86,7 @@ func played(t *testing.T, s *loop.Search, cost string) (acts []act) {
 			v := loop.Told{Trial: has[w], At: tr.At() + 1, Cost: usd(cost), Priced: true}
 			v.Value = loss(s, has[w], v.At)
 			a, _, err := s.Report(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if acts = append(acts, act{told: v}); a.Do != loop.Continue {
 				has[w] = -1
 			}

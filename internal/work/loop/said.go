@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/study"
 	"scrimp/internal/work/tune"
 )
 
@@ -123,21 +124,28 @@ func (s *Search) Report(v Told) (a Answer, changed bool, err error) {
 	return s.follows(v.Trial), true, nil
 }
 
+// valid returns an error for a value that no trial of a search with the fidelity can have.
+func valid(fid study.Fidelity, v Told) error {
+	switch {
+	case !v.Bad && !tune.Finite(v.Value):
+		return fmt.Errorf("%w: %g is not finite: tell that the trial has diverged", ErrInvalid, v.Value)
+	case fid.Name == "" && v.At != 0:
+		return fmt.Errorf("%w: it is at %g, and the search has no fidelity: tell one value a trial, without an "+
+			"epoch or a step", ErrInvalid, v.At)
+	case fid.Name != "" && v.At == 0:
+		return fmt.Errorf("%w: at (--at) is missing: give the %s after which the value holds", ErrInvalid, fid.Name)
+	case fid.Name != "" && !(v.At > 0 && v.At <= fid.Max):
+		return fmt.Errorf("%w: %s is %g: give more than 0 and at most %g, the fidelity's max", ErrInvalid,
+			fid.Name, v.At, fid.Max)
+	}
+	return nil
+}
+
 // check returns whether a value was told before, or how many units the trial has trained with it.
 func (s *Search) check(t *Trial, v Told) (repeated bool, unit int, err error) {
 	fid := s.Spec.Study.Fidelity
-	switch {
-	case !v.Bad && !tune.Finite(v.Value):
-		return false, 0, fmt.Errorf("%w: %g is not finite: tell that the trial has diverged", ErrInvalid, v.Value)
-	case fid.Name == "" && v.At != 0:
-		return false, 0, fmt.Errorf("%w: it is at %g, and the search has no fidelity: tell one value a trial, without an "+
-			"epoch or a step", ErrInvalid, v.At)
-	case fid.Name != "" && v.At == 0:
-		return false, 0, fmt.Errorf("%w: at (--at) is missing: give the %s after which the value holds", ErrInvalid,
-			fid.Name)
-	case fid.Name != "" && !(v.At > 0 && v.At <= fid.Max):
-		return false, 0, fmt.Errorf("%w: %s is %g: give more than 0 and at most %g, the fidelity's max", ErrInvalid,
-			fid.Name, v.At, fid.Max)
+	if err := valid(fid, v); err != nil {
+		return false, 0, err
 	}
 	if n := len(t.Points); n > 0 && v.At <= t.At() {
 		err = fmt.Errorf("%w: it is at %s %g, and the trial is at %g already", ErrOrder, fid.Name, v.At, t.At())

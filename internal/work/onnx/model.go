@@ -82,6 +82,14 @@ type Node struct {
 	fields []field // the fields other than the inputs
 }
 
+// Int returns an attribute of one number, or its default.
+func (n *Node) Int(name string, standard int64) int64 {
+	if v := n.Ints[name]; len(v) > 0 {
+		return v[0]
+	}
+	return standard
+}
+
 // Read reads the structure of a model. open may be nil if the model has no external data.
 func Read(src *Source, open Opener) (*Model, error) {
 	if src.size > MaxFile {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/onnxrun"
 	"scrimp/internal/work/onnx"
 )
@@ -38,9 +39,7 @@ func TestWrite_CopiesAnUnchangedModelByteForByte(t *testing.T) {
 	t.Parallel()
 	model := small()
 	m, err := onnxrun.Load(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var out bytes.Buffer
 	if n, err := m.Write(&out, onnx.Edit{}); err != nil || n != int64(len(model)) || !bytes.Equal(out.Bytes(), model) {
 		t.Errorf("%d of %d bytes: %v", n, len(model), err)
@@ -124,17 +123,13 @@ func TestRead_ReadsExternalData(t *testing.T) {
 			})
 	}
 	m, err := read(onnxrun.External("w.bin", "4", "8"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var out bytes.Buffer
 	if _, err := m.Write(&out, onnx.Edit{}); err != nil {
 		t.Fatal(err)
 	}
 	inside, err := onnxrun.Load(out.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	y, err := onnxrun.Run(inside, onnxrun.Value{Dims: []int{1, 2}, V: []float64{10, 100}})
 	if err != nil || y.V[0] != 210 {
 		t.Errorf("%v: %v", y, err)

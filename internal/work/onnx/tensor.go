@@ -128,13 +128,13 @@ func (t *Tensor) bytes() (n int64) {
 	return n
 }
 
-// readExternal finds the elements that lie in another file.
-func (m *Model) readExternal(t *Tensor, where []field) error {
+// entries reads messages that consist of a key and a value.
+func entries(list []field) (map[string]string, error) {
 	entry := map[string]string{}
-	for _, x := range where {
+	for _, x := range list {
 		s, err := x.message()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		key, value := "", ""
 		err = walk(s, func(x field) (err error) {
@@ -147,9 +147,18 @@ func (m *Model) readExternal(t *Tensor, where []field) error {
 			return err
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		entry[key] = value
+	}
+	return entry, nil
+}
+
+// readExternal finds the elements that lie in another file.
+func (m *Model) readExternal(t *Tensor, where []field) error {
+	entry, err := entries(where)
+	if err != nil {
+		return err
 	}
 	bad := func(why string, args ...any) error {
 		return fmt.Errorf("%s: tensor %q: external data: %s", m.src.name, t.Name, fmt.Sprintf(why, args...))

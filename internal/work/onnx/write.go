@@ -193,6 +193,20 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// tensor returns the pieces of a tensor that an edit changes. An external one comes into the file.
+func (e Edit) tensor(t *Tensor) (pieces []piece, changed bool) {
+	data, replaced := e.Data[t.Name]
+	switch {
+	case e.Drop[t.Name]:
+		return nil, true
+	case replaced:
+		return t.with(e.Dims[t.Name], []piece{{make: data}}), true
+	case t.external:
+		return t.with(nil, []piece{{span: t.raw[0]}}), true
+	}
+	return nil, false
+}
+
 func (m *Model) graphPieces(e Edit) []piece {
 	nodes, tensors := map[int]int{}, map[int]*Tensor{}
 	for i, n := range m.Nodes {
@@ -223,16 +237,8 @@ func (m *Model) graphPieces(e Edit) []piece {
 				continue
 			}
 		case graphInit:
-			t := tensors[i]
-			if e.Drop[t.Name] {
-				continue
-			}
-			if data, replaced := e.Data[t.Name]; replaced {
-				list = append(list, t.with(e.Dims[t.Name], []piece{{make: data}})...)
-				continue
-			}
-			if t.external {
-				list = append(list, t.with(nil, []piece{{span: t.raw[0]}})...)
+			if pieces, changed := e.tensor(tensors[i]); changed {
+				list = append(list, pieces...)
 				continue
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/own"
 	"scrimp/internal/work/sheet"
 )
@@ -18,9 +19,7 @@ import (
 func documented(t *testing.T, name string) (page, file string) {
 	t.Helper()
 	b, err := os.ReadFile("../../../docs/own.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, rest, found := strings.Cut(string(b), "<!-- file: "+name+" -->")
 	_, rest, fenced := strings.Cut(rest, "```yaml\n")
 	file, _, closed := strings.Cut(rest, "```")
@@ -54,9 +53,7 @@ func holds(t *testing.T, page, what string, got *big.Rat, want string) {
 func TestTCO_ReproducesTheDocsToTheCent(t *testing.T) {
 	page, file := documented(t, "model.yaml")
 	v, err := own.ParseTCO("model.yaml", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cloud, premises, hybrid := v.Options[0], v.Options[1], v.Options[2]
 	for phase, want := range map[string]string{"development": "91,200.00", "training": "52,848.00", "inference": "34,207.80",
 		"maintenance": "4,338.00", "engineering": "50,160.00", "": "232,753.80"} {
@@ -91,9 +88,7 @@ func TestTCO_ReproducesTheDocsToTheCent(t *testing.T) {
 func TestROI_ReproducesTheDocsToTheCent(t *testing.T) {
 	page, file := documented(t, "change.yaml")
 	v, err := own.ParseROI("change.yaml", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := v.Case()
 	for _, one := range []struct {
 		what string
@@ -114,9 +109,7 @@ const change = "name: n\nmonths: 12\n"
 // A change that saves nothing never pays for itself. Quality that was not given is unknown, not unchanged.
 func TestROI_SaysNeverAndUnknown(t *testing.T) {
 	v, err := own.ParseROI("a.yaml", []byte(change+"before: [{what: a, monthly: 10}]\nafter: [{what: a, monthly: 30}]\ninvestment: []\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := v.Case()
 	if v.Quality || c.Payback != nil || c.Return != nil || c.MostWorth != nil || cents(t, c.Gain) != "-240.00" {
 		t.Errorf("%+v", c)
@@ -224,9 +217,7 @@ func TestParse_NamesFileLineAndFix(t *testing.T) {
 func TestParse_TakesPercentagesOfAmountsAndDollars(t *testing.T) {
 	v, err := own.ParseTCO("a.yaml", []byte("name: n\nmonths: 1\nvalues: {share: 40%, price: $3.06}\noptions:\n  c:\n"+
 		"    - {phase: training, what: a, once: [1000, share]}\n    - {phase: training, what: b, monthly: [price, 50%, $2]}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := cents(t, v.Phase(v.Options[0], "")); got != "403.06" {
 		t.Errorf("400 and 3.06: %s", got)
 	}

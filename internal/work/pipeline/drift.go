@@ -30,18 +30,30 @@ const (
 	keptColumns     = 20 // columns that a verdict lists
 )
 
+// checkColumns reports what is wrong with the columns of on_drift.
+func checkColumns(names []string) error {
+	if len(names) > maxDriftColumns {
+		return fmt.Errorf("there are %d columns: name at most %d", len(names), maxDriftColumns)
+	}
+	for i, name := range names {
+		if name == "" || len(name) > MaxText || slices.Contains(names[:i], name) {
+			return fmt.Errorf("column %.60q is empty, too long or there twice", name)
+		}
+	}
+	return nil
+}
+
 // checkDrift reports what is wrong with on_drift of a stage, and gives its paths their one form.
 func (s *Stage) checkDrift() error {
-	d := s.Drift
-	if d == nil {
+	if s.Drift == nil {
 		return nil
 	}
-	c := *d
+	c := *s.Drift
 	var err error
-	if c.File, err = workpath.Clean(d.File); err != nil {
+	if c.File, err = workpath.Clean(c.File); err != nil {
 		return fmt.Errorf("file: %w", err)
 	}
-	if c.Reference, err = workpath.Clean(d.Reference); err != nil {
+	if c.Reference, err = workpath.Clean(c.Reference); err != nil {
 		return fmt.Errorf("reference: %w", err)
 	}
 	above, err := Decimal(c.Above)
@@ -52,13 +64,9 @@ func (s *Stage) checkDrift() error {
 		return fmt.Errorf("test is %.40q: write psi or ks", c.Test)
 	case err != nil || above.Sign() < 0 || above.Cmp(big.NewRat(1000, 1)) > 0 || len(c.Above) > 40:
 		return fmt.Errorf("above is %.40q: write a number from 0, such as 0.2 for psi or 0.1 for ks", c.Above)
-	case len(c.Columns) > maxDriftColumns:
-		return fmt.Errorf("there are %d columns: name at most %d", len(c.Columns), maxDriftColumns)
 	}
-	for i, name := range c.Columns {
-		if name == "" || len(name) > MaxText || slices.Contains(c.Columns[:i], name) {
-			return fmt.Errorf("column %.60q is empty, too long or there twice", name)
-		}
+	if err := checkColumns(c.Columns); err != nil {
+		return err
 	}
 	for _, p := range []string{c.File, c.Reference} {
 		if workpath.Within(s.Outs, p) {

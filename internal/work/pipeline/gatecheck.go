@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"scrimp/internal/work/pipeline/workpath"
@@ -59,12 +61,7 @@ func (s *Stage) All() []Gate {
 
 // ComparesDeployed reports whether a gate of the stage compares with the version in place.
 func (s *Stage) ComparesDeployed() bool {
-	for _, g := range s.All() {
-		if g.versus() == AgainstDeployed {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.All(), func(g Gate) bool { return g.versus() == AgainstDeployed })
 }
 
 // deployStage is the stage that deploys if no stage says deploy.
@@ -72,16 +69,10 @@ const deployStage = "deploy"
 
 // Deploys is the position of the stage that puts a version of the model in place; -1: the pipeline has none.
 func (s *Spec) Deploys() int {
-	named := -1
-	for i := range s.Stages {
-		if s.Stages[i].Deploy {
-			return i
-		}
-		if s.Stages[i].MayDeploy() {
-			named = i
-		}
+	if i := slices.IndexFunc(s.Stages, func(x Stage) bool { return x.Deploy }); i >= 0 {
+		return i
 	}
-	return named
+	return slices.IndexFunc(s.Stages, func(x Stage) bool { return x.MayDeploy() })
 }
 
 // checkExamples reports what is wrong with the file of examples, and gives its path its one form.
@@ -121,10 +112,7 @@ func (s *Spec) checkGate(i int, g *Gate, names map[string]int, before func(n int
 	if g.Metric == "" || len(g.Metric) > MaxText {
 		return wrong(errors.New("name the metric that it judges, such as metric: evaluate.accuracy"))
 	}
-	if err := g.checkBounds(); err != nil {
-		return wrong(err)
-	}
-	if err := g.checkGain(); err != nil {
+	if err := cmp.Or(g.checkBounds(), g.checkGain()); err != nil {
 		return wrong(err)
 	}
 	found, name := s.judged(i, g, names, before)
@@ -182,20 +170,25 @@ func (g *Gate) checkBounds() error {
 	return nil
 }
 
+// checkNoGain refuses fields of a gain in a gate without MinGain.
+func (g *Gate) checkNoGain() error {
+	switch {
+	case g.Against != "" || g.Goal != "" || g.Relative:
+		return errors.New("against, goal and relative say what min_gain is of, and there is no min_gain: write it, such " +
+			"as min_gain: 0.5%; 0 is no worse")
+	case g.Confidence != "":
+		return errors.New("confidence is that of a gain: write min_gain: 0 and against: with the bound")
+	}
+	return nil
+}
+
 // checkGain reports what is wrong with MinGain and the fields that say what it is of.
 func (g *Gate) checkGain() error {
 	if g.Goal != "" && g.Goal != Maximize && g.Goal != Minimize {
 		return fmt.Errorf("goal %.60q is unknown: write maximize or minimize", g.Goal)
 	}
 	if g.MinGain == "" {
-		switch {
-		case g.Against != "" || g.Goal != "" || g.Relative:
-			return errors.New("against, goal and relative say what min_gain is of, and there is no min_gain: write it, such " +
-				"as min_gain: 0.5%; 0 is no worse")
-		case g.Confidence != "":
-			return errors.New("confidence is that of a gain: write min_gain: 0 and against: with the bound")
-		}
-		return nil
+		return g.checkNoGain()
 	}
 	gain, percent, err := percentage(g.MinGain)
 	switch {

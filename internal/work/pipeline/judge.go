@@ -122,6 +122,22 @@ func (g *Gate) judge(v *Verdict, deployed *Deployed) error {
 // wayOut is how a run deploys where its gate cannot compare with the deployed version.
 const wayOut = "write against: and a number for one run"
 
+// first decides a verdict while no version is deployed.
+func (g *Gate) first(v *Verdict, value *big.Rat, deployed *Deployed) error {
+	why := "; nothing is deployed yet, so there is nothing to compare with"
+	if deployed != nil {
+		why = fmt.Sprintf("; the deploy stage of %s failed and none has succeeded, so there is nothing to compare with",
+			deployed.Failed)
+	}
+	v.Why += why
+	if err := g.ambiguous(value); err != nil { // later versions are compared with this one
+		return err
+	}
+	v.Open = g.Confidence != "" // the examples are read: later versions are compared with them
+	v.Pass = !v.Open
+	return nil
+}
+
 // compare decides a verdict by how much better the value is than the one that the gate compares with.
 func (g *Gate) compare(v *Verdict, value *big.Rat, deployed *Deployed) error {
 	v.Against, v.Goal = g.versus(), g.Goal
@@ -131,18 +147,7 @@ func (g *Gate) compare(v *Verdict, value *big.Rat, deployed *Deployed) error {
 	v.Base = v.Against
 	if v.Against == AgainstDeployed {
 		if v.Base = ""; deployed == nil || deployed.Version == 0 {
-			why := "; nothing is deployed yet, so there is nothing to compare with"
-			if deployed != nil {
-				why = fmt.Sprintf("; the deploy stage of %s failed and none has succeeded, so there is nothing to compare with",
-					deployed.Failed)
-			}
-			v.Why += why
-			if err := g.ambiguous(value); err != nil { // later versions are compared with this one
-				return err
-			}
-			v.Open = g.Confidence != "" // the examples are read: later versions are compared with them
-			v.Pass = !v.Open
-			return nil
+			return g.first(v, value, deployed)
 		}
 		v.Version, v.Run, v.Failed = deployed.Version, deployed.Run, deployed.Failed
 		text, there := deployed.Metrics[v.Stage][v.Metric]
@@ -155,14 +160,14 @@ func (g *Gate) compare(v *Verdict, value *big.Rat, deployed *Deployed) error {
 	if err != nil {
 		return err
 	}
-	for _, x := range []*big.Rat{base, value} {
-		if x == value && g.Relative {
-			continue // a share is one of the value compared with
+	if err := g.ambiguous(base); err != nil {
+		if v.Version > 0 {
+			err = fmt.Errorf("%s: %w; or %s", deployedText(v.Version, v.Failed), err, wayOut)
 		}
-		if err := g.ambiguous(x); err != nil {
-			if x == base && v.Version > 0 {
-				err = fmt.Errorf("%s: %w; or %s", deployedText(v.Version, v.Failed), err, wayOut)
-			}
+		return err
+	}
+	if !g.Relative { // a share is one of the value compared with
+		if err := g.ambiguous(value); err != nil {
 			return err
 		}
 	}

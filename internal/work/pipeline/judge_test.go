@@ -7,15 +7,15 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // rated is a pipeline whose last stage deploys behind gates on the figures of the first.
 func rated(t testing.TB, gates ...Gate) *Spec {
 	t.Helper()
 	s, err := New(ratedStages(gates...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 
@@ -152,9 +152,7 @@ func TestSettle_RefusesAGainOutsideItsInterval(t *testing.T) {
 	} {
 		v := Verdict{Metric: "acc", Stage: "evaluate", Value: "0.4", Base: "0.4", Gain: c.gain, Limit: "0", Open: true}
 		low, err := Decimal(c.low)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		err = v.Settle(Interval{Low: c.low, High: c.high, Confidence: "95%"}, low)
 		if (err == nil) != c.fine || c.fine && !v.Pass || !c.fine && (v.Pass || !strings.Contains(err.Error(), "with more digits")) {
 			t.Errorf("a gain of %s within %s to %s: %+v, %v", c.gain, c.low, c.high, v, err)
@@ -241,9 +239,7 @@ func TestDeploys_IsTheStageThatSaysSo(t *testing.T) {
 		{[]Stage{{Name: "deploys"}, {Name: "deploy@eu"}}, ""},
 	} {
 		s, err := New(c.stages)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got := ""
 		if n := s.Deploys(); n >= 0 {
 			got = s.Stages[n].Name

@@ -321,8 +321,7 @@ func (s *Spec) Find(name string) int {
 // Reads returns the positions of the stages whose outputs a stage reads.
 func (s *Spec) Reads(stage int) (list []int) {
 	for _, n := range s.Stages[stage].Needs {
-		if s.Stages[n].Sample == s.Stages[stage].Sample &&
-			slices.ContainsFunc(s.Stages[n].Outs, s.Stages[stage].Takes) {
+		if s.Stages[n].Sample == s.Stages[stage].Sample && slices.ContainsFunc(s.Stages[n].Outs, s.Stages[stage].Takes) {
 			list = append(list, n)
 		}
 	}
@@ -330,9 +329,7 @@ func (s *Spec) Reads(stage int) (list []int) {
 }
 
 // Takes reports whether a stage reads some of a path: one that it names, or any path if it names none.
-func (s *Stage) Takes(out string) bool {
-	return len(s.Deps) == 0 || workpath.Touch(s.Deps, out)
-}
+func (s *Stage) Takes(out string) bool { return len(s.Deps) == 0 || workpath.Touch(s.Deps, out) }
 
 // Content is the content of a path: its digest, or "" if nothing exists.
 type Content struct {

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"scrimp/internal/test/must"
 	_ "scrimp/internal/test/sameseed"
 )
 
@@ -29,9 +30,7 @@ func retrain() []Stage {
 func TestNew_OrdersStagesAfterThoseThatTheyNeed(t *testing.T) {
 	in := retrain()
 	s, err := New(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var order []string
 	for _, x := range s.Stages {
 		order = append(order, x.Name)
@@ -220,13 +219,9 @@ func TestKey_NamesWhatOutputsAreMadeOf(t *testing.T) {
 // A pipeline that was written and read again has the same keys: an empty list and a missing one are equal.
 func TestKey_IsTheSameAfterTheLog(t *testing.T) {
 	s, err := New(append(retrain(), Stage{Name: "empty", Params: map[string]string{}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var read Spec
-	if err := json.Unmarshal([]byte(asJSON(s)), &read); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(asJSON(s)), &read))
 	for i := range s.Stages {
 		if s.Stages[i].Key(nil) != read.Stages[i].Key([]Content{}) {
 			t.Errorf("%s has another key after it was read again", s.Stages[i].Name)
@@ -249,9 +244,7 @@ func TestJudge_ComparesWrittenDecimals(t *testing.T) {
 			{Name: "a.b", Outs: []string{"b.json"}, Metrics: []string{"b.json"}},
 			{Name: "d", After: []string{"a", "a.b"}, Gate: &Gate{Metric: "a.b.c", Min: c.min, Max: c.max}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		v, err := s.Judge(2, func(n int) map[string]string {
 			if s.Stages[n].Name != "a.b" {
 				return nil // the longest name counts
@@ -266,9 +259,7 @@ func TestJudge_ComparesWrittenDecimals(t *testing.T) {
 
 func TestJudge_WithoutMetricSaysWhatIsMissing(t *testing.T) {
 	s, err := New(retrain())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	at := s.Find("deploy")
 	for _, m := range []map[string]string{nil, {"accuracy": "1"}, {"test.accuracy": "high"}} {
 		if _, err := s.Judge(at, func(int) map[string]string { return m }, nil); !errors.Is(err, ErrMetric) {

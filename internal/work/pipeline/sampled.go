@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,10 +18,7 @@ type Sample struct {
 
 // Base is the name of the stage in the file: that of the stage itself, or that of the stage whose sample it is.
 func (s *Stage) Base() string {
-	if s.Of != "" {
-		return s.Of
-	}
-	return s.Name
+	return cmp.Or(s.Of, s.Name)
 }
 
 // Sampled returns the pipeline with its stages on each part of the data before its stages on all of it. The stage that
@@ -61,8 +59,7 @@ func (s *Spec) Sampled(x Sample) (*Spec, error) {
 		}
 		out.Stages = append(out.Stages, full)
 	}
-	err = out.checkSampled()
-	return out, err
+	return out, out.checkSampled()
 }
 
 // shifted returns positions moved by n.

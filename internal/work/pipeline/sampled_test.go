@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // drawnDeploying returns a random pipeline, the last stage of which deploys.
@@ -33,9 +35,7 @@ func sampledFor(t *testing.T, seed uint64) (plain, s *Spec, parts []string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	plain, err := New(drawnDeploying(rng))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	parts = []string{"0.01", "0.05"}[:1+rng.IntN(2)]
 	if s, err = plain.Sampled(Sample{Parts: parts}); err != nil {
 		t.Fatal(err)
@@ -143,9 +143,7 @@ func TestSampled_RefusesWhatItCannotHonour(t *testing.T) {
 		"there are 21 gates":        {[]Stage{a}, Sample{Parts: []string{"0.1"}, Gates: slices.Repeat([]Gate{{Metric: "x", Min: "1"}}, 21)}},
 	} {
 		s, err := New(c.list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err = s.Sampled(c.x); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -159,7 +160,7 @@ func (r *reader) all(root *yaml.Node) {
 			r.f.SampleLine = key.Line
 			r.f.Sample = r.trigger().Sample(r.fill(v, scope{vars: r.vars}, name, false),
 				func(n *yaml.Node, field string) []string { return r.paths(n, ".", field) }, r.gates)
-		case name == "stages" || name == "vars" || name == "defaults" || strings.HasPrefix(name, "x-"):
+		case slices.Contains([]string{"stages", "vars", "defaults"}, name) || strings.HasPrefix(name, "x-"):
 		case slices.Contains(shown, name):
 			r.note("%s of the file is left out: it only says what DVC shows", name)
 		default:
@@ -253,11 +254,9 @@ func (r *reader) order(at *yaml.Node) {
 	}
 	r.f.Spec = p
 	r.trigger().Check(r.when, p)
-	for _, s := range p.Stages {
-		r.f.Jobs = append(r.f.Jobs, jobs[s.Name].job)
-	}
 	var unread []string
 	for _, s := range p.Stages {
+		r.f.Jobs = append(r.f.Jobs, jobs[s.Name].job)
 		if len(s.Deps) == 0 {
 			unread = append(unread, s.Name)
 		}
@@ -273,9 +272,7 @@ func (r *reader) order(at *yaml.Node) {
 // job parses the fields of a job file. add holds further fields; renamed maps fields to the file's names.
 func (r *reader) job(n *yaml.Node, field string, add map[string]any, renamed map[string]string) spec.Job {
 	fields, _ := texts(n).(map[string]any)
-	for name, v := range add {
-		fields[name] = v
-	}
+	maps.Copy(fields, add)
 	text, err := json.Marshal(fields)
 	if err != nil {
 		r.wrong(n, field, err.Error(), "write fields of a job file")

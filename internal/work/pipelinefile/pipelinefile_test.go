@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/job/spec"
+	"scrimp/internal/test/must"
 )
 
 var now = time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
@@ -118,9 +119,7 @@ func stageOf(t *testing.T, f *File, name string) (text string, command string) {
 	s := f.Spec.Stages[at]
 	s.Needs = nil
 	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if f.Jobs[at].Name != spec.Label(name) || strings.Join(f.Jobs[at].Outputs, ",") != strings.Join(s.Outs, ",") {
 		t.Errorf("the job of %s is %s with outputs %v", name, f.Jobs[at].Name, f.Jobs[at].Outputs)
 	}
@@ -129,9 +128,7 @@ func stageOf(t *testing.T, f *File, name string) (text string, command string) {
 
 func TestParse_ReadsAFileOfDVC(t *testing.T) {
 	f, err := Parse("dvc.yaml", []byte(dvcFile), now, read(params))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if len(f.Spec.Stages) != 11 || f.AtOnce != 4 || f.Whole.Budget.Dollars != nil || f.Whole.Name != "" {
 		t.Errorf("it has %d stages, %d at once, budget %v", len(f.Spec.Stages), f.AtOnce, f.Whole.Budget.Dollars)
 	}
@@ -212,9 +209,7 @@ stages:
 
 func TestParse_ReadsFieldsOfJobFiles(t *testing.T) {
 	f, err := Parse("pipeline.yaml", []byte(ownFile), now, read(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w := f.Whole
 	if w.Name != "retrain" || w.Team != "vision" || w.Project != "shop" || w.Tags["ticket"] != "42" || w.Budget.Dollars.String() != "12.5" ||
 		w.Secrets[0] != "TOKEN" || w.Command != "" || f.AtOnce != 2 {
@@ -240,9 +235,7 @@ func TestParse_ReadsFieldsOfJobFiles(t *testing.T) {
 func TestParse_IgnoresTheNotationOfParams(t *testing.T) {
 	take := func(text string) string {
 		f, err := Parse("dvc.yaml", []byte("stages: {a: {cmd: x, deps: [d], params: [p]}}"), now, read(map[string]string{"params.yaml": text}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return f.Spec.Stages[0].Params["p"]
 	}
 	for _, texts := range [][]string{
@@ -266,9 +259,7 @@ func TestParse_IgnoresTheNotationOfParams(t *testing.T) {
 // The values of a file that a stage makes are unknown before that stage has run: the whole file is a dependency.
 func TestParse_FileOfParamsThatAStageMakesIsADep(t *testing.T) {
 	f, err := Parse("dvc.yaml", []byte("stages:\n  a: {cmd: x, deps: [d], outs: [made/]}\n  b: {cmd: y, deps: [e], params: [made/p.yaml: [lr]]}"), now, read(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if b := f.Spec.Stages[1]; len(b.Params) != 0 || strings.Join(b.Deps, " ") != "e made/p.yaml" || len(b.Needs) != 1 {
 		t.Errorf("b is %+v", b)
 	}
@@ -455,9 +446,7 @@ stages:
     outs: ["clean/${item.value}"]
   all: {cmd: ./all, after: [split, clean], deps: [raw]}
 `), now, read(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var got []string
 	for i, s := range f.Spec.Stages {
 		got = append(got, s.Name+": "+f.Jobs[i].Command+" > "+strings.Join(s.Outs, " "))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/retrain"
 )
 
@@ -19,9 +20,7 @@ schedule:
   by: 1d6h
   when_it_pays: {value_of_point: $50, metric: evaluate.accuracy, goal: minimize, point: "1", runs: 4, latest: 30d}`, 1)
 	f, err := Parse("pipeline.yaml", []byte(text), now, read(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w := f.Schedule.When
 	if f.Schedule.Cron != retrain.Every || w.Data.Path != "s3://bucket/new" || w.Data.AtLeast != 100 {
 		t.Errorf("%+v, %+v", f.Schedule, w.Data)
@@ -91,9 +90,7 @@ func TestDrift_IsReadAndRefusedByName(t *testing.T) {
 		return Parse("pipeline.yaml", []byte(strings.Replace(text, "outs: [data]", "outs: [sub/data]", 1)), now, read(nil))
 	}
 	f, err := parse("    on_drift: {file: data/new.csv, reference: ../old.csv, test: ks, above: 0.10, columns: [age, price]}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := f.Spec.Stages[f.Spec.Find("train")]
 	if d := s.Drift; d.File != "sub/data/new.csv" || d.Reference != "old.csv" || d.Test != "ks" || d.Above != "0.10" || len(d.Columns) != 2 {
 		t.Errorf("%+v", d)

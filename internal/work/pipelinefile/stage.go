@@ -40,6 +40,18 @@ var elsewhere = map[string]string{
 	"inherit": "write it at the top of the file",
 }
 
+// foreach reads the stages of foreach and do.
+func (r *reader) foreach(key, n, each, do *yaml.Node, field string) {
+	switch {
+	case do == nil || do.Kind != yaml.MappingNode:
+		r.wrong(each, field+".do", "is missing", "write the fields of each stage below do")
+	case len(n.Content) > 4:
+		r.wrong(key, field, "has fields beside foreach and do", "write them below do")
+	default:
+		r.each(key, do, r.items(each, field+".foreach"))
+	}
+}
+
 // entry reads a field of stages: a stage, or the stages of foreach or matrix.
 func (r *reader) entry(key, n *yaml.Node) {
 	field := "stages." + key.Value
@@ -57,12 +69,8 @@ func (r *reader) entry(key, n *yaml.Node) {
 		r.stage(key, key.Value, n, scope{vars: r.vars})
 	case each != nil && matrix != nil:
 		r.wrong(key, field, "has both foreach and matrix", "keep one of the two")
-	case each != nil && (do == nil || do.Kind != yaml.MappingNode):
-		r.wrong(each, field+".do", "is missing", "write the fields of each stage below do")
-	case each != nil && len(n.Content) > 4:
-		r.wrong(key, field, "has fields beside foreach and do", "write them below do")
 	case each != nil:
-		r.each(key, do, r.items(each, field+".foreach"))
+		r.foreach(key, n, each, do, field)
 	case do != nil:
 		r.wrong(do, field+".do", "stands without foreach", "write foreach beside it, or its fields into the stage")
 	default:
@@ -228,45 +236,15 @@ func (r *reader) words(x *stage, folder, field string) {
 	for i := 0; i+1 < len(x.node.Content); i += 2 {
 		word, v := x.node.Content[i], x.node.Content[i+1]
 		at := join(field, word.Value)
-		switch word.Value {
-		case "cmd":
+		paths := map[string]*[]string{"deps": &x.Deps, "outs": &x.Outs, "plots": &shows, "metrics": &metrics}
+		switch to := paths[word.Value]; {
+		case to != nil:
+			*to = append(*to, r.paths(v, folder, at)...)
+		case word.Value == "cmd":
 			cmd = v
-		case "wdir":
-			if v.Kind != yaml.ScalarNode {
-				r.wrong(v, at, "is no path", "write a folder below that of the file")
-			}
-		case "deps":
-			x.Deps = append(x.Deps, r.paths(v, folder, at)...)
-		case "outs":
-			x.Outs = append(x.Outs, r.paths(v, folder, at)...)
-		case "plots":
-			shows = append(shows, r.paths(v, folder, at)...)
-		case "metrics":
-			metrics = append(metrics, r.paths(v, folder, at)...)
-		case "params":
-			x.params = r.params(v, folder, at)
-		case "frozen":
+		case word.Value == "frozen":
 			frozen = r.truth(v, at)
-		case "always_changed":
-			x.Always = r.truth(v, at)
-		case "after", "dependencies":
-			x.after = append(x.after, items(v)...)
-		case "gate":
-			if x.Gates = r.gates(v, at); v.Kind != yaml.SequenceNode && len(x.Gates) == 1 {
-				x.Gate, x.Gates = &x.Gates[0], nil
-			}
-		case "on_drift":
-			x.Drift = r.trigger().Drift(v, at, func(p string) string { return joined(folder, p) })
-		case "warm_start":
-			x.Warm = r.trigger().Warm(v, at, func(p string) string { return joined(folder, p) })
-		case "examples":
-			r.examples(x, v, folder, at)
-		case "deploy":
-			if x.Deploy = r.truth(v, at); !x.Deploy {
-				r.wrong(v, at, "is false", "leave it out: the stage with deploy: true deploys, or else the one "+
-					"named deploy")
-			}
-		default:
+		case !r.rule(x, word.Value, v, folder, at):
 			r.field(word, v, at, rest)
 		}
 	}
@@ -278,6 +256,39 @@ func (r *reader) words(x *stage, folder, field string) {
 	r.reports(x, shows, metrics)
 	x.job = r.jobOf(x, rest, cmd, folder, field)
 	r.stages = append(r.stages, x)
+}
+
+// rule reads a field that says when a stage runs or what its outputs have to fulfil. It reports whether it is one.
+func (r *reader) rule(x *stage, word string, v *yaml.Node, folder, at string) bool {
+	switch word {
+	case "wdir":
+		if v.Kind != yaml.ScalarNode {
+			r.wrong(v, at, "is no path", "write a folder below that of the file")
+		}
+	case "params":
+		x.params = r.params(v, folder, at)
+	case "always_changed":
+		x.Always = r.truth(v, at)
+	case "after", "dependencies":
+		x.after = append(x.after, items(v)...)
+	case "gate":
+		if x.Gates = r.gates(v, at); v.Kind != yaml.SequenceNode && len(x.Gates) == 1 {
+			x.Gate, x.Gates = &x.Gates[0], nil
+		}
+	case "on_drift":
+		x.Drift = r.trigger().Drift(v, at, func(p string) string { return joined(folder, p) })
+	case "warm_start":
+		x.Warm = r.trigger().Warm(v, at, func(p string) string { return joined(folder, p) })
+	case "examples":
+		r.examples(x, v, folder, at)
+	case "deploy":
+		if x.Deploy = r.truth(v, at); !x.Deploy {
+			r.wrong(v, at, "is false", "leave it out: the stage with deploy: true deploys, or else the one named deploy")
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // field adds a job-file field, or refuses one that has no place in a stage.

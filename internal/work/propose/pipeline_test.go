@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/pipeline"
 )
@@ -32,9 +33,7 @@ func TestStages_RunInOrder(t *testing.T) {
 		{Name: "deploy", Deps: []string{"m"}, Gate: &pipeline.Gate{Metric: "train.acc", Min: "0.9"}},
 		{Name: "tell", After: []string{"deploy"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	acc := func(v string) groups.Stage {
 		return groups.Stage{Phase: groups.Done, Product: groups.Product{Metrics: map[string]string{"acc": v}}}
 	}
@@ -86,9 +85,7 @@ func BenchmarkStages(b *testing.B) {
 		list = append(list, s)
 	}
 	spec, err := pipeline.New(list)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	s := groups.Snapshot{Kind: groups.Pipeline, AtOnce: 8, Pipeline: spec, Stages: make([]groups.Stage, len(spec.Stages))}
 	for b.Loop() {
 		Moves(s)

@@ -2,6 +2,7 @@ package propose
 
 import (
 	"math"
+	"slices"
 
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/study"
@@ -207,12 +208,7 @@ func (d *driver) complete() bool {
 
 // trains reports whether a worker has something to train.
 func (d *driver) trains() bool {
-	for _, k := range d.workers {
-		if k.config != tune.None && !k.waits {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.workers, func(k worker) bool { return k.config != tune.None && !k.waits })
 }
 
 // delivers gives the searcher the unit that a worker has trained, and reports whether there was one.

@@ -15,11 +15,8 @@ type day struct {
 	days map[int64]bool
 }
 
-// window runs spot jobs without a deadline in the eight hours of the day in which the same machine was cheapest.
-func window(in *Input) *Recommendation {
-	may := func(c *Cost) bool {
-		return c.Capacity == Spot && c.Job != "" && c.Time > 0 && !in.Jobs[c.Job].Deadline
-	}
+// spotDays sums up what spot machines cost at each hour of the day, by type and region.
+func spotDays(in *Input) map[string]*day {
 	days := map[string]*day{}
 	for i := range in.Costs {
 		if c := &in.Costs[i]; c.Capacity == Spot && c.Time > 0 && c.Amount.Sign() > 0 {
@@ -30,6 +27,15 @@ func window(in *Input) *Recommendation {
 			days[k].add(c)
 		}
 	}
+	return days
+}
+
+// window runs spot jobs without a deadline in the eight hours of the day in which the same machine was cheapest.
+func window(in *Input) *Recommendation {
+	may := func(c *Cost) bool {
+		return c.Capacity == Spot && c.Job != "" && c.Time > 0 && !in.Jobs[c.Job].Deadline
+	}
+	days := spotDays(in)
 	shares, spent, begins := map[string]*big.Rat{}, map[string]money.Amount{}, map[string]int{}
 	cost, most := money.Amount{}, ""
 	for i := range in.Costs {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/pipeline"
 )
 
@@ -16,18 +17,14 @@ var start = time.Date(2026, 11, 2, 3, 0, 0, 0, time.UTC) // a Monday
 func usd(t testing.TB, text string) money.Amount {
 	t.Helper()
 	a, err := money.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return a
 }
 
 func rate(t testing.TB, text string) *money.Rate {
 	t.Helper()
 	r, err := money.ParseRate(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return &r
 }
 
@@ -275,9 +272,7 @@ func TestDecide_SkipsAtTheFirstConditionThatDoesNotHold(t *testing.T) {
 
 func TestCheck_NamesTheField(t *testing.T) {
 	p, err := pipeline.New([]pipeline.Stage{{Name: "evaluate", Outs: []string{"r.json"}, Metrics: []string{"r.json"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	good := usd(t, "5")
 	for _, c := range []struct {
 		when Conditions

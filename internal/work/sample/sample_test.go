@@ -8,6 +8,7 @@ import (
 	"testing/iotest"
 
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 func TestParse_TakesPartsWithinBounds(t *testing.T) {
@@ -40,9 +41,7 @@ func TestCopyRows_TakesThePartInOrder(t *testing.T) {
 				}
 				continue
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if _, err := CopyRows(&again, iotest.HalfReader(strings.NewReader(text)), "x.csv", part); err != nil ||
 				again.String() != out.String() {
 				t.Fatalf("the same file gives other rows: %v", err)
@@ -118,9 +117,7 @@ func TestInputs_SayWhatHasAPart(t *testing.T) {
 // What two samples of a stage with a fixed time and a share say is what the whole takes; one sample bounds it.
 func TestPredict_FindsFixedAndShare(t *testing.T) {
 	cents, err := money.Parse("0.01")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	at := func(p Part) Run { // 20 s and 7000 units fixed
 		return Run{p.Share(), 20 + 1000*float64(p)/float64(Whole), cents.Times(7).Add(cents.Times(int(p)))}
 	}

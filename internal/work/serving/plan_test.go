@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/market/egress"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/serving"
 	"scrimp/internal/work/serving/load"
 	"scrimp/internal/work/serving/simulation"
@@ -77,9 +78,7 @@ const functions = `functions:
 // Three requests an hour apart, 120 ms each: by hand 3 · $0.0000002 + 2 GiB · (3 · 0.2 s + 3 · 3 s) · $0.0000166667.
 func TestFunction_IsPaidByRequestAndByGiBSecond(t *testing.T) {
 	list, err := serving.ReadFunctions("f.yaml", []byte(functions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	trace := load.Trace{At: []time.Duration{0, time.Hour, 2 * time.Hour}, Window: 2 * time.Hour}
 	o := simulation.NewSimulation(trace, flat(120*ms), 1, nil).Run(list[0].Rule())
 	if o.Colds != 3 || o.Quantiles[990] != 3120*ms {
@@ -120,9 +119,7 @@ func play(t *testing.T, list []catalog.Listing, ask serving.Ask) *serving.Plan {
 		ask.Options.Kinds = simulation.Kinds
 	}
 	p, err := serving.NewPlan(catalog.Catalog{}, list, ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i := range p.Runs() {
 		p.Play(i)
 	}

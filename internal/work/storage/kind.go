@@ -51,6 +51,20 @@ var folders = map[string]Kind{
 	"logs": Logs, "log": Logs, "wandb": Logs, "tensorboard": TensorBoard, "profiles": Profiles, "profiler": Profiles,
 }
 
+// suffixKind returns the kind of a file by the end of its name, or "".
+func suffixKind(base string) Kind {
+	for _, s := range suffixes {
+		if slices.ContainsFunc(strings.Fields(s.words), func(w string) bool { return strings.HasSuffix(base, w) }) {
+			return s.kind
+		}
+	}
+	if strings.HasSuffix(base, ".bin") && (strings.Contains(base, "pytorch_model") ||
+		strings.Contains(base, "adapter_model") || base == "model.bin") {
+		return Models
+	}
+	return ""
+}
+
 // KindOf returns the kind of a file by its path. A file in a folder of checkpoints is part of a checkpoint whatever its
 // name, except logs and events of TensorBoard. Otherwise the end of its name decides, then the innermost folder that
 // has a telling name.
@@ -61,17 +75,7 @@ func KindOf(file string) Kind {
 		return TensorBoard
 	}
 	names := strings.FieldsFunc(dir, func(r rune) bool { return r == '/' })
-	bySuffix := Kind("")
-	for _, s := range suffixes {
-		if slices.ContainsFunc(strings.Fields(s.words), func(w string) bool { return strings.HasSuffix(base, w) }) {
-			bySuffix = s.kind
-			break
-		}
-	}
-	if bySuffix == "" && strings.HasSuffix(base, ".bin") && (strings.Contains(base, "pytorch_model") ||
-		strings.Contains(base, "adapter_model") || base == "model.bin") {
-		bySuffix = Models
-	}
+	bySuffix := suffixKind(base)
 	if bySuffix == "" || bySuffix == Models || bySuffix == Datasets || bySuffix == Archives {
 		if saved(base) || slices.ContainsFunc(names, saved) {
 			return Checkpoints
@@ -141,10 +145,7 @@ func unitOf(file string) (unit, run string) {
 // chosen reports whether the name of a checkpoint says that somebody chose it, such as best.ckpt or last.pt.
 func chosen(unit string) bool {
 	base := strings.ToLower(path.Base(unit))
-	for _, word := range []string{"best", "last", "latest", "final", "release"} {
-		if strings.Contains(base, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"best", "last", "latest", "final", "release"}, func(word string) bool {
+		return strings.Contains(base, word)
+	})
 }

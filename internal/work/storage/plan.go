@@ -87,34 +87,49 @@ func ReadPlan(file string, text []byte) (p Plan, err error) {
 	if p.digest() != p.Digest {
 		return wrong("digest", "is not that of the plan, which somebody has changed")
 	}
+	if field, cause := p.check(); cause != "" {
+		return wrong(field, cause)
+	}
+	return p, nil
+}
+
+// check returns the first field of a plan that is wrong, and why.
+func (p *Plan) check() (field, cause string) {
 	if len(p.Delete) > MaxVictims || len(p.Places) > MaxPlaces || len(p.Keep) > MaxKeep {
-		return wrong("delete", fmt.Sprintf("lists more than %d files or %d places", MaxVictims, MaxPlaces))
+		return "delete", fmt.Sprintf("lists more than %d files or %d places", MaxVictims, MaxPlaces)
 	}
 	for _, at := range p.Places {
 		if at.Name == "" || !slices.Contains(Stores, at.Store) {
-			return wrong("places", "has one without a name or a store")
+			return "places", "has one without a name or a store"
 		}
 	}
 	var sum int64
 	for i, x := range p.Delete {
-		field := fmt.Sprintf("delete[%d]", i)
-		switch {
-		case x.Place < 0 || x.Place >= len(p.Places):
-			return wrong(field, "is in none of the plan's places")
-		case !isBelow(x.Path) || x.Newer != "" && !isBelow(x.Newer):
-			return wrong(field, "leads out of its place")
-		case x.Holes < 0 || x.Bytes < x.Holes || x.Bytes > math.MaxInt64-sum:
-			return wrong(field, "has an impossible size")
+		if cause := p.checkFile(&x, sum); cause != "" {
+			return fmt.Sprintf("delete[%d]", i), cause
 		}
 		sum += x.Disk()
 	}
-	if len(p.Folders) > len(p.Delete) || slices.ContainsFunc(p.Folders, p.strange) {
-		return wrong("folders", "has one that is in none of the plan's places")
+	switch {
+	case len(p.Folders) > len(p.Delete) || slices.ContainsFunc(p.Folders, p.strange):
+		return "folders", "has one that is in none of the plan's places"
+	case sum != p.Bytes:
+		return "bytes", "is not the sum of the files"
 	}
-	if sum != p.Bytes {
-		return wrong("bytes", "is not the sum of the files")
+	return "", ""
+}
+
+// checkFile returns what is wrong with a file of a plan, after files of so many bytes.
+func (p *Plan) checkFile(x *Deletion, sum int64) string {
+	switch {
+	case x.Place < 0 || x.Place >= len(p.Places):
+		return "is in none of the plan's places"
+	case !isBelow(x.Path) || x.Newer != "" && !isBelow(x.Newer):
+		return "leads out of its place"
+	case x.Holes < 0 || x.Bytes < x.Holes || x.Bytes > math.MaxInt64-sum:
+		return "has an impossible size"
 	}
-	return p, nil
+	return ""
 }
 
 // strange reports whether a folder is in none of the places.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/storage"
 	"scrimp/internal/work/storage/lifecycle"
 )
@@ -106,18 +107,14 @@ prices:
 func prices(t *testing.T) storage.Prices {
 	t.Helper()
 	p, err := storage.ParsePrices("prices.yaml", []byte(priceFile), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return p
 }
 
 func rules(t *testing.T, text string) []storage.Rule {
 	t.Helper()
 	list, err := storage.ParseRules("rules.yaml", []byte("rules:\n"+text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return list
 }
 
@@ -293,13 +290,9 @@ func TestLifecycle_CoversOnlyFoldersOfTheRule(t *testing.T) {
 		text := "  - {kind: all, under: keep/, action: keep}\n  - {kind: datasets, older_than: 30d, action: tier, class: " + c.class + "}"
 		p, r := bucket(t, text, c.store, files...)
 		got, err := configuration(p, c.format, r.Moves)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var v any
-		if err := json.Unmarshal(got, &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(got, &v))
 		if plain, _ := json.Marshal(v); string(plain) != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.format, plain, c.want)
 		}
@@ -390,9 +383,7 @@ func TestReadPlan_RefusesChangedPlan(t *testing.T) {
 	r := local(file("a.log", 900*day), file("b.log", 800*day))
 	plan := storage.PlanOf(now, []storage.Place{{Name: "/d", Store: storage.Local}}, storage.DefaultRules(), []string{"/k"}, r)
 	text, err := json.MarshalIndent(plan, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	again, err := storage.ReadPlan("plan.json", text)
 	if err != nil || len(again.Delete) != 2 || again.Bytes != 20 || again.Digest != plan.Digest {
 		t.Fatalf("%+v, %v", again, err)

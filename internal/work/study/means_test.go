@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 )
 
 func TestShort_NamesTheLimitThatNoTrialFitsIn(t *testing.T) {
 	usd := func(text string) money.Amount {
 		a, err := money.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return a
 	}
 	means := Means{AtOnce: 4, GPUs: 2, Grace: 20 * time.Minute, Start: 3 * time.Second, Budget: usd("0.7"), Least: usd("0.7"),

@@ -109,8 +109,8 @@ func (s *Spec) Resumes() bool {
 	return !slices.Contains([]string{"random", "median-stop", "asha-stop"}, s.Searcher)
 }
 
-// Check returns the field and the error of an invalid search.
-func (s *Spec) Check() (field string, err error) {
+// checkNumbers returns the field and the error of a name or number outside its bounds.
+func (s *Spec) checkNumbers() (field string, err error) {
 	switch {
 	case s.Metric == "" || len(s.Metric) > MaxBytes:
 		return "metric", fmt.Errorf("give the name of the metric, of 1 to %d bytes", MaxBytes)
@@ -129,6 +129,14 @@ func (s *Spec) Check() (field string, err error) {
 	if !(s.GPUHours >= 0) || !quantity.GPUHours.Allows(s.GPUHours) {
 		return "gpu_hours", fmt.Errorf("%g GPU-hours: give a number above zero and at most %.0f, or leave it out",
 			s.GPUHours, quantity.GPUHours.Most)
+	}
+	return "", nil
+}
+
+// Check returns the field and the error of an invalid search.
+func (s *Spec) Check() (field string, err error) {
+	if field, err := s.checkNumbers(); err != nil {
+		return field, err
 	}
 	if field, err := s.checkParams(); err != nil {
 		return field, err

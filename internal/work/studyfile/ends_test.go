@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/study"
 )
 
@@ -17,9 +18,7 @@ func TestParse_ReadsLimitsPlateauAndWarmStart(t *testing.T) {
 	} {
 		f, err := Parse("study.yaml", []byte(strings.Replace(sweep, "usd: 100", "usd: 100, gpu_hours: 40.5", 1)+
 			"plateau: "+text+"\nwarm_start: [old, more.csv]\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if f.Study.GPUHours != 40.5 || *f.Study.Plateau != want || !reflect.DeepEqual(f.Warm, []string{"old", "more.csv"}) {
 			t.Errorf("%s is read as %+v, %g GPU-hours, warm start %v", text, f.Study.Plateau, f.Study.GPUHours, f.Warm)
 		}

@@ -148,6 +148,8 @@ var others = map[string]string{
 // fields reads the fields of the file.
 func (r *reader) fields(root *yaml.Node) {
 	f := &r.f
+	parts := map[string]func(*yaml.Node){"metric": r.metric, "parameters": r.parameters, "budget": r.budget,
+		"fidelity": r.fidelity, "plateau": r.plateau, "warm_start": r.warmStart}
 	r.each(root, "", func(name string, key, v *yaml.Node) {
 		switch name {
 		case "name":
@@ -169,29 +171,21 @@ func (r *reader) fields(root *yaml.Node) {
 			r.method = r.word(v, name, "random", "grid", "bayes")
 		case "searcher":
 			f.Study.Searcher = r.word(v, name, replay.Names()...)
-		case "metric":
-			r.metric(v)
-		case "parameters":
-			r.parameters(v)
 		case "early_terminate":
 			r.stop = v
 		case "run_cap":
 			r.cap = r.whole(v, name, 1, study.MaxTrials)
-		case "budget":
-			r.budget(v)
 		case "parallel":
 			f.Parallel = r.whole(v, name, 1, 1000)
-		case "fidelity":
-			r.fidelity(v)
 		case "seed":
 			f.Study.Seed = uint64(r.whole(v, name, 0, math.MaxInt32))
 		case "final":
 			f.Study.Final = r.truth(v, name)
-		case "plateau":
-			r.plateau(v)
-		case "warm_start":
-			r.warmStart(v)
 		default:
+			if part := parts[name]; part != nil {
+				part(v)
+				return
+			}
 			r.unknown(key)
 		}
 	})

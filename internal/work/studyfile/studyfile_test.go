@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/study"
 )
 
@@ -33,9 +34,7 @@ final: true
 
 func TestParse_ReadsASweep(t *testing.T) {
 	f, err := Parse("study.yaml", []byte(sweep))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := f.Study
 	if s.Searcher != "default" || s.Trials != 30 || f.Parallel != 8 || f.Budget != money.Picos(100e12) || !s.Final || s.Seed != 7 ||
 		f.JobFile != "job.yaml" || s.Wall.Hours() != 20 || f.Trial.Minutes() != 90 || len(s.Params) != 7 {

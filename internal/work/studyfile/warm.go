@@ -98,18 +98,21 @@ func contradict(known, more []study.Point) (was, now study.Point, twice bool) {
 	return was, now, false
 }
 
+// take marks the first unused column that has one of the names as used and returns its index, or -1.
+func take(head []string, used []bool, names []string) int {
+	for _, name := range names {
+		if i := slices.Index(head, name); i >= 0 && name != "" && !used[i] {
+			used[i] = true
+			return i
+		}
+	}
+	return -1
+}
+
 // columns finds the columns of a table.
 func columns(head []string, s *study.Spec) (t table, err error) {
 	used := make([]bool, len(head))
-	find := func(names ...string) int {
-		for _, name := range names {
-			if i := slices.Index(head, name); i >= 0 && name != "" && !used[i] {
-				used[i] = true
-				return i
-			}
-		}
-		return -1
-	}
+	find := func(names ...string) int { return take(head, used, names) }
 	for i := range s.Params {
 		at := find(s.Params[i].Name)
 		if at < 0 {
@@ -122,22 +125,23 @@ func columns(head []string, s *study.Spec) (t table, err error) {
 	if t.best < 0 {
 		t.value = find(columnValue, s.Metric)
 	}
-	exported := t.best >= 0 && t.bestAt >= 0 && t.at >= 0 && t.unit >= 0
+	exported := min(t.best, t.bestAt, t.at, t.unit) >= 0
 	if exported {
 		for _, name := range unused {
 			find(name)
 		}
 	}
-	switch i := slices.Index(used, false); {
+	i := slices.Index(used, false)
+	switch {
 	case !exported && t.value < 0:
-		return t, fmt.Errorf("no column is named value or %s: write the metric's values there", s.Metric)
+		err = fmt.Errorf("no column is named value or %s: write the metric's values there", s.Metric)
 	case !exported && t.unit < 0 && s.Fidelity.Name != "":
-		return t, fmt.Errorf("no column is named %s: write there how long each value's configuration had trained",
+		err = fmt.Errorf("no column is named %s: write there how long each value's configuration had trained",
 			s.Fidelity.Name)
 	case i >= 0:
-		return t, fmt.Errorf("%.40q is no parameter of the space: leave the column out", head[i])
+		err = fmt.Errorf("%.40q is no parameter of the space: leave the column out", head[i])
 	}
-	return t, nil
+	return t, err
 }
 
 // read reads a row.

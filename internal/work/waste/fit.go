@@ -97,19 +97,23 @@ func needOf(m measured, at Offer) need {
 	return n
 }
 
+// gpuEvidence says how little the GPUs were used; nil: they were busy, or nobody knows.
+func (m measured) gpuEvidence() []string {
+	if m.gpus == 0 || !m.gpuKnown || m.gpu >= UsedBelow {
+		return nil
+	}
+	used := fmt.Sprintf("its GPUs were used %.0f %%", 100*m.gpu)
+	if !m.heldKnown {
+		return []string{used, "their memory was not measured"}
+	}
+	return []string{used, fmt.Sprintf("their memory peaked at %s of %s", size.About(m.held),
+		size.About(m.each*float64(m.gpus)))}
+}
+
 // evidence says what is too large; "": nothing is. A machine with GPUs is not too large while its GPUs are busy, or if
 // nobody knows whether they are.
 func (m measured) evidence(at Offer, known bool) string {
-	var parts []string
-	if m.gpus > 0 && m.gpuKnown && m.gpu < UsedBelow {
-		parts = append(parts, fmt.Sprintf("its GPUs were used %.0f %%", 100*m.gpu))
-		if m.heldKnown {
-			parts = append(parts, fmt.Sprintf("their memory peaked at %s of %s", size.About(m.held),
-				size.About(m.each*float64(m.gpus))))
-		} else {
-			parts = append(parts, "their memory was not measured")
-		}
-	}
+	parts := m.gpuEvidence()
 	if len(parts) == 0 && (m.gpus > 0 || at.Accelerators > 0) {
 		return ""
 	}
@@ -128,16 +132,27 @@ func (m measured) evidence(at Offer, known bool) string {
 // smaller returns the cheapest offer that fits, of the same provider, region, capacity and kind of accelerator.
 func (s *search) smaller(at Offer, n need) (best Offer, ok bool) {
 	for _, o := range s.Offers {
-		switch {
-		case o.Provider != at.Provider || o.Region != at.Region || o.Capacity != at.Capacity || o.Currency != at.Currency:
-		case o.CPUs < n.cpus || float64(o.Memory) < n.memory || o.Accelerators < n.gpus:
-		case n.gpus > 0 && o.Accelerator != at.Accelerator || n.gpus == 0 && o.Accelerators > 0:
-		case o.SKU == at.SKU:
-		case !ok || o.Rate < best.Rate || o.Rate == best.Rate && o.Name < best.Name:
+		if o.SKU == at.SKU || !o.replaces(at, n) {
+			continue
+		}
+		if !ok || o.Rate < best.Rate || o.Rate == best.Rate && o.Name < best.Name {
 			best, ok = o, true
 		}
 	}
 	return best, ok
+}
+
+// replaces reports whether an offer of the same place and sort has what is needed.
+func (o Offer) replaces(at Offer, n need) bool {
+	switch {
+	case o.Provider != at.Provider || o.Region != at.Region || o.Capacity != at.Capacity || o.Currency != at.Currency:
+		return false
+	case o.CPUs < n.cpus || float64(o.Memory) < n.memory || o.Accelerators < n.gpus:
+		return false
+	case n.gpus > 0:
+		return o.Accelerator == at.Accelerator
+	}
+	return o.Accelerators == 0
 }
 
 // own returns the cheapest offer of the machine type that the row names.

@@ -3,6 +3,7 @@
 package group
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,10 +78,7 @@ func outcome(r api.GroupReceipt) string {
 
 // Progress formats a group as one line.
 func Progress(g api.Group, p show.Place) string {
-	is := "is " + show.Words(g.State)
-	if g.State == "awaits_approval" {
-		is = "waits for approval"
-	}
+	is := cmp.Or(map[string]string{"awaits_approval": "waits for approval"}[g.State], "is "+show.Words(g.State))
 	items := []string{show.Clean(g.ID) + " " + is}
 	switch {
 	case g.Schedule != nil:
@@ -104,17 +102,10 @@ func Progress(g api.Group, p show.Place) string {
 	if len(g.Waits) > 0 {
 		items = append(items, "waits for "+show.Clean(strings.Join(g.Waits, ", ")))
 	}
-	spent := money.Format(g.Spent, g.Currency, 4)
-	if g.Budget != nil {
-		spent += " of " + money.Short(*g.Budget, g.Currency)
-	}
-	if g.Finished != nil && !g.Closed && g.Schedule == nil { // a machine of it may still cost something, or less
-		spent += " (estimated)"
-	}
-	if g.Study != nil { // a narrow terminal cuts the end: the best value and the spend come first
-		items = slices.Insert(items, min(2, len(items)), spent)
+	if cost := spent(g); g.Study != nil { // a narrow terminal cuts the end: the best value and the spend come first
+		items = slices.Insert(items, min(2, len(items)), cost)
 	} else {
-		items = append(items, spent)
+		items = append(items, cost)
 	}
 	line := strings.Join(items, ", ")
 	if p.Width > 0 {
@@ -158,17 +149,11 @@ func Group(g api.Group, p show.Place) string {
 	if g.Rate != nil {
 		p.Fact(&b, "burns", "%s", show.PerHour(*g.Rate, g.Currency))
 	}
-	if g.Why != "" {
-		p.Fact(&b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+g.Detail, ": "))
-	}
-	if v := g.Approval; v != nil && v.At == nil {
-		p.Fact(&b, "approval", "scrimp approve %s, until %s", g.ID, p.Until(v.Until))
-	}
-	id, first := show.Clean(g.ID), [2]string{"jobs --group ", "its members"}
+	review(&b, g, p)
+	id, lines := show.Clean(g.ID), [][2]string{{"jobs --group ", "its members"}, {"receipt ", "what they cost"}}
 	if g.Study != nil {
-		first = [2]string{"tune trials ", "its trials"}
+		lines[0] = [2]string{"tune trials ", "its trials"}
 	}
-	lines := [][2]string{first, {"receipt ", "what they cost"}}
 	if g.Finished == nil {
 		lines = append(lines, [2]string{"stop ", "saves a checkpoint of each and ends it"})
 	}
@@ -176,6 +161,28 @@ func Group(g api.Group, p show.Place) string {
 		fmt.Fprintf(&b, "  scrimp %-*s  %s\n", len("jobs --group ")+len(id), line[0]+id, line[1])
 	}
 	return b.String()
+}
+
+// spent formats what a group has cost, of its budget.
+func spent(g api.Group) string {
+	text := money.Format(g.Spent, g.Currency, 4)
+	if g.Budget != nil {
+		text += " of " + money.Short(*g.Budget, g.Currency)
+	}
+	if g.Finished != nil && !g.Closed && g.Schedule == nil { // a machine of it may still cost something, or less
+		text += " (estimated)"
+	}
+	return text
+}
+
+// review adds to a page why a group waits or ended, and how to approve it.
+func review(b *strings.Builder, g api.Group, p show.Place) {
+	if g.Why != "" {
+		p.Fact(b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+g.Detail, ": "))
+	}
+	if v := g.Approval; v != nil && v.At == nil {
+		p.Fact(b, "approval", "scrimp approve %s, until %s", g.ID, p.Until(v.Until))
+	}
 }
 
 // clock adds the speed of a simulated clock to a page, and which time the page shows.

@@ -76,12 +76,7 @@ func Pipeline(g api.Group, p show.Place) string {
 		p.Fact(&b, "saved", "%s by stages that were not run again", money.Format(g.Pipeline.Saved, g.Currency, 4))
 	}
 	gateFacts(&b, g, p)
-	if g.Why != "" {
-		p.Fact(&b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+g.Detail, ": "))
-	}
-	if v := g.Approval; v != nil && v.At == nil {
-		p.Fact(&b, "approval", "scrimp approve %s, until %s", g.ID, p.Until(v.Until))
-	}
+	review(&b, g, p)
 	b.WriteString("\n")
 	var rows [][]string
 	listed := g.Pipeline.Stages

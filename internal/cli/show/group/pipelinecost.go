@@ -133,25 +133,28 @@ func howOften(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
+// row formats the stage as a row of the table.
+func (s *StageCost) row(currency money.Currency) []string {
+	took, share, saved, cost := "-", "-", "-", "-"
+	if s.Seconds != nil {
+		took = show.Seconds(*s.Seconds)
+	}
+	if s.Saved != nil {
+		saved = money.Format(*s.Saved, currency, 6)
+	}
+	if s.Job != "" && s.State != "reused" && (!s.CostOpen || s.State == "running") { // else it is not billed yet
+		if cost = money.Format(s.Cost, currency, 6); s.Share != nil {
+			share = fmt.Sprintf("%.1f %%", 100**s.Share)
+		}
+	}
+	return []string{show.Clean(s.Stage), show.Words(s.State), took, cost, share, saved, show.OrDash(show.Clean(s.Job))}
+}
+
 // Text formats the cost for people.
 func (v PipelineCost) Text(p show.Place) string {
 	var rows [][]string
-	for _, s := range v.Stages {
-		took, share, saved, cost := "-", "-", "-", "-"
-		if s.Job != "" && s.State != "reused" && (!s.CostOpen || s.State == "running") { // else it is not billed yet
-			cost = money.Format(s.Cost, v.Currency, 6)
-		}
-		if s.Seconds != nil {
-			took = show.Seconds(*s.Seconds)
-		}
-		if s.Share != nil && cost != "-" {
-			share = fmt.Sprintf("%.1f %%", 100**s.Share)
-		}
-		if s.Saved != nil {
-			saved = money.Format(*s.Saved, v.Currency, 6)
-		}
-		rows = append(rows, []string{show.Clean(s.Stage), show.Words(s.State), took, cost, share, saved,
-			show.OrDash(show.Clean(s.Job))})
+	for i := range v.Stages {
+		rows = append(rows, v.Stages[i].row(v.Currency))
 	}
 	var b strings.Builder
 	b.WriteString(draw.Grid([]draw.Column{{Name: "STAGE", Key: true}, {Name: "STATE"},

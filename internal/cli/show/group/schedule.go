@@ -83,6 +83,19 @@ func scheduleProgress(g api.Group) []string {
 // waiting reports whether a run is due that waits for a price.
 func waiting(y *api.ScheduleState) bool { return y.WaitsSince != nil && len(y.Waits) > 0 }
 
+// nextRun adds to a page when the schedule is due next.
+func nextRun(b *strings.Builder, g api.Group, p show.Place) {
+	y, next := g.Schedule, map[bool]string{true: "next look", false: "next run"}[waiting(g.Schedule)]
+	switch {
+	case y.Due != nil && p.Now.IsZero():
+		p.Fact(b, next, "%s", p.MarketTime(*y.DueMarket))
+	case y.Due != nil:
+		p.Fact(b, next, "%s, at %s", p.Until(*y.Due), p.MarketTime(*y.DueMarket))
+	case g.Finished == nil && g.State == "open":
+		p.Fact(b, "next run", "none is to come")
+	}
+}
+
 // Schedule formats the page of a schedule.
 func Schedule(g api.Group, p show.Place) string {
 	var b strings.Builder
@@ -99,18 +112,7 @@ func Schedule(g api.Group, p show.Place) string {
 	if y.Until != nil {
 		p.Fact(&b, "until", "%s", p.MarketTime(*y.Until))
 	}
-	next := "next run"
-	if waiting(y) {
-		next = "next look"
-	}
-	switch {
-	case y.Due != nil && p.Now.IsZero():
-		p.Fact(&b, next, "%s", p.MarketTime(*y.DueMarket))
-	case y.Due != nil:
-		p.Fact(&b, next, "%s, at %s", p.Until(*y.Due), p.MarketTime(*y.DueMarket))
-	case g.Finished == nil && g.State == "open":
-		p.Fact(&b, "next run", "none is to come")
-	}
+	nextRun(&b, g, p)
 	if n := len(y.Runs); n > 0 && y.Runs[n-1].Why != "" {
 		p.Fact(&b, "last run", "%s: %s", y.Runs[n-1].State, show.Clean(y.Runs[n-1].Why))
 	}
@@ -125,12 +127,7 @@ func Schedule(g api.Group, p show.Place) string {
 	for _, r := range y.Reports[max(0, len(y.Reports)-1):] {
 		p.Fact(&b, "report", "the last week's to %s: %s", r.To, strings.TrimSuffix(r.State+": "+r.Error, ": "))
 	}
-	if g.Why != "" {
-		p.Fact(&b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+g.Detail, ": "))
-	}
-	if v := g.Approval; v != nil && v.At == nil {
-		p.Fact(&b, "approval", "scrimp approve %s, until %s", g.ID, p.Until(v.Until))
-	}
+	review(&b, g, p)
 	b.WriteString("\n")
 	if len(y.Runs) == 0 && !waiting(y) {
 		b.WriteString(draw.Wrap("  ", "No run was due yet.", p.Columns()))

@@ -162,6 +162,17 @@ func Latency(d time.Duration) string {
 	return draw.Span(d)
 }
 
+// source says where the price is from, and of when it is.
+func (c *Choice) source() string {
+	switch {
+	case c.At != nil:
+		return show.Clean(c.Source) + ", " + c.At.Format(time.DateOnly)
+	case c.Machine != "":
+		return show.Clean(c.Provider) + " price list, no date known"
+	}
+	return show.Clean(c.Source)
+}
+
 // facts explains the choice that comes first.
 func (v Answer) facts(b *strings.Builder, p show.Place) {
 	c := v.Choices[0]
@@ -206,14 +217,7 @@ func (v Answer) facts(b *strings.Builder, p show.Place) {
 	if slices.ContainsFunc(v.Choices, func(c Choice) bool { return c.Colds > 0 && c.Machine != "" }) {
 		line("cold start", "%s until a new machine answers (--cold-start)", v.Cold)
 	}
-	switch {
-	case c.At != nil:
-		line("price", "%s, %s", show.Clean(c.Source), c.At.Format(time.DateOnly))
-	case c.Machine != "":
-		line("price", "%s price list, no date known", show.Clean(c.Provider))
-	default:
-		line("price", "%s", show.Clean(c.Source))
-	}
+	line("price", "%s", c.source())
 	if text := v.skipped(); text != "" {
 		line("not planned", "%s", text)
 	}

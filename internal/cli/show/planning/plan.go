@@ -152,6 +152,11 @@ func (v Plan) costs(b *strings.Builder, p show.Place) {
 	case known:
 		p.Fact(b, "on-demand", "unknown: no on-demand machine on offer can do this work")
 	}
+	v.limits(b, p)
+}
+
+// limits writes what stops the job.
+func (v Plan) limits(b *strings.Builder, p show.Place) {
 	if v.WorstUSD != nil {
 		p.Fact(b, "at most", "%s: the budget stops it, after a checkpoint", show.USD(*v.WorstUSD))
 	}

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	api "scrimp/client"
+	"scrimp/internal/test/must"
 	"scrimp/money"
 )
 
@@ -25,9 +26,7 @@ func at(minutes int) *time.Time { return new(opened.Add(time.Duration(minutes) *
 func dollars(t testing.TB, text string) money.Amount {
 	t.Helper()
 	a, err := money.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return a
 }
 
@@ -79,9 +78,7 @@ type frozen struct {
 // each parameter as the number that its distribution turns into the value.
 func TestOptuna_WritesAJournalOfEachTrial(t *testing.T) {
 	text, err := Optuna(example(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var trials []frozen
 	var directions []int
 	for n, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
@@ -145,9 +142,7 @@ func TestOptuna_WritesAJournalOfEachTrial(t *testing.T) {
 // Optuna itself reads the journal, if Python has it.
 func TestOptuna_IsReadByOptuna(t *testing.T) {
 	text, err := Optuna(example(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if exec.Command("python3", "-c", "import optuna").Run() != nil {
 		t.Skip("python3 has no module optuna")
 	}
@@ -180,15 +175,11 @@ func store(t *testing.T, files []File) (experiments []map[string]any, runs map[s
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(at, []byte(f.Text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(at, []byte(f.Text), 0o600))
 	}
 	read := func(parts ...string) string {
 		text, err := os.ReadFile(filepath.Join(append([]string{dir}, parts...)...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return string(text)
 	}
 	runs = map[string]map[string]string{}
@@ -228,9 +219,7 @@ func store(t *testing.T, files []File) (experiments []map[string]any, runs map[s
 
 func TestMLflow_WritesARunOfEachTrial(t *testing.T) {
 	files, err := MLflow(example(t), "/data/ml runs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	experiments, runs := store(t, files)
 	if len(experiments) != 1 || experiments[0]["name"] != "quadratic" || len(runs) != 4 ||
 		!strings.HasPrefix(experiments[0]["artifact_location"].(string), "file:///data/ml%20runs/") {

@@ -15,6 +15,7 @@ import (
 
 	"scrimp/internal/cli/utilization/nsight"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/diagnose"
 	"scrimp/internal/work/diagnose/profile"
 )
@@ -42,9 +43,7 @@ func newDB(t testing.TB, schema string) *db {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a report #1?.sqlite")
 	d, err := sql.Open("sqlite", "file:"+strings.NewReplacer("?", "%3f", "#", "%23").Replace(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	d.SetMaxOpenConns(1)
 	x := &db{t, path, d, map[string]int{}}
 	t.Cleanup(func() { _ = d.Close() })
@@ -90,9 +89,7 @@ func (d *db) read() ([]profile.Profile, error) {
 func (d *db) mustRead() []profile.Profile {
 	d.t.Helper()
 	list, err := d.read()
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.Do(d.t, err)
 	return list
 }
 
@@ -245,13 +242,9 @@ func TestRead_WritesNothing(t *testing.T) {
 	_ = d.db.Close()
 	dir := filepath.Dir(d.path)
 	before, err := os.ReadFile(d.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, mode := range []os.FileMode{0o500, 0o700} {
-		if err := os.Chmod(dir, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(dir, mode))
 		if list := d.mustRead(); len(list) != 1 {
 			t.Errorf("%+v", list)
 		}
@@ -263,9 +256,7 @@ func TestRead_WritesNothing(t *testing.T) {
 	if after, err := os.ReadFile(d.path); err != nil || !bytes.Equal(after, before) {
 		t.Error("the file has changed")
 	}
-	if err := os.WriteFile(d.path+"-wal", []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(d.path+"-wal", []byte("x"), 0o600))
 	if _, err := d.read(); err == nil || !strings.Contains(err.Error(), "-wal") {
 		t.Errorf("a file with a log beside it: %v", err)
 	}
@@ -316,9 +307,7 @@ func TestRead_OfDamagedFiles(t *testing.T) {
 	d.do("COMMIT")
 	d.mustRead()
 	good, err := os.ReadFile(d.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	rng := rand.New(rand.NewPCG(3, 4))
 	refused := 0
 	for range lane.Pick(300, 5000) {
@@ -334,9 +323,7 @@ func TestRead_OfDamagedFiles(t *testing.T) {
 				bad[16+rng.IntN(len(bad)-16)] = byte(rng.Uint32())
 			}
 		}
-		if err := os.WriteFile(d.path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(d.path, bad, 0o600))
 		list, err := nsight.Read(t.Context(), d.path)
 		if err != nil {
 			refused++
@@ -373,9 +360,7 @@ func TestRead_TakesBoundedMemory(t *testing.T) {
 	list := d.mustRead()
 	runtime.ReadMemStats(&after)
 	info, err := os.Stat(d.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if most := after.HeapSys - before.HeapSys; after.HeapSys > before.HeapSys && most > 400<<20 {
 		t.Errorf("reading %d MiB took %d MiB", info.Size()>>20, most>>20)
 	}

@@ -23,6 +23,7 @@ import (
 	"gocloud.dev/gcerrors"
 	"pgregory.net/rapid"
 
+	"scrimp/internal/test/must"
 	_ "scrimp/internal/test/sameseed"
 
 	"scrimp/internal/content/blob"
@@ -55,9 +56,7 @@ func TestFolder_PassesTheConformanceSuite(t *testing.T) {
 func openFolder(t testing.TB, dir string) *gocloud.Bucket {
 	t.Helper()
 	b, err := blob.Open(t.Context(), "file://"+dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)
@@ -79,9 +78,7 @@ func files(t testing.TB, dir string) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return found
 }
 
@@ -134,9 +131,7 @@ func TestFolder_LetsExactlyOneWriterCreate(t *testing.T) {
 	b := openFolder(t, dir)
 	for i := range 50 {
 		data, err := b.ReadAll(t.Context(), fmt.Sprintf("race/%d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		wins[data[0]-'0']--
 	}
 	for who, left := range wins {
@@ -156,17 +151,13 @@ func TestFolder_ShowsNothingOfAKilledWriter(t *testing.T) {
 		if err == nil {
 			_, err = w.Write(bytes.Repeat([]byte("new"), 1<<20))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		fmt.Println("written")
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	dir := fast.Dir(t)
 	b := openFolder(t, dir)
-	if err := b.WriteAll(t.Context(), "a/key", []byte("old"), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.WriteAll(t.Context(), "a/key", []byte("old"), nil))
 	cmd := exec.Command(os.Args[0], "-test.run=^TestFolder_ShowsNothingOfAKilledWriter$")
 	cmd.Env = append(os.Environ(), "BLOB_TEST_KILL="+dir)
 	out, err := cmd.Output()
@@ -219,16 +210,10 @@ func TestFolder_IgnoresForeignFiles(t *testing.T) {
 	dir := fast.Dir(t)
 	b := openFolder(t, dir)
 	for _, name := range []string{"%zz", "a%2fb", "line\nbreak", "%61", "\xff"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
+	must.Do(t, os.Mkdir(filepath.Join(dir, "empty"), 0o700))
 	objects, _, err := b.ListPage(t.Context(), gocloud.FirstPageToken, 10, &gocloud.ListOptions{Delimiter: "/"})
 	if err != nil || len(objects) != 0 {
 		t.Errorf("listed %v, %v", objects, err)
@@ -241,14 +226,10 @@ func TestFolder_ListsLikeAMap(t *testing.T) {
 	fast := fast.Dir(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(fast, "list")
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must.Do(rt, err)
 		defer os.RemoveAll(dir)
 		folder, err := folderblob.New(dir)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must.Do(rt, err)
 		b := gocloud.NewBucket(folder)
 		defer b.Close()
 		held := map[string]bool{}
@@ -259,9 +240,7 @@ func TestFolder_ListsLikeAMap(t *testing.T) {
 		}
 		for k := range held {
 			if rapid.Bool().Draw(rt, "delete") {
-				if err := b.Delete(t.Context(), k); err != nil {
-					rt.Fatal(err)
-				}
+				must.Do(rt, b.Delete(t.Context(), k))
 				delete(held, k)
 			}
 		}
@@ -286,9 +265,7 @@ func TestFolder_ListsLikeAMap(t *testing.T) {
 		var token []byte
 		for {
 			p, err := folder.ListPaged(t.Context(), &driver.ListOptions{Prefix: prefix, Delimiter: delimiter, PageSize: size, PageToken: token})
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must.Do(rt, err)
 			for _, o := range p.Objects {
 				got = append(got, o.Key)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 
 	"gocloud.dev/gcerrors"
 )
@@ -26,9 +27,7 @@ func TestFolder_NamesAFullDisk(t *testing.T) {
 		}
 	})
 	b := openFolder(t, dir)
-	if err := b.WriteAll(t.Context(), "deep/kept", []byte("old"), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.WriteAll(t.Context(), "deep/kept", []byte("old"), nil))
 	for _, key := range []string{"deep/new", "deep/kept"} {
 		err := b.WriteAll(t.Context(), key, make([]byte, 2<<20), nil)
 		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), filepath.Join(dir, "deep")) || !strings.Contains(err.Error(), "free space") {

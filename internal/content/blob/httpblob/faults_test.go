@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/content/blob/httpblob"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // flaky serves a store and breaks connections at random: before a request is handled, within its content, within the
@@ -82,9 +83,7 @@ func (c *cutting) Write(p []byte) (int, error) {
 func newFolder(t *testing.T) *folderblob.Store {
 	t.Helper()
 	f, err := folderblob.New(fast.Dir(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return f
 }
 
@@ -171,18 +170,14 @@ func TestStream_ResumesAfterABreak(t *testing.T) {
 	}
 	for n := 0; n < lane.Pick(8, 30) || !torn(); n++ {
 		r, err := bucket(server.URL).Fetch(t.Context(), "/work")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got, err := io.ReadAll(r)
 		if err := errors.Join(err, r.Close()); err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	}
 	r, err := bucket(server.URL).Fetch(t.Context(), "/work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	tag.Store("second")
 	server.CloseClientConnections()
 	if _, err := io.ReadAll(r); err != nil && !errors.Is(err, httpblob.ErrChanged) {
@@ -194,9 +189,7 @@ func TestStream_ResumesAfterABreak(t *testing.T) {
 	}))
 	defer damaged.Close()
 	r, err = bucket(damaged.URL).Fetch(t.Context(), "/work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := io.ReadAll(r); err == nil {
 		t.Error("a content with another sum was taken")
 	}

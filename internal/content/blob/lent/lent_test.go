@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/test/must"
 )
 
 func declared(t *testing.T, address string) lent.Store {
 	t.Helper()
 	s, err := lent.Declared(address, "eu-west-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 

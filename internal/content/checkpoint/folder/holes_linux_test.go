@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // A sparse file costs its program nothing, so it must cost the agent nothing: the copy has the same holes.
@@ -21,13 +22,9 @@ func TestCapture_KeepsHoles(t *testing.T) {
 	const size = 16<<20 + 7
 	holes(t, from, size)
 	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer in.Close()
-	if err := copyFile(in, to, size); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, copyFile(in, to, size))
 	a, _ := os.ReadFile(from)
 	b, _ := os.ReadFile(to)
 	stat, err := os.Stat(to)
@@ -51,9 +48,7 @@ func TestKeep_LeavesOutWhatTheManifestHasNoRoomFor(t *testing.T) {
 	}
 	var s scanner
 	base := fast.Dir(t)
-	if err := os.WriteFile(filepath.Join(base, "f"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(base, "f"), nil, 0o600))
 	for i := range files {
 		files[i].from = filepath.Join(base, "f")
 	}

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 func sample() Manifest {
@@ -22,9 +24,7 @@ func sample() Manifest {
 // Nothing in a manifest can lead out of the folder, or to objects other than its parts.
 func TestDecode_RefusesInvalidManifests(t *testing.T) {
 	t.Parallel()
-	if err := sample().check("000003-000017"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sample().check("000003-000017"))
 	for what, spoil := range map[string]func(*Manifest){
 		"name":             func(m *Manifest) { m.Name = "000003-000018" },
 		"epoch":            func(m *Manifest) { m.Epoch = 4 },
@@ -58,9 +58,7 @@ func TestDecode_RefusesInvalidManifests(t *testing.T) {
 // Unseal finds any change of a sealed manifest, even of one bit.
 func FuzzUnseal(f *testing.F) {
 	sealed, err := Seal(sample())
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	f.Add(uint32(0), byte(0), uint32(0))
 	f.Add(uint32(17), byte(1), uint32(0))
 	f.Add(uint32(len(sealed)-1), byte(0x20), uint32(0))
@@ -80,9 +78,7 @@ func FuzzUnseal(f *testing.F) {
 // FuzzDecode checks that arbitrary bytes never panic, and that an accepted manifest stays inside.
 func FuzzDecode(f *testing.F) {
 	sealed, err := Seal(sample())
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	f.Add(sealed)
 	f.Add([]byte("{}\nsha256 \n"))
 	f.Fuzz(func(t *testing.T, data []byte) {

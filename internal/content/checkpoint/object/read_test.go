@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scrimp/internal/content/checkpoint/format"
+	"scrimp/internal/test/must"
 
 	"gocloud.dev/blob/memblob"
 )
@@ -22,9 +23,7 @@ func TestRestore_ChecksTheHashWhenATagIsMissingOrWrong(t *testing.T) {
 	for _, tag := range []string{"", format.TagOf(sum, []byte("something else"))} {
 		p.Tag = tag
 		for _, held := range []string{string(content), "what was publisheD"} {
-			if err := b.WriteAll(t.Context(), p.Key(), []byte(held), nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.WriteAll(t.Context(), p.Key(), []byte(held), nil))
 			err := s.readTagged(t.Context(), p, make([]byte, p.Size))
 			if (err == nil) != (held == string(content)) {
 				t.Errorf("tag %q, %q: %v", tag, held, err)

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	"scrimp/internal/decide/budget"
@@ -86,12 +87,7 @@ func (s *Sums) holds(m *Admission) bool {
 	if !sameLimits(s.rules, m.State.Rules()) {
 		return false
 	}
-	for _, u := range s.Usage {
-		if !u.Begin.Equal(u.Window.Begin(m.Now())) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Usage, func(u *Usage) bool { return !u.Begin.Equal(u.Window.Begin(m.Now())) })
 }
 
 func sameLimits(a, b *budget.Rules) bool {

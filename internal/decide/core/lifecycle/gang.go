@@ -62,12 +62,7 @@ func (ts *Attempts) leavesTogether(j *state.Job, a *state.Attempt, why string) {
 
 // begun reports whether all programs of an attempt have started.
 func (ts *Attempts) begun(a *state.Attempt) bool {
-	for _, k := range a.Tasks() {
-		if k.Started().IsZero() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.Tasks(), func(k *state.Task) bool { return k.Started().IsZero() })
 }
 
 // breakUp ends the remaining programs of an attempt. Nothing they do counts.

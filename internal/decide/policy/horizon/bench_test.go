@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/decide/policy/horizon"
 	"scrimp/internal/sim/tick"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 type player struct {
@@ -39,13 +40,9 @@ func runs(t testing.TB) []tick.Run {
 	}
 	defer windows.Close()
 	list, err := tick.ReadSingle(avail, "availability_2022.csv", windows, "windows_2022.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	all, err := tick.SingleRuns(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return all
 }
 

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"scrimp/internal/decide/policy/horizon"
+	"scrimp/internal/test/must"
 )
 
 // docs/formulas.md states every number of the prior.
 func TestPrior_MatchesTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/formulas.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	row := func(name string, s horizon.Shape) string {
 		var b strings.Builder
 		b.WriteString("| " + name + " |")

@@ -81,8 +81,7 @@ func (s *xmlScanner) begin() {
 	for n < len(s.text) && named[s.text[n]] {
 		n++
 	}
-	if n == 1 || n >= len(s.text) || s.text[0] != '<' || s.text[1] == '-' || s.text[1] == '.' ||
-		'0' <= s.text[1] && s.text[1] <= '9' {
+	if n == 1 || n >= len(s.text) || s.text[0] != '<' || bytes.IndexByte([]byte("-.0123456789"), s.text[1]) >= 0 {
 		s.odd = true
 		return
 	}

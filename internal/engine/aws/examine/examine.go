@@ -67,6 +67,20 @@ func otherImage(x *sale.Index) (arch string) {
 	return arch
 }
 
+// unsold names a few types that are not sold.
+func (e *Examiner) unsold(sold map[string]bool) string {
+	var lacks []string
+	for _, k := range e.Index.Types {
+		if !sold[k.Name] && len(lacks) < 5 {
+			lacks = append(lacks, k.Name)
+		}
+	}
+	if len(lacks) == 0 {
+		return ""
+	}
+	return "; not sold, for their zones or architecture: " + strings.Join(lacks, ", ")
+}
+
 // Offered reports which types are sold and which are not.
 func (e *Examiner) Offered(sales []sale.Sale) engine.Finding {
 	f := engine.Finding{Name: "types"}
@@ -93,16 +107,7 @@ func (e *Examiner) Offered(sales []sale.Sale) engine.Finding {
 	}
 	mixed := e.Seller.Mixed(sales)
 	f.OK = unpriced < len(sales) && mixed == ""
-	f.Text = fmt.Sprintf("%d types in %d zones, %d offers", len(sold), len(zones), len(sales))
-	var lacks []string
-	for _, k := range e.Index.Types {
-		if !sold[k.Name] && len(lacks) < 5 {
-			lacks = append(lacks, k.Name)
-		}
-	}
-	if len(lacks) > 0 {
-		f.Text += fmt.Sprintf("; not sold, for their zones or architecture: %s", strings.Join(lacks, ", "))
-	}
+	f.Text = fmt.Sprintf("%d types in %d zones, %d offers", len(sold), len(zones), len(sales)) + e.unsold(sold)
 	for _, p := range e.With.Types {
 		if !slices.ContainsFunc(e.Index.Types, func(k stock.Type) bool { ok, _ := path.Match(p, k.Name); return ok }) {
 			f.Text += fmt.Sprintf("; %s of with.types is no type that %s has", p, e.With.Region)

@@ -212,20 +212,24 @@ func (b *Book) contracts(x *stock.Stock, h *Held, now time.Time) bool {
 	return c.renew(&want, h, now, priced)
 }
 
+// expire ends the contract with its reservation, which costs nothing if it never began.
+func (c *Contract) expire(h *Held, now time.Time) {
+	if end := h.Usable(); !end.IsZero() && end.Before(now) {
+		now = end
+	}
+	if h.never() {
+		c.Paid, c.Rate = nil, 0
+	}
+	c.ends(now)
+}
+
 // renew applies the wanted terms from now on, and reports whether they differ.
 func (c *Contract) renew(want *Contract, h *Held, now time.Time, priced bool) bool {
 	switch {
 	case c.Over:
 		return false
 	case h.Over(now):
-		at := now
-		if end := h.Usable(); !end.IsZero() && end.Before(now) {
-			at = end
-		}
-		if h.never() {
-			c.Paid, c.Rate = nil, 0
-		}
-		c.ends(at)
+		c.expire(h, now)
 		return true
 	case !priced: // the price was known, and an unknown price now does not change it
 		return false

@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/content/blob/lent"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/weburl"
 )
 
 // Bills is the setting of the bucket to which AWS exports the account's bill.
@@ -75,6 +76,6 @@ func (w *With) exports() error {
 
 // isURL reports whether a text is the URL of a service, without a user.
 func isURL(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
+	u, ok := weburl.Parse(text)
+	return ok && u.User == nil
 }

@@ -11,15 +11,14 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // reads reads the settings of an engine with the given lines besides region and types.
 func reads(t *testing.T, text string) (With, error) {
 	t.Helper()
 	var s engine.Setting
-	if err := yaml.Unmarshal([]byte("with:\n  region: eu-west-1\n  types: [g5.xlarge]\n"+text), &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte("with:\n  region: eu-west-1\n  types: [g5.xlarge]\n"+text), &s))
 	return Read(&s)
 }
 

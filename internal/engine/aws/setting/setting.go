@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path"
 	"regexp"
@@ -19,6 +18,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
+	"scrimp/internal/lib/weburl"
 	"scrimp/internal/market"
 )
 
@@ -93,11 +93,6 @@ func Read(s *engine.Setting) (w With, err error) {
 	switch {
 	case !regionName.MatchString(w.Region):
 		return w, fmt.Errorf("with: region is %q: write one of AWS', such as us-east-1", w.Region)
-	case len(w.Types) == 0:
-		return w, errors.New(
-			"with: no types: write the instance types that may be rented, also as patterns: types: [g5.*, " +
-				"c7i.xlarge]",
-		)
 	case w.SecurityGroup != "" && !idOf["sg"].MatchString(w.SecurityGroup):
 		return w, fmt.Errorf("with: security_group is %q: write its id, such as sg-0a1b2c3d", w.SecurityGroup)
 	case w.Image != "" && !idOf["ami"].MatchString(w.Image):
@@ -109,15 +104,7 @@ func Read(s *engine.Setting) (w With, err error) {
 	case !slices.Contains([]string{"none", "cluster", "spread"}, w.Placement):
 		return w, fmt.Errorf("with: placement is %q: write cluster, spread or none", w.Placement)
 	}
-	for _, t := range w.Types {
-		if _, err := path.Match(t, "a.b"); err != nil || !typeName.MatchString(t) {
-			return w, fmt.Errorf(
-				"with: types has %q: write an instance type, such as g5.xlarge, or a pattern, such as g5.*",
-				t,
-			)
-		}
-	}
-	if err := w.capacities(); err != nil {
+	if err := cmp.Or(w.types(), w.capacities()); err != nil {
 		return w, err
 	}
 	for _, id := range w.Subnets {
@@ -149,6 +136,20 @@ func (w *With) capacities() error {
 	return nil
 }
 
+// types validates the names and patterns of instance types.
+func (w *With) types() error {
+	if len(w.Types) == 0 {
+		return errors.New("with: no types: write the instance types that may be rented, also as patterns: types: [g5.*, " +
+			"c7i.xlarge]")
+	}
+	for _, t := range w.Types {
+		if _, err := path.Match(t, "a.b"); err != nil || !typeName.MatchString(t) {
+			return fmt.Errorf("with: types has %q: write an instance type, such as g5.xlarge, or a pattern, such as g5.*", t)
+		}
+	}
+	return nil
+}
+
 // measures parses values with units, and reads the files.
 func (w *With) measures() (err error) {
 	if w.DiskSize, err = size.Parse(w.Disk); err != nil || w.DiskSize < 8*size.GiB {
@@ -161,7 +162,7 @@ func (w *With) measures() (err error) {
 		w.DiskPriced = true
 	}
 	if w.Endpoint != "" {
-		if u, err := url.Parse(w.Endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		if _, ok := weburl.Parse(w.Endpoint); !ok {
 			return fmt.Errorf(
 				"with: endpoint is %q: write a URL, such as http://127.0.0.1:4566, or leave it out for AWS",
 				w.Endpoint,

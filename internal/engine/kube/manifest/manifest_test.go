@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/engine/order"
+	"scrimp/internal/test/must"
 )
 
 // jobOf returns the Job for the given number of machines of the only pool, which is written as YAML with other
@@ -30,13 +31,9 @@ func jobOf(t *testing.T, pools, rest string, nodes int) (*Template, *record.Reco
 	t.Helper()
 	set := engine.Setting{Name: "k8s", Kind: pool.Kind}
 	text := "{image: user:1, agent_image: scrimp:1, " + rest + "pools: [" + pools + "]}"
-	if err := yaml.Unmarshal([]byte(text), &set.With); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(text), &set.With))
 	w, err := pool.Read(&set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m := &Template{Engine: "k8s", With: &w}
 	s := w.Sales("k8s", time.Now())[0]
 	r := &record.Record{Order: order.Order{Key: "a.1", Nodes: nodes, Tags: map[string]string{
@@ -127,9 +124,7 @@ func TestJob_FollowsItsPool(t *testing.T) {
 		return v.PersistentVolumeClaim.ClaimName == "datasets" && v.PersistentVolumeClaim.ReadOnly
 	})
 	secret, err := m.Secret(r, "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name, o := range map[string]metav1.ObjectMeta{"Job": j.ObjectMeta, "pod": j.Spec.Template.ObjectMeta,
 		"Secret": secret.ObjectMeta, "Service": m.Service(r).ObjectMeta} {
 		if o.Labels[client.LabelManaged] != "scrimp" || o.Labels[client.LabelEngine] != "k8s" ||

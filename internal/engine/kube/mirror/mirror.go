@@ -324,15 +324,19 @@ func (p *Pod) container(c *corev1.ContainerStatus, first bool) {
 	case c.State.Terminated != nil && first && c.State.Terminated.ExitCode != 0:
 		p.Reason, p.Failure = "Init", c.State.Terminated.Reason+": "+c.State.Terminated.Message
 	case c.State.Terminated != nil && !first:
-		t := c.State.Terminated
-		p.Running = p.Running || !t.StartedAt.IsZero() && t.Reason != "StartError"
-		p.Ended = t.FinishedAt.Time
-		if t.Reason == "StartError" || t.Reason == "ContainerCannotRun" {
-			p.Reason = t.Reason
-		}
-		if t.ExitCode != 0 {
-			p.Failure = t.Reason + ": " + t.Message
-		}
+		p.terminated(c.State.Terminated)
+	}
+}
+
+// terminated reads how the agent's container ended.
+func (p *Pod) terminated(t *corev1.ContainerStateTerminated) {
+	p.Running = p.Running || !t.StartedAt.IsZero() && t.Reason != "StartError"
+	p.Ended = t.FinishedAt.Time
+	if t.Reason == "StartError" || t.Reason == "ContainerCannotRun" {
+		p.Reason = t.Reason
+	}
+	if t.ExitCode != 0 {
+		p.Failure = t.Reason + ": " + t.Message
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // aNode returns a node with a cloud's labels, eight processors, 32 GiB and the given number of accelerators.
@@ -81,18 +82,12 @@ func TestByNodes_UsesTheLabelsOfNodes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			set := engine.Setting{Name: "k8s", Kind: Kind}
-			if err := yaml.Unmarshal([]byte("{image: a:1, agent_image: b:1, price_label: example.org/hourly-rate, pools: ["+
-				c.pool+"]}"), &set.With); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.Unmarshal([]byte("{image: a:1, agent_image: b:1, price_label: example.org/hourly-rate, pools: ["+
+				c.pool+"]}"), &set.With))
 			w, err := Read(&set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			l, err := ListOf("", "k8s")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			s := w.Sales("k8s", time.Now())[0]
 			p := w.ByNodes(&s, c.nodes, l)
 			rate := ""
@@ -111,13 +106,9 @@ func TestByNodes_UsesTheUsersPrices(t *testing.T) {
 	dir := t.TempDir()
 	const own = "provider,region,machine,capacity,price,discount,currency,cpus\n" +
 		"aws,us-east-1,g5.xlarge,on-demand,,10%,,\nkubernetes,k8s,dgx,reserved,3,,USD,64\n"
-	if err := os.WriteFile(filepath.Join(dir, "prices.csv"), []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "prices.csv"), []byte(own), 0o600))
 	l, err := ListOf(dir, "k8s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w := With{Currency: "USD"}
 	p := &Pool{Capacity: market.OnDemand, Resource: "nvidia.com/gpu"}
 	for labels, want := range map[string]string{g5: "0.9054", "type=dgx": "3"} {

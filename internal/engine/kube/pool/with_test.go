@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/test/must"
 )
 
 // Wrong settings are refused with the field and the fix.
@@ -55,9 +56,7 @@ func TestRead_RefusesWrongSettings(t *testing.T) {
 		head + "pools: [{name: p, cpus: 1, memory: 1GiB, cpu: 2}]}":                                            "cpu is not known",
 	} {
 		s := engine.Setting{Name: "k8s", Kind: Kind}
-		if err := yaml.Unmarshal([]byte(text), &s.With); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(text), &s.With))
 		if _, err := Read(&s); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -70,9 +69,7 @@ func TestParts_NeverExceedTheNodeOrCostLess(t *testing.T) {
 		{Name: "gpu", Cloud: "eks", Instance: "g5.12xlarge", Region: "us-east-1", Split: []int{1, 2, 4}},
 		{Name: "odd", CPUs: 8, Memory: "32GiB", Rate: "0.000000001", Split: []int{1, 3}}}})}
 	w, err := Read(&s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	whole := map[string]*Sale{}
 	for _, x := range w.Sales("k8s", w.Pools[0].at) {
 		if x.Part == 1 {

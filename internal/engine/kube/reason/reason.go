@@ -51,7 +51,7 @@ func Refusal(a *client.Client, err error) error {
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return no(engine.ErrRequest, "account", fmt.Sprintf(": kubectl create namespace %s, or set namespace in engines.yaml",
 			a.Namespace))
-	case OverQuota(status.ErrStatus.Message):
+	case overQuota(status.ErrStatus.Message):
 		return no(engine.ErrQuota, "account", ": kubectl describe quota -n "+a.Namespace+" shows what is used")
 	case apierrors.IsForbidden(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind != "":
 		return no(engine.ErrRequest, "account", ": scrimp doctor prints the Role that is needed, or an admission policy of "+
@@ -63,8 +63,8 @@ func Refusal(a *client.Client, err error) error {
 	return err
 }
 
-// OverQuota reports whether a ResourceQuota caused a refusal. Kubernetes has no reason code for that.
-func OverQuota(message string) bool { return strings.Contains(message, "exceeded quota") }
+// overQuota reports whether a ResourceQuota caused a refusal. Kubernetes has no reason code for that.
+func overQuota(message string) bool { return strings.Contains(message, "exceeded quota") }
 
 // notice is an event of the cluster.
 type notice struct {
@@ -114,9 +114,9 @@ func TooLarge(said string) bool {
 		!strings.Contains(said, "No preemption victims")
 }
 
-// Passes reports whether the obstacle to creating a pod is temporary: an unreachable admission webhook, or a
+// passes reports whether the obstacle to creating a pod is temporary: an unreachable admission webhook, or a
 // namespace without a service account yet.
-func Passes(text string) bool {
+func passes(text string) bool {
 	has := func(word string) bool { return strings.Contains(text, word) }
 	no := has("forbidden") || has("invalid") || has("denied")
 	return !no || has("error looking up service account") || has("failed calling webhook")
@@ -166,5 +166,30 @@ func NoQueue(namespace, queue string) string {
 
 // NotAsked reports whether this user may not create pods, which only the Job controller does on its behalf.
 func NotAsked(err error) bool {
-	return apierrors.IsForbidden(err) && !OverQuota(Said(err)) && strings.Contains(Said(err), "cannot create resource")
+	return apierrors.IsForbidden(err) && !overQuota(Said(err)) && strings.Contains(Said(err), "cannot create resource")
+}
+
+// NotCreated returns why the Job controller creates no pods of a Job, by its newest event that says so, or "".
+func NotCreated(ctx context.Context, a *client.Client, uid string, s *pool.Sale) (string, error) {
+	told, err := EventsOf(ctx, a, uid)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range slices.Backward(told) {
+		if e.Reason != "FailedCreate" {
+			continue
+		}
+		kind, fix := engine.ErrRequest, ": it asks for what the namespace does not allow"
+		if overQuota(e.Text) {
+			kind, fix = engine.ErrQuota, ": kubectl describe quota -n "+a.Namespace+" shows what is used"
+		} else if passes(e.Text) {
+			return e.Text, nil
+		}
+		scope := "offer"
+		if errors.Is(kind, engine.ErrQuota) && s.Of.PriorityClass == "" { // the namespace's quota, for any pool
+			scope = "account"
+		}
+		return "", &engine.RefusalError{Err: fmt.Errorf("%w: %s%s", kind, e.Text, fix), Scope: scope}
+	}
+	return "", nil
 }

@@ -147,6 +147,9 @@ func (r *Record) Grant(index int) *Granted {
 	return nil
 }
 
+// Ungranted reports whether there is a record, and none of its machines is granted yet.
+func (r *Record) Ungranted() bool { return r != nil && len(r.Granted) == 0 }
+
 // Whole reports whether no more machines of a request will start.
 func (r *Record) Whole() bool { return r.Cancelled || len(r.Granted) == r.Nodes }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/test/must"
 )
 
 // A market opened for a log that is ahead of wall time starts at the log's time, and continues from
@@ -21,9 +22,7 @@ func TestServe_StartsAtTimeOfLog(t *testing.T) {
 		now, dir := wall, folder(t)
 		for _, after := range []time.Time{c.after, {}} { // the second time finds the market
 			d := &daemon{opts: Options{Dir: dir, Trace: testTrace(60), After: after, Log: slog.New(slog.DiscardHandler), now: func() time.Time { return now }}, keys: map[string][]*machine{}}
-			if err := d.load(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.load())
 			want := c.begins.Add(60 * now.Sub(wall))
 			if got := d.now(); !got.Equal(want) || !d.toWall(got).Equal(now) {
 				t.Errorf("%s, %v later: market time %v, want %v; back on the wall %v", name, now.Sub(wall), got, want, d.toWall(got))

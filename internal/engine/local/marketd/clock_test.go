@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/test/await"
+	"scrimp/internal/test/must"
 )
 
 // jumping is a clock that tests can set.
@@ -47,9 +48,7 @@ func TestClock_HandlesJumps(t *testing.T) {
 			rent := func(key string, offer market.OfferID) engine.Instance {
 				t.Helper()
 				i, err := s.rent(key, offer)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				return i
 			}
 
@@ -73,9 +72,7 @@ func TestClock_HandlesJumps(t *testing.T) {
 				t.Errorf("rented at %v, after one at %v", next.Launched, late.Launched)
 			}
 			for _, i := range []engine.Instance{stays, late, next} {
-				if err := s.Terminate(t.Context(), i.ID); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Terminate(t.Context(), i.ID))
 				end := ended(i.ID)
 				span := end.Ended.Sub(end.Launched)
 				if span < 0 || end.Ended.Before(late.Launched) || len(end.Bill) > 1 {

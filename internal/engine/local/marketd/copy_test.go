@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/engine/local"
 	"scrimp/internal/engine/procs"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // A market whose folder was copied while machines ran leaves them to the original folder. It ends
@@ -26,16 +27,12 @@ func TestCopy_LeavesMachinesToOriginal(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), b, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	c.start()
 	third := c.launch("job.3", always) // launched after the copy
 	d, err := local.Dial(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	copied := &cloud{d, t, dir}
 	t.Cleanup(copied.clean)
 	copied.start()
@@ -64,9 +61,7 @@ func TestCopy_LeavesMachinesToOriginal(t *testing.T) {
 
 	end := func(c *cloud, id string) {
 		t.Helper()
-		if err := c.Terminate(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Terminate(t.Context(), id))
 	}
 	end(c, first.ID)
 	copied.until("the copy sees that the original ended its machine", func() bool {

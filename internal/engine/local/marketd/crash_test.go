@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/engine/local"
 	"scrimp/internal/engine/procs"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // restless returns a client that retries quickly, since its daemon dies all the time.
@@ -177,9 +178,7 @@ func TestCrash_AtAnyMomentBillsMachinesOnce(t *testing.T) {
 			watch()
 
 			list, err := c.List(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			byKey := map[string]string{}
 			for _, i := range list {
 				if byKey[i.Key] != "" {
@@ -231,9 +230,7 @@ func TestAdopt_FindsEndWithoutDaemon(t *testing.T) {
 	lost := c.launch("a.2", fleeing)
 	pid, _ := procs.First(i.ID)
 	c.kill()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 	c.ahead(time.Hour) // the other machine's 90 s pass while no daemon runs
 	c.start()
 	c.until("both ends", func() bool {
@@ -333,15 +330,11 @@ func TestDaemon_ContinuesAfterSleep(t *testing.T) { // like a laptop that sleeps
 	i, lost := c.launch("a.1", always), c.launch("a.2", fleeing)
 	all := append(append(procs.Members(i.ID, 0, ""), procs.Members(lost.ID, 0, "")...), c.pid())
 	for _, pid := range all {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(pid, syscall.SIGSTOP))
 	}
 	c.ahead(time.Hour)
 	for _, pid := range all {
-		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(pid, syscall.SIGCONT))
 	}
 	c.until("the end of the one that fell due", func() bool { return c.instance(lost.ID).State == engine.Ended })
 	if got := c.instance(lost.ID); got.Ended.Sub(got.Launched) != 90*time.Second {
@@ -358,9 +351,7 @@ func TestStop_LeavesMachinesRunning(t *testing.T) {
 	i := c.launch("a.1", always)
 	pid := c.pid()
 	was := procs.Begun(pid)
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Stop(t.Context()))
 	c.until("the daemon's end", func() bool { return !procs.Alive(pid, was) })
 	if n := len(procs.Members(i.ID, 0, "")); n != 1 {
 		t.Errorf("the machine has %d processes", n)
@@ -378,13 +369,9 @@ func TestIdle_StopsWithoutSocket(t *testing.T) {
 	c := newCloud(t, testTrace(60))
 	i := c.launch("a.1", always)
 	pid := c.pid()
-	if err := os.Remove(filepath.Join(c.dir, local.SocketName)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(c.dir, local.SocketName)))
 	fresh, err := local.Dial(c.dir) // the connection of c's driver leads to the old daemon
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c.Driver = fresh
 	c.start()
 	if got := c.instance(i.ID); got.State != engine.Running || c.pid() == pid {
@@ -398,9 +385,7 @@ func TestAdopt_KillsUnrentedProcess(t *testing.T) {
 	kept, theirs := c.launch("a.1", always), other.launch("a.1", always)
 	journal := filepath.Join(c.dir, journalName)
 	before, err := os.ReadFile(journal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	lost := c.launch("a.2", always, "PLAY=family")
 	c.until("its family", func() bool { return len(procs.Members(lost.ID, 0, "")) >= 7 })
 	c.kill()

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // fullDisk accepts a number of bytes and then fails.
@@ -66,9 +67,7 @@ func TestJournal_FullDiskLeavesCompleteRecords(t *testing.T) {
 	for room := 0; room <= len(text); room += lane.Pick(101, 23) {
 		for _, stuck := range []bool{false, true} {
 			f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			full := newFullDisk(room)
 			full.disk = f
 			*full.stuck = stuck
@@ -87,9 +86,7 @@ func TestJournal_FullDiskLeavesCompleteRecords(t *testing.T) {
 			}
 			_ = f.Close()
 			got, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			s := read(got)
 			if s.damaged > 0 || told(s) != slowRead(kept) {
 				t.Fatalf("room for %d bytes, stuck: %v: %d damaged lines and\n%s\nwant\n%s", room, stuck, s.damaged, told(s), slowRead(kept))
@@ -104,9 +101,7 @@ func TestFullDisk_ReturnsErrorAndLosesNothing(t *testing.T) {
 	wrap := func(o *Options) { o.disk = func(d disk) disk { f := full; f.disk = d; return f } }
 	s := serveHere(t, dir, testTrace(60), wrap)
 	kept, err := s.rent("a.1", always)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	full.set(100, false) // a launch
 	_, err = s.rent("a.2", always)
@@ -175,9 +170,7 @@ func TestAdopt_FindsUnrecordedProcess(t *testing.T) {
 		o.disk = func(d disk) disk { f := full; f.disk = d; return secondFails{f, new(int)} }
 	})
 	i, err := s.rent("a.1", always)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s.stop()
 	if text, _ := os.ReadFile(filepath.Join(dir, journalName)); len(read(text).machines) != 1 || read(text).machines[0].PID != 0 {
 		t.Fatalf("the test is void: the process is written: %s", text)

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 func gangOf(key string, nodes int) engine.Request {
@@ -46,9 +47,7 @@ func TestGang_SurvivesRestart(t *testing.T) {
 		t.Errorf("rented were %v; the next daemon says %v, %v", ids(list), ids(again), err)
 	}
 	text, err := os.ReadFile(filepath.Join(c.dir, journalName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	hosts := map[string]bool{}
 	for _, m := range read(text).machines {
 		hosts[m.Host] = true
@@ -59,9 +58,7 @@ func TestGang_SurvivesRestart(t *testing.T) {
 	if len(hosts) != 4 {
 		t.Errorf("4 machines have the addresses %v", hosts)
 	}
-	if err := c.Terminate(t.Context(), list[2].ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Terminate(t.Context(), list[2].ID))
 	for n, i := range list {
 		got := c.instance(i.ID)
 		if ended := n == 2; (got.State == engine.Ended) != ended || (len(got.Bill) == 1) != ended {
@@ -132,13 +129,9 @@ func TestGang_TornWriteLeavesNone(t *testing.T) {
 			Offer: always, State: engine.Running, Launched: at}})
 	}
 	opening, err := encode(record{Opened: &opened{Trace: testTrace(1), At: at, Prefix: "abc123"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text, err := encode(recordOf(gang))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for cut := range len(text) + 1 {
 		s := read(append(bytes.Clone(opening), text[:cut]...))
 		want := 0
@@ -150,9 +143,7 @@ func TestGang_TornWriteLeavesNone(t *testing.T) {
 		}
 	}
 	voided, err := encode(record{Voids: []string{gang[0].ID, gang[1].ID, gang[2].ID, gang[3].ID}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for cut := range len(voided) + 1 {
 		s := read(append(append(bytes.Clone(opening), text...), voided[:cut]...))
 		if n := len(s.machines); n != 0 && n != len(gang) || (n == 0) != (cut == len(voided)) {
@@ -187,9 +178,7 @@ func TestGang_IsNotRentedIfOneDoesNotStart(t *testing.T) {
 	dir := folder(t)
 	s := serveHere(t, dir, testTrace(60), nil)
 	one, err := s.rent("a.1", always)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cut := strings.LastIndexByte(one.ID, '-') + 1
 	blocked := filepath.Join(dir, "machines", one.ID[:cut]+"4")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil { // 2 and 3 start, but 4 gets no folder
@@ -239,13 +228,9 @@ func TestGang_LivesThoughOneDies(t *testing.T) {
 		t.Errorf("%d machines: %v, want ErrRequest", maxLaunch+1, err)
 	}
 	list, err := c.Launch(t.Context(), gangOf("g.2", 2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	pid, _ := procs.First(list[1].ID)
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 	c.until("the end of the one that died", func() bool { return c.instance(list[1].ID).State == engine.Ended })
 	if got := c.instance(list[0].ID); got.State != engine.Running {
 		t.Errorf("the other one is %+v", got)

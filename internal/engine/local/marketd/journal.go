@@ -198,6 +198,34 @@ func (s *story) take(r *record, at map[string]int) {
 	}
 }
 
+// isCopy reports whether the journal was copied to this place. Its running machines then belong to the other folder,
+// whose market ends them, and the market takes a prefix of its own.
+func (d *daemon) isCopy(place string) bool {
+	copied := d.opened.Place != "" && place != d.opened.Place
+	if copied {
+		d.opened.Prefix = newPrefix()
+	}
+	d.opened.Place = place
+	return copied
+}
+
+// setAside keeps a damaged journal, unless only its end is torn.
+func (d *daemon) setAside(path string, text []byte, torn bool) error {
+	if torn {
+		return nil
+	}
+	return os.WriteFile(fmt.Sprintf("%s.damaged-%d", path, d.wall().Unix()), text, 0o600)
+}
+
+// restore adds a machine of the journal to the market.
+func (d *daemon) restore(m *machine) {
+	d.seq = max(d.seq, m.number(d.opened.Prefix))
+	d.see(m.Launched)
+	d.see(m.Ended)
+	d.list = append(d.list, m)
+	d.keys[m.Key] = append(d.keys[m.Key], m)
+}
+
 // load reads the journal, or opens a new market.
 func (d *daemon) load() error {
 	path := filepath.Join(d.opts.Dir, journalName)
@@ -217,30 +245,17 @@ func (d *daemon) load() error {
 	if err != nil {
 		return err
 	}
-	copied := d.opened.Place != "" && place != d.opened.Place
-	if copied { // the running machines belong to the other folder, whose market ends them
-		d.opened.Prefix = newPrefix()
-	}
-	d.opened.Place = place
+	copied := d.isCopy(place)
 	for _, m := range s.machines {
-		if n := m.number(d.opened.Prefix); n > d.seq {
-			d.seq = n
-		}
 		m.Foreign = m.Foreign || copied && m.State != engine.Ended
-		d.see(m.Launched)
-		d.see(m.Ended)
-		d.list = append(d.list, m)
-		d.keys[m.Key] = append(d.keys[m.Key], m)
+		d.restore(m)
 	}
 	d.forget()
 	d.seq += s.hidden // do not reuse an id that a damaged line may contain
 	if s.damaged > 0 {
 		d.opts.Log.Error("the market's journal is damaged", "lines", s.damaged, "whole", s.lines, "torn_end", s.tail)
-		if !s.tail {
-			aside := fmt.Sprintf("%s.damaged-%d", path, d.wall().Unix())
-			if err := os.WriteFile(aside, text, 0o600); err != nil {
-				return fmt.Errorf("save the damaged journal: %w", err)
-			}
+		if err := d.setAside(path, text, s.tail); err != nil {
+			return fmt.Errorf("save the damaged journal: %w", err)
 		}
 	}
 	if copied || s.damaged > 0 || s.lines > 2*len(d.list)+100 {

@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 // serving is a daemon in the test's process, with the test's clock and disk.
@@ -32,17 +33,13 @@ type serving struct {
 func serveHere(t *testing.T, dir string, trace market.Trace, change func(*Options)) *serving {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	o := Options{Dir: dir, Trace: trace, Machine: []string{self, "machine"}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	if change != nil {
 		change(&o)
 	}
 	d, err := local.Dial(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- Serve(ctx, o) }()
@@ -93,9 +90,7 @@ func (s *serving) rent(key string, offer market.OfferID) (engine.Instance, error
 func (s *serving) listed(id string) (engine.Instance, bool) {
 	s.t.Helper()
 	list, err := s.List(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, err)
 	for _, i := range list {
 		if i.ID == id {
 			return i, true
@@ -123,9 +118,7 @@ func written(t *testing.T) ([]byte, []record) {
 	var text []byte
 	for _, r := range records {
 		line, err := encode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		text = append(text, line...)
 	}
 	return text, records
@@ -242,9 +235,7 @@ func TestLoad_AfterDamageReusesNoIDAndKeepsJournal(t *testing.T) {
 		bad := bytes.Clone(text)
 		bad[n] ^= 1
 		dir := fast.Dir(t)
-		if err := os.WriteFile(filepath.Join(dir, journalName), bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, journalName), bad, 0o600))
 		at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 		d := &daemon{opts: Options{Dir: dir, Trace: testTrace(1), Log: slog.New(slog.DiscardHandler), now: func() time.Time { return at }}, keys: map[string][]*machine{}}
 		err := d.load()

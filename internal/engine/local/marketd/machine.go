@@ -189,20 +189,26 @@ func (d *daemon) watch(m *machine) {
 				d.opts.Log.Error("metadata not served", "instance", m.ID, "error", err)
 			}
 		}
-		wait := lookProcess
-		switch now := d.now(); {
-		case m.Foreign && !d.gone(m, looks):
-		case !m.Foreign && !m.LostAt.IsZero() && !now.Before(m.LostAt):
-			m.Notice = d.given(m)
-			_ = d.finish(m, engine.Interrupted, m.LostAt)
-		case m.Foreign || d.gone(m, looks):
-			_ = d.finish(m, engine.Stopped, now)
-		case !m.LostAt.IsZero():
-			wait = min(wait, max(time.Millisecond, d.toWall(m.LostAt).Sub(d.wall())))
-		}
+		wait := d.endIfDue(m, looks)
 		d.mu.Unlock()
 		timer.Reset(wait)
 	}
+}
+
+// endIfDue ends a machine whose interruption is due or whose first process has ended, and returns the wait until the
+// next look. An interruption ends no machine of another folder.
+func (d *daemon) endIfDue(m *machine, looks int) (wait time.Duration) {
+	now, lost := d.now(), !m.Foreign && !m.LostAt.IsZero()
+	switch {
+	case lost && !now.Before(m.LostAt):
+		m.Notice = d.given(m)
+		_ = d.finish(m, engine.Interrupted, m.LostAt)
+	case d.gone(m, looks):
+		_ = d.finish(m, engine.Stopped, now)
+	case lost:
+		return min(lookProcess, max(time.Millisecond, d.toWall(m.LostAt).Sub(d.wall())))
+	}
+	return lookProcess
 }
 
 // gone reports whether the machine's first process has ended. The caller holds mu.

@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/fast"
+	"scrimp/internal/test/must"
 )
 
 // The test binary is also the daemon and the machines' program.
@@ -196,13 +197,9 @@ func newCloud(t testing.TB, trace market.Trace) *cloud {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "trace.json"), b, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	d, err := local.Dial(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := &cloud{d, t, dir}
 	t.Cleanup(c.clean)
 	c.start()
@@ -215,9 +212,7 @@ func (c *cloud) start() {
 	if err == nil {
 		err = local.Spawn(context.Background(), c.dir, self, []string{"daemon", c.dir})
 	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, err)
 }
 
 // pid returns the daemon's process id.
@@ -235,9 +230,7 @@ func (c *cloud) kill() {
 	c.t.Helper()
 	pid := c.pid()
 	was := procs.Begun(pid)
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, syscall.Kill(pid, syscall.SIGKILL))
 	c.until("the daemon's death", func() bool { return !procs.Alive(pid, was) })
 }
 
@@ -287,9 +280,7 @@ func (c *cloud) steer(name, text string) {
 	if err == nil {
 		err = os.Rename(path+".new", path)
 	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, err)
 }
 
 // until waits for another process.
@@ -315,9 +306,7 @@ func (c *cloud) launch(key string, offer market.OfferID, env ...string) engine.I
 func (c *cloud) instance(id string) engine.Instance {
 	c.t.Helper()
 	list, err := c.List(context.Background())
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, err)
 	for _, i := range list {
 		if i.ID == id {
 			return i
@@ -336,8 +325,6 @@ func (c *cloud) machineFile(id, name string) string {
 func (c *cloud) of(key string) []engine.Instance {
 	c.t.Helper()
 	list, err := c.List(context.Background())
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, err)
 	return slices.DeleteFunc(list, func(i engine.Instance) bool { return i.Key != key })
 }

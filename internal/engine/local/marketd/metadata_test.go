@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 )
 
@@ -137,9 +138,7 @@ func TestMetadata_AnnouncesInWallTimeAtAnySpeed(t *testing.T) {
 				t.Fatalf("found by %v", got)
 			}
 			c.until("the notice in the list", func() bool { return !c.instance(other.ID).Interrupts.IsZero() })
-			if err := c.Terminate(t.Context(), other.ID); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Terminate(t.Context(), other.ID))
 			for _, i := range []engine.Instance{c.instance(i.ID), c.instance(other.ID)} {
 				if want := i.Launched.Add(time.Duration(float64(life) * speed)); !i.Interrupts.Equal(want) {
 					t.Errorf("%s (%s) is listed to be interrupted at %v, want %v", i.ID, i.State, i.Interrupts, want)
@@ -229,9 +228,7 @@ func startMock(t *testing.T) string {
 	}
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		address := l.Addr().(*net.TCPAddr)
 		_ = l.Close()
 		cmd := exec.Command(mock, "spot", "--action", "terminate", "--imdsv2", "-n", "127.0.0.1", "-p", strconv.Itoa(address.Port))
@@ -338,9 +335,7 @@ func TestMachines_HaveOwnAddresses(t *testing.T) {
 		addresses = append(addresses, own)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(addresses[0], "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = l.Close() }()
 	for n, other := range addresses[1:] {
 		if slices.Contains(addresses[:n+1], other) && other != "127.0.0.1" { // the system has no other address

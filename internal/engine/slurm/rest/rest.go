@@ -66,14 +66,14 @@ func (r *Setting) Check() error {
 func (r *Setting) checkAddress() error {
 	u, err := url.Parse(r.URL)
 	switch {
-	case err != nil || u.Scheme != "unix" && u.Scheme != "http" && u.Scheme != "https":
+	case err != nil || !slices.Contains([]string{"unix", "http", "https"}, u.Scheme):
 		return fmt.Errorf("url is %q: write unix:///run/slurmrestd.sock, or https://HOST", r.URL)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return errors.New("url: write no user, password or question in it: token_file names the file of a token")
-	case u.Scheme == "unix" && (u.Host != "" || !filepath.IsAbs(u.Path)):
-		return fmt.Errorf("url is %q: write the socket's absolute path, as in unix:///run/slurmrestd.sock", r.URL)
-	case u.Scheme == "unix":
+	case u.Scheme == "unix" && u.Host == "" && filepath.IsAbs(u.Path):
 		return nil
+	case u.Scheme == "unix":
+		return fmt.Errorf("url is %q: write the socket's absolute path, as in unix:///run/slurmrestd.sock", r.URL)
 	case u.Hostname() == "":
 		return fmt.Errorf("url is %q: write a host, as in https://HOST", r.URL)
 	case r.TokenFile == "":

@@ -16,6 +16,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/slurm/scheduler"
+	"scrimp/internal/test/must"
 )
 
 // stub is a slurmrestd that calls a function.
@@ -24,9 +25,7 @@ func stub(t *testing.T, token string, answer http.HandlerFunc) *Client {
 	s := httptest.NewServer(answer)
 	t.Cleanup(s.Close)
 	path := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(path, []byte(token), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(token), 0o600))
 	return New(&Setting{URL: s.URL, User: "ada", TokenFile: path})
 }
 

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,12 +46,8 @@ type Node struct {
 // Usable reports whether jobs may run on a node in such a state later. One that does not answer counts (a star
 // follows its state): its job waits.
 func Usable(state string) bool {
-	for _, bad := range []string{"down", "drain", "fail", "error", "maint", "reboot", "inval", "future"} {
-		if strings.HasPrefix(state, bad) {
-			return false
-		}
-	}
-	return true
+	bad := []string{"down", "drain", "fail", "error", "maint", "reboot", "inval", "future"}
+	return !slices.ContainsFunc(bad, func(word string) bool { return strings.HasPrefix(state, word) })
 }
 
 var ofGPU = regexp.MustCompile(`^gpu(?::([^:(]+))?:(\d+)`)

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"scrimp/internal/engine"
+	"scrimp/internal/test/must"
 )
 
 // Wrong settings are refused with what to write.
@@ -42,9 +43,7 @@ func TestRead_RefusesWrongSettings(t *testing.T) {
 		"{partitions: [{name: a, options: [--nice=low]}], rest: {url: 'unix:///s'}}":     "takes a number",
 	} {
 		var s engine.Setting
-		if err := yaml.Unmarshal([]byte("with: "+text), &s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte("with: "+text), &s))
 		if _, err := Read(&s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"scrimp/internal/test/must"
 )
 
 // A job of the local market runs as the server's user, and can read the environment of each ssh
@@ -19,9 +21,7 @@ func TestSSH_HasNoPasswordsInEnvironment(t *testing.T) {
 		script := "#!/bin/sh\nenv >> " + bin + "/environ\necho Host key verification failed >&2\nfor a; do case $a in " +
 			"UserKnownHostsFile=/*) echo key > ${a#*=} 2>/dev/null;; esac; done\n" +
 			"[ ${0##*/} = ssh-keygen ]\n"
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700))
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	o := &Host{Target: "m1", Name: "m1", Engine: "rack", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
@@ -35,9 +35,7 @@ func TestSSH_HasNoPasswordsInEnvironment(t *testing.T) {
 		t.Errorf("the machine's key: %v, %v", key, err)
 	}
 	text, err := os.ReadFile(filepath.Join(bin, "environ"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	const starts = 6 // -G, probe, ping, the key's absence, the key, its fingerprint
 	if n := strings.Count(string(text), "SSH_AUTH_SOCK=of-the-shell"); n != starts {
 		t.Errorf("the user's keys reach %d of %d programs", n, starts)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,12 +119,7 @@ func Joins(s *engine.Setting) (list []string, err error) {
 }
 
 func (w *With) joins(machine string) bool {
-	for _, m := range w.Hosts {
-		if m.Join != "" && m.Name == machine {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.Hosts, func(m Machine) bool { return m.Join != "" && m.Name == machine })
 }
 
 // IsToken reports whether a token is the newest one of a machine, in the folder of its engine.

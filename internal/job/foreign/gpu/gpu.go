@@ -73,12 +73,9 @@ func WithinAny(kind string, list []string) bool {
 
 // known reports whether the catalogue has an accelerator of the kind.
 func known(kind string) bool {
-	for _, a := range accelerator.Accelerators() {
-		if accelerator.Matches(kind, a.Name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(accelerator.Accelerators(), func(a accelerator.Accelerator) bool {
+		return accelerator.Matches(kind, a.Name)
+	})
 }
 
 // Counted returns the text of an accelerator with a count: H100:8. It leaves out a count of one.

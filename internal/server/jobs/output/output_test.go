@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/server/jobs/watchers"
 	"scrimp/internal/store"
 	"scrimp/internal/store/logfile"
+	"scrimp/internal/test/must"
 )
 
 // printed is the output of programs by name.
@@ -49,15 +50,9 @@ func (p printed) wanted(v wanted) *output {
 func (o *output) all(t *testing.T, parts []part) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	if err := o.begin(t.Context(), parts); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.send(t.Context(), w, parts); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.rest(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.begin(t.Context(), parts))
+	must.Do(t, o.send(t.Context(), w, parts))
+	must.Do(t, o.rest(t.Context(), w))
 	return w.Body.String()
 }
 
@@ -179,9 +174,7 @@ func TestOutput_EndlessLinesOfAGangHoldLittleMemory(t *testing.T) {
 	if err := o.begin(t.Context(), parts); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.send(t.Context(), httptest.NewRecorder(), parts); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.send(t.Context(), httptest.NewRecorder(), parts))
 	held := 0
 	for _, b := range o.begun {
 		held += len(b)

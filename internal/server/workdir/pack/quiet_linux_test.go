@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"scrimp/internal/test/must"
 )
 
 // The copy of a work folder uses no file of it: rules of scrimp storage about unused files still match.
@@ -16,13 +18,9 @@ func TestPack_LeavesTheTimeOfLastUse(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "run.log")
 	old := time.Now().Add(-400 * 24 * time.Hour).Truncate(time.Second)
-	if err := errors.Join(os.WriteFile(name, []byte("line\n"), 0o600), os.Chtimes(name, old, old), Pack(io.Discard, dir, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(name, []byte("line\n"), 0o600), os.Chtimes(name, old, old), Pack(io.Discard, dir, "")))
 	info, err := os.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if at := time.Unix(info.Sys().(*syscall.Stat_t).Atim.Unix()); !at.Equal(old) {
 		t.Errorf("the file was last used at %v, want %v", at, old)
 	}

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 const (
@@ -27,19 +28,13 @@ func publicZones(t testing.TB) []Window {
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skipf("SKIPPED: %s needs ../shared/data/spot/%s beside the repository", t.Name(), zonesUpFile)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer up.Close()
 	price, err := os.Open(filepath.Join(dir, zonesPriceFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer price.Close()
 	w, err := Read(zonesUpFile, up, zonesPriceFile, price)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return w
 }
 

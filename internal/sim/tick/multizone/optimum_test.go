@@ -16,27 +16,22 @@ import (
 	"scrimp/internal/decide/policy/place/hazard"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 )
 
 func TestOptimum_EqualsPublishedFigures(t *testing.T) {
 	lane.Nightly(t, "it takes minutes where no optimum is kept")
 	runs, _, err := Runs(publicZones(t), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	folder, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	began := time.Now()
 	all, err := Optima(t.Context(), runs, filepath.Join(folder, "scrimp"), func(done, of int) {
 		if done%40 == 0 {
 			fmt.Println(done, "of", of, time.Since(began).Round(time.Second))
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	sum := 0.0
 	for _, a := range all {
 		sum += a.Float()
@@ -121,9 +116,7 @@ func TestOptima_ReusesFileOnlyForSameRuns(t *testing.T) {
 	r := smallRun(chance)
 	r.Job.Work = r.Job.Tick
 	first, err := Optima(t.Context(), []Run{*r}, folder, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	asked := 0
 	again, err := Optima(t.Context(), []Run{*r}, folder, func(int, int) { asked++ })
 	if err != nil || again[0] != first[0] || asked != 0 {
@@ -140,13 +133,9 @@ func TestOptima_ReportsStorageFailure(t *testing.T) {
 	r := smallRun(rand.New(rand.NewPCG(3, 1)))
 	r.Job.Work = r.Job.Tick
 	want, err := Optima(t.Context(), []Run{*r}, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	got, err := Optima(t.Context(), []Run{*r}, file, nil) // a file instead of a folder
 	if !errors.Is(err, ErrNotKept) || len(got) != 1 || got[0] != want[0] {
 		t.Errorf("%v with %v, want %v and that it is not kept", got, err, want)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"scrimp/internal/store"
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/storetest"
 )
 
@@ -17,9 +18,7 @@ func partsOf(t *testing.T, s store.Store, snap store.Snapshot) []string {
 	t.Helper()
 	list := []string{string(snap.State)}
 	for part, err := range s.SnapshotParts(t.Context(), snap) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		list = append(list, string(part))
 	}
 	return list

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/bill"
 	"scrimp/internal/work/bill/reader"
 )
@@ -18,15 +19,11 @@ func BenchmarkRead(b *testing.B) {
 			Replace(text[1]) + "\n"
 	}}
 	r, err := reader.New("x", in, bill.Default())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	s := bill.Summary{}
 	for b.Loop() {
 		row, err := r.Next()
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		s.Add(row)
 		n += len(row.Lines)
 	}

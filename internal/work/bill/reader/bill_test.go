@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/lib/decimal"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/bill"
 	"scrimp/internal/work/bill/reader"
 )
@@ -29,9 +30,7 @@ import (
 func readAll(t *testing.T, name string, in io.Reader, limits bill.Limits) (s bill.Summary, lines []bill.Line, problems []bill.Problem) {
 	t.Helper()
 	r, err := reader.New(name, in, limits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s = bill.Summary{File: name, Kind: r.Kind(), Lacks: r.Lacks()}
 	for {
 		row, err := r.Next()
@@ -39,9 +38,7 @@ func readAll(t *testing.T, name string, in io.Reader, limits bill.Limits) (s bil
 			s.Finish()
 			return s, lines, problems
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		s.Add(row)
 		lines = append(lines, row.Lines...)
 		if row.Problem != nil {
@@ -54,14 +51,10 @@ func readAll(t *testing.T, name string, in io.Reader, limits bill.Limits) (s bil
 func plain(t testing.TB, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if strings.HasSuffix(file, ".gz") {
 		z, err := gzip.NewReader(bytes.NewReader(b))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if b, err = io.ReadAll(z); err != nil {
 			t.Fatal(err)
 		}
@@ -102,9 +95,7 @@ func plainTotal(t *testing.T, file string) *big.Rat {
 				Cost    json.Number
 				Credits json.RawMessage
 			}
-			if err := json.Unmarshal([]byte(line), &row); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(line), &row))
 			add(row.Cost.String(), false)
 			credits(string(row.Credits))
 		}
@@ -116,9 +107,7 @@ func plainTotal(t *testing.T, file string) *big.Rat {
 		in.Comma = ';'
 	}
 	rows, err := in.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, want := range costColumns {
 		for i, name := range rows[0] {
 			if name != want {
@@ -159,9 +148,7 @@ func samples(t *testing.T) (list []string) {
 func TestBills_AreReadToTheLastDigit(t *testing.T) {
 	for _, file := range samples(t) {
 		in, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		name := filepath.Base(file)
 		s, lines, problems := readAll(t, name, in, bill.Default())
 		_ = in.Close()
@@ -377,9 +364,7 @@ func TestReader_NeedsLittleMemoryForLargeFiles(t *testing.T) {
 	} {
 		in := &endless{text: head, row: row, most: 4 << 20}
 		r, err := reader.New(name, in, limits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		s := bill.Summary{}
 		for {
 			row, err := r.Next()
@@ -429,9 +414,7 @@ func TestNumbers_AreNeverGuessed(t *testing.T) {
 			text += strings.ReplaceAll(rowOf("@", i), "@", `"`+cell+`"`)
 		}
 		r, err := reader.New("x", strings.NewReader(text), bill.Default())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var got []string
 		for row, err := r.Next(); err == nil; row, err = r.Next() {
 			switch {
@@ -511,9 +494,7 @@ func TestOwnFOCUS_IsRead(t *testing.T) {
 func FuzzNew(f *testing.F) {
 	for _, file := range []string{"faults.csv", "gcp.jsonl", "gcp.csv", "azure-mca-german.csv", "aws-cur.csv.gz", "focus-1.0.csv"} {
 		b, err := os.ReadFile(filepath.Join("testdata", file))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, err)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

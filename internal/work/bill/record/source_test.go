@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/bill"
 )
 
@@ -26,9 +27,7 @@ func TestCells_HoldFewLinesForAnOpenQuote(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if read++; r.Fault != "" {
 			faults++
 		}

@@ -118,6 +118,11 @@ func known(n *onnx.Node) error {
 	case len(n.Complex) > 0:
 		return fmt.Errorf("%s (%s): scrimp does not know the attribute %s", where, n.Op, n.Complex[0])
 	}
+	return knownAttributes(n, op.attrs, where)
+}
+
+// knownAttributes returns which attribute of a node cannot be computed, or nil.
+func knownAttributes(n *onnx.Node, attrs []string, where string) error {
 	for name, v := range n.Texts {
 		if name != "auto_pad" || v != "NOTSET" && v != "VALID" {
 			return fmt.Errorf("%s (%s): scrimp does not know the attribute %s=%q; export with explicit pads", where, n.Op, name,
@@ -125,12 +130,12 @@ func known(n *onnx.Node) error {
 		}
 	}
 	for name, v := range n.Ints {
-		if !slices.Contains(op.attrs, name) || name == "ceil_mode" && !slices.Equal(v, []int64{0}) {
+		if !slices.Contains(attrs, name) || name == "ceil_mode" && !slices.Equal(v, []int64{0}) {
 			return fmt.Errorf("%s (%s): scrimp does not know the attribute %s=%v", where, n.Op, name, v)
 		}
 	}
 	for name := range n.Floats {
-		if !slices.Contains(op.attrs, name) {
+		if !slices.Contains(attrs, name) {
 			return fmt.Errorf("%s (%s): scrimp does not know the attribute %s", where, n.Op, name)
 		}
 	}

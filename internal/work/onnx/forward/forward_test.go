@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/test/onnxrun"
 	"scrimp/internal/work/onnx"
 	"scrimp/internal/work/onnx/forward"
@@ -78,9 +79,7 @@ func TestRun_EqualsASecondEvaluator(t *testing.T) {
 	for seed := range uint64(20) {
 		g := images(seed)
 		m, err := onnxrun.Load(g.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		in := onnxrun.Value{Dims: []int{2, 2, 9, 8}}
 		x := forward.Value{Dims: in.Dims}
 		for range 288 {
@@ -88,20 +87,14 @@ func TestRun_EqualsASecondEvaluator(t *testing.T) {
 			in.V = append(in.V, float64(x.V[len(x.V)-1]))
 		}
 		want, err := onnxrun.Run(m, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		net, err := forward.New(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		seen := map[string]forward.Value{}
-		if err := net.Run(map[string]forward.Value{"x": x}, func(name string, v forward.Value) error {
+		must.Do(t, net.Run(map[string]forward.Value{"x": x}, func(name string, v forward.Value) error {
 			seen[name] = v
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		for i, v := range seen["z"].V {
 			if math.Abs(float64(v)-want.V[i]) > 1e-5 {
 				t.Errorf("seed %d: output %d is %g, want %g", seed, i, v, want.V[i])
@@ -127,9 +120,7 @@ func TestNew_RefusesWhatItDoesNotCompute(t *testing.T) {
 		g.Raw(1, node)
 		g.Value(true, "y", 1)
 		m, err := onnxrun.Load(g.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := forward.New(m); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
@@ -140,13 +131,9 @@ func TestNew_RefusesWhatItDoesNotCompute(t *testing.T) {
 func TestRun_RefusesShapesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	m, err := onnxrun.Load(images(1).Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	net, err := forward.New(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, dims := range [][]int{{1}, {1, 3, 9, 8}, {1, 2, 1, 1}, {2, 9, 8}, {1, 2, 3, 1}} {
 		n := 1
 		for _, d := range dims {

@@ -3,10 +3,23 @@ package forward
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // window is a kernel that slides over the last two dimensions of an image.
 type window struct{ kernel, stride, dilation, before, after, out [2]int }
+
+// pad sets the padding of a window: none, or that at the two beginnings and the two ends.
+func (w *window) pad(v []int64) error {
+	if len(v) == 0 {
+		return nil
+	}
+	if len(v) != 4 || slices.Min(v) < 0 || slices.Max(v) > maxSide {
+		return fmt.Errorf("pads=%v are not four numbers from 0 to %d", v, maxSide)
+	}
+	w.before, w.after = [2]int{int(v[0]), int(v[1])}, [2]int{int(v[2]), int(v[3])}
+	return nil
+}
 
 // windowOf reads the attributes of a window over an image with the kernel.
 func windowOf(c *call, x Value, kernel [2]int) (w window, err error) {
@@ -19,20 +32,13 @@ func windowOf(c *call, x Value, kernel [2]int) (w window, err error) {
 		if !has {
 			continue
 		}
-		if len(v) != 2 || v[0] < 1 || v[1] < 1 || v[0] > maxSide || v[1] > maxSide {
+		if len(v) != 2 || slices.Min(v) < 1 || slices.Max(v) > maxSide {
 			return w, fmt.Errorf("%s=%v are not two numbers from 1 to %d", name, v, maxSide)
 		}
 		*to = [2]int{int(v[0]), int(v[1])}
 	}
-	if v, has := c.node.Ints["pads"]; has {
-		for _, n := range v {
-			if len(v) != 4 || n < 0 || n > maxSide {
-				return w, fmt.Errorf("pads=%v are not four numbers from 0 to %d", v, maxSide)
-			}
-		}
-		if len(v) == 4 {
-			w.before, w.after = [2]int{int(v[0]), int(v[1])}, [2]int{int(v[2]), int(v[3])}
-		}
+	if err := w.pad(c.node.Ints["pads"]); err != nil {
+		return w, err
 	}
 	if kernel[0] > 0 && w.kernel != kernel {
 		return w, fmt.Errorf("kernel_shape=%v, and the weight has %v", w.kernel, kernel)

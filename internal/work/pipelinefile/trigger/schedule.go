@@ -69,6 +69,17 @@ func (r *Reader) Schedule(n *yaml.Node) (s Schedule) {
 var scheduleFields = []string{"cron", "zone", "budget", "runs", "until", "catch_up", "notify", retrain.OnData,
 	"at_least", retrain.NotBefore, "by", retrain.WhenItPays}
 
+// until reads a time or a day.
+func (r *Reader) until(v *yaml.Node, field string) time.Time {
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, v.Value); err == nil {
+			return at
+		}
+	}
+	r.wrong(v, field, "is no time", "write until: 2027-03-31, or 2027-03-31T18:00:00Z")
+	return time.Time{}
+}
+
 // ofSchedule reads one field of a schedule.
 func (r *Reader) ofSchedule(s *Schedule, key, v *yaml.Node) {
 	y := s.Spec
@@ -87,12 +98,7 @@ func (r *Reader) ofSchedule(s *Schedule, key, v *yaml.Node) {
 	case "runs":
 		y.Runs = r.whole(v, field, 1, schedule.MaxRuns)
 	case "until":
-		var err error
-		if y.Until, err = time.Parse(time.RFC3339, v.Value); err != nil {
-			if y.Until, err = time.Parse(time.DateOnly, v.Value); err != nil {
-				r.wrong(v, field, "is no time", "write until: 2027-03-31, or 2027-03-31T18:00:00Z")
-			}
-		}
+		y.Until = r.until(v, field)
 	case "catch_up":
 		var does bool
 		if v.Decode(&does) != nil {

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market/accelerator"
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/serving/load"
 )
 
@@ -67,9 +68,7 @@ func TestFits_SizesModelsByMemoryAndFormat(t *testing.T) {
 		{"llama-3-70b", "L4", 2, "int4", 2, 70.6e9, 2 * 80 * 8 * 128 * 2, (4 + 20.0/128) / 8},
 	} {
 		m, err := load.ModelOf(named(t, x.model), chat(3, 300, 212))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		f, ok := m.Fits(load.Formats, chip(t, x.chip), x.count)
 		if !ok || f.Format.Name != x.format || f.Shards != x.shards || f.Copies != x.count/x.shards {
 			t.Errorf("%s on %d %s: %+v, %v", x.model, x.count, x.chip, f, ok)
@@ -92,9 +91,7 @@ func TestFits_SizesModelsByMemoryAndFormat(t *testing.T) {
 // The guide's table names the smallest accelerators that hold a copy, and its figures are those of the formulas.
 func TestGuide_SizesModelsAsScrimpDoes(t *testing.T) {
 	b, err := os.ReadFile("../../../../docs/serving.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ladder := []struct {
 		name, chip string
 		count      int
@@ -102,9 +99,7 @@ func TestGuide_SizesModelsAsScrimpDoes(t *testing.T) {
 		{"A100 80 GB", "A100-SXM-80GB", 1}, {"2 × A100 80 GB", "A100-SXM-80GB", 2}}
 	for _, model := range []string{"llama-3.2-3b", "llama-3-8b", "llama-2-13b", "llama-3-70b"} {
 		m, err := load.ModelOf(named(t, model), chat(1, 300, 212))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		row := "| " + model + " |"
 		for _, f := range load.Formats {
 			for _, l := range ladder {
@@ -140,9 +135,7 @@ func TestGuide_SizesModelsAsScrimpDoes(t *testing.T) {
 // takes as long as reading the weights and the cache.
 func TestRoofline_IsTheSlowerOfComputeAndMemory(t *testing.T) {
 	m, err := load.ModelOf(named(t, "llama-3-8b"), chat(4, 300, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	f, _ := m.Fits(load.Formats, chip(t, "L4"), 1)
 	r, ok := load.NewRoofline(m, f, chip(t, "L4"), figure.Figure{}, load.Fast)
 	if !ok {
@@ -179,9 +172,7 @@ func TestModelOf_RefusesWhatItCannotEstimate(t *testing.T) {
 
 func TestMeasured_InterpolatesBetweenBatches(t *testing.T) {
 	all, err := load.ReadMeasured("m.csv", strings.NewReader("accelerator,batch,seconds\nL4,8,0.080\nL4,1,0.010\nL4,4,0.040\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for n, want := range map[int]time.Duration{1: 10 * ms, 2: 20 * ms, 4: 40 * ms, 6: 60 * ms, 8: 80 * ms} {
 		if got := all["l4"].Time(0, n); got.Round(time.Microsecond) != want {
 			t.Errorf("batch %d takes %v, want %v", n, got, want)

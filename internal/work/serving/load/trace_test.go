@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/test/must"
 	"scrimp/internal/work/serving/load"
 )
 
@@ -13,9 +14,7 @@ const ms = time.Millisecond
 func read(t *testing.T, text string) load.Trace {
 	t.Helper()
 	trace, err := load.ReadTrace("r.csv", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return trace
 }
 
