@@ -228,7 +228,7 @@ func dataLoading(f *features) (finding, bool) {
 	workers := task - main
 	switch {
 	case !f.starved() && f.gpu, math.IsNaN(task):
-	case f.gpu && (task >= fed*f.cores || f.get(telemetry.CPU) >= fed):
+	case f.gpu && (task >= fed*f.cores || f.get(telemetry.CPU) >= fed && task >= 0.5*f.cores): // not full of others' work
 		return finding{class.DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores",
 			f.used(), task, f.cores), f.gain(), false}, true
 	case workers >= max(leastWorkers, 0.7*f.share()) && workers >= 0.3*task && waits >= isBlocked && main < 0.6:
