@@ -31,6 +31,7 @@ func TestLimit_RefusalDoesNotRevealItsWebhook(t *testing.T) {
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
 	const secret = "T00/B00/zzsecret"
 	for _, limit := range []string{`"jobs":0`, `"dollars":"0.5"`} {
+		w.must("PUT", "/v1/users/ann", api.SetUser{}, nil)
 		for _, scope := range []string{"team:vision", "all", "user:ann"} {
 			w.must("PUT", "/v1/budgets", `{"limit":{"scope":"`+scope+`","window":"day",`+limit+
 				`,"notify":"https://hooks.example.com/`+secret+`"}}`, nil)

@@ -171,8 +171,8 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, v)
 }
 
-// checkScope returns why no job can be in the scope, since a misspelt name would guard nothing. Without any teams or
-// users, job files may use any name.
+// checkScope returns why no job can be in the scope, since a misspelt name would guard nothing. Without any teams, job
+// files may use any name of a team.
 func (d *Desk) checkScope(scope budget.Scope) (wrong, fix string) {
 	var users []identity.User
 	var teams []identity.Team
@@ -189,7 +189,7 @@ func (d *Desk) checkScope(scope budget.Scope) (wrong, fix string) {
 			return fmt.Sprintf("no team has a project %q", name), "scrimp teams lists them"
 		}
 	case "user":
-		if len(users) > 0 && name != auth.OwnerName &&
+		if name != auth.OwnerName &&
 			!slices.ContainsFunc(users, func(u identity.User) bool { return u.Name == name }) {
 			return fmt.Sprintf("user %q is not known", name), "scrimp users lists them, scrimp users set makes one"
 		}
