@@ -351,16 +351,17 @@ func TestStudy_EndsWhenNoValueArrives(t *testing.T) {
 		s := groups.Snapshot{Group: "s", Kind: groups.Study, Study: spec(searcher, nil), Budget: 1000, AtOnce: atOnce}
 		for len(s.Trials) < 40 {
 			for _, v := range Moves(s) {
-				switch v.Do {
-				case groups.Start:
-					n := len(s.Trials)
-					s.Trials = append(s.Trials, groups.Trial{Config: v.Config, Phase: groups.Over})
-					r := groups.Report{Trial: n, Spent: 0.1, Phase: groups.Over}
-					change(n, &r)
-					s.Reports = append(s.Reports, r)
-				case groups.Finish:
+				if v.Do == groups.Finish {
 					return len(s.Trials), v.Why
 				}
+				if v.Do != groups.Start {
+					continue
+				}
+				n := len(s.Trials)
+				s.Trials = append(s.Trials, groups.Trial{Config: v.Config, Phase: groups.Over})
+				r := groups.Report{Trial: n, Spent: 0.1, Phase: groups.Over}
+				change(n, &r)
+				s.Reports = append(s.Reports, r)
 			}
 		}
 		return len(s.Trials), ""

@@ -50,7 +50,7 @@ func Is(text []byte) bool {
 		Parameters, Metric, Job yaml.Node
 	}
 	return len(text) <= maxText && yaml.Unmarshal(text, &f) == nil && !f.Parameters.IsZero() &&
-		!(f.Metric.IsZero() && f.Job.IsZero())
+		(!f.Metric.IsZero() || !f.Job.IsZero())
 }
 
 // reader reads one file and collects its problems.

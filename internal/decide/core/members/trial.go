@@ -209,7 +209,8 @@ func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Mo
 	before := ms.owedBy(j)
 	done := ms.movesJob(w, g, j, v)
 	if w.Owed != nil {
-		w.Owed = new(w.Owed.Add(ms.owedBy(j).Sub(before)))
+		sum := w.Owed.Add(ms.owedBy(j)).Sub(before)
+		w.Owed = &sum
 	}
 	return done
 }
