@@ -103,9 +103,14 @@ func wrongShare(err error) *fair.Wrong {
 	return wrong
 }
 
+// sets reports whether a change sets something of a team.
+func sets(b *api.SetQueueShare) bool {
+	return b.Weight != nil || b.Guarantee != nil || b.Borrow != nil || b.NoBorrow
+}
+
 // together returns what is wrong with a change that sets nothing, or whose parts exclude each other.
 func together(b *api.SetQueueShare) *fair.Wrong {
-	some := b.Weight != nil || b.Guarantee != nil || b.Borrow != nil || b.NoBorrow
+	some := sets(b)
 	switch {
 	case b.Team == "" && (some || b.Off):
 		return &fair.Wrong{Field: "team", Cause: "the team is missing", Fix: "name one, as scrimp teams lists them"}

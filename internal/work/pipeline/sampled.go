@@ -59,7 +59,8 @@ func (s *Spec) Sampled(x Sample) (*Spec, error) {
 		}
 		out.Stages = append(out.Stages, full)
 	}
-	return out, out.checkSampled()
+	err = out.checkSampled()
+	return out, err
 }
 
 // shifted returns positions moved by n.
