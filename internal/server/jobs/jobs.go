@@ -125,10 +125,12 @@ func (d *Desk) deadline(j *core.Job, v *api.Job, now time.Time) {
 	if at.IsZero() {
 		return
 	}
+	end := now
 	if j.State().Over() {
-		now = j.Finished()
+		end = j.Finished()
 	}
-	v.Deadline, v.DeadlineMarket, v.TimeLeft = new(d.Control.Clock().ToWall(at)), new(at), new(at.Sub(now).Seconds())
+	left := at.Sub(end).Seconds()
+	v.Deadline, v.DeadlineMarket, v.TimeLeft = new(d.Control.Clock().ToWall(at)), new(at), &left
 }
 
 // Show returns the job as the API shows it, from the core's state alone.

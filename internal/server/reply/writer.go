@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,7 +142,7 @@ func (w *Writer) Write(b []byte) (int, error) {
 	if !w.named || len(b) == 0 {
 		return w.ResponseWriter.Write(b)
 	}
-	text := append(w.rest, b...)
+	text := slices.Concat(w.rest, b)
 	whole := identity.Whole(text)
 	w.rest = text[whole:]
 	if _, err := w.ResponseWriter.Write(w.Names(text[:whole])); err != nil {

@@ -163,14 +163,14 @@ func Latency(d time.Duration) string {
 }
 
 // source says where the price is from, and of when it is.
-func (c *Choice) source() string {
+func (x *Choice) source() string {
 	switch {
-	case c.At != nil:
-		return show.Clean(c.Source) + ", " + c.At.Format(time.DateOnly)
-	case c.Machine != "":
-		return show.Clean(c.Provider) + " price list, no date known"
+	case x.At != nil:
+		return show.Clean(x.Source) + ", " + x.At.Format(time.DateOnly)
+	case x.Machine != "":
+		return show.Clean(x.Provider) + " price list, no date known"
 	}
-	return show.Clean(c.Source)
+	return show.Clean(x.Source)
 }
 
 // facts explains the choice that comes first.
