@@ -16,3 +16,18 @@ func TestRerun_KeepsTheIndexOfAMember(t *testing.T) {
 		t.Errorf("%s, which runs arr.5 again, writes %q", id, log)
 	}
 }
+
+// The audit trail has no refused request where a command that takes a job takes a group.
+func TestCancel_OfGroupLeavesNoRefusal(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("job.yaml", "name: arr\ncommand: sleep 600\n")
+	h.do("run", "-y", "-d", "job.yaml", "--array", "0-1")
+	h.do("cancel", "arr")
+	if out := h.do("audit", "--json"); strings.Contains(out, "refused") || !strings.Contains(out, `"object":"arr"`) {
+		t.Error(out)
+	}
+	if out, err := h.try("cancel", "ar"); err == nil || !strings.Contains(out, "job ar is not known") {
+		t.Errorf("an unknown name: %v, %s", err, out)
+	}
+}

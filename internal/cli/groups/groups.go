@@ -32,6 +32,15 @@ func Or(ctx context.Context, c *command.Client, id string, err error, do func(ap
 	return do(g)
 }
 
+// Changing calls job if a job has the name, and group if a group has it. It looks before it changes something, because
+// the audit trail has each refused change.
+func Changing(ctx context.Context, c *command.Client, id string, job, group func() error) error {
+	if _, err := c.Job(ctx, id); err != nil {
+		return Or(ctx, c, id, err, func(api.Group) error { return group() })
+	}
+	return job()
+}
+
 // Commands returns the commands of this package.
 func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{listCmd(a)}

@@ -65,9 +65,11 @@ func (a *app) held(ctx context.Context, c *command.Client) error {
 }
 
 func (a *app) review(ctx context.Context, c *command.Client, job, what, reason string) error {
-	var j api.Job
-	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/")+what, api.Review{Reason: reason}, &j); err != nil {
-		return groups.Or(ctx, c, job, err, func(api.Group) error { return groups.Review(ctx, a.App, c, job, what, reason) })
-	}
-	return a.Show(j, show.Job(j, a.Place()))
+	return groups.Changing(ctx, c, job, func() error {
+		var j api.Job
+		if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/")+what, api.Review{Reason: reason}, &j); err != nil {
+			return err
+		}
+		return a.Show(j, show.Job(j, a.Place()))
+	}, func() error { return groups.Review(ctx, a.App, c, job, what, reason) })
 }

@@ -72,11 +72,16 @@ func (a *app) endCmd(use, short, long string, save bool) *cobra.Command {
 		})}
 }
 
-// end ends a job.
-func (a *app) end(ctx context.Context, c *command.Client, job string, save bool) error {
+// end ends a job or a group.
+func (a *app) end(ctx context.Context, c *command.Client, name string, save bool) error {
+	return groups.Changing(ctx, c, name, func() error { return a.endJob(ctx, c, name, save) },
+		func() error { return groups.End(ctx, a.App, c, name, save) })
+}
+
+func (a *app) endJob(ctx context.Context, c *command.Client, job string, save bool) error {
 	var j api.Job
 	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/end"), api.End{Save: save}, &j); err != nil {
-		return groups.Or(ctx, c, job, err, func(api.Group) error { return groups.End(ctx, a.App, c, job, save) })
+		return err
 	}
 	if a.JSON {
 		return a.Print(j)
