@@ -127,7 +127,8 @@ func (v *visit) member(j spec.Job, old client.Job) (spec.Job, error) {
 	}
 	env, err := indexes.Again(indexes.Kind(g.Kind), g.ID, old.ID, of, *old.Index)
 	if err != nil {
-		return j, err
+		title, fix, _ := strings.Cut(err.Error(), ": ")
+		return j, &client.Problem{Status: http.StatusConflict, Field: "rerun", Title: title, Fix: fix}
 	}
 	return j.WithEnv(env)
 }
