@@ -127,8 +127,10 @@ func (v *visit) member(j spec.Job, old client.Job) (spec.Job, error) {
 	}
 	env, err := indexes.Again(indexes.Kind(g.Kind), g.ID, old.ID, of, *old.Index)
 	if err != nil {
-		title, fix, _ := strings.Cut(err.Error(), ": ")
-		return j, &client.Problem{Status: http.StatusConflict, Field: "rerun", Title: title, Fix: fix}
+		if alone, ok := errors.AsType[indexes.MemberError](err); ok {
+			err = &client.Problem{Status: http.StatusConflict, Field: "rerun", Title: alone.Cause, Fix: alone.Fix}
+		}
+		return j, err
 	}
 	return j.WithEnv(env)
 }
