@@ -328,6 +328,13 @@ func (l *limited) Read(p []byte) (int, error) {
 // Open sends a body of the given media type and returns the response. The caller closes its body. The error is a
 // *Problem, a *StatusError, or means that there was no response.
 func (c *Client) Open(ctx context.Context, method, path, kind string, body io.Reader) (*http.Response, error) {
+	names, _, _ := strings.Cut(path, "?")
+	for name := range strings.SplitSeq(names, "/") {
+		if name == "." || name == ".." { // a server would take it for a step in the path
+			return nil, fmt.Errorf("%s %s: %w", method, path, &Problem{Status: http.StatusNotFound,
+				Title: fmt.Sprintf("%q is no name", name), Fix: "give a name that a list shows, such as scrimp jobs"})
+		}
+	}
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, err

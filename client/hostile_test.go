@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -42,5 +43,20 @@ func TestClient_FailsOnEndlessResponse(t *testing.T) {
 	}
 	if seen != 2 {
 		t.Errorf("a stream yields %d times, want a job and an error", seen)
+	}
+}
+
+// A name of dots is no step in the path: nothing is sent, and the error names it.
+func TestClient_RefusesNamesThatArePathSteps(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the client asks for %s", r.URL.Path)
+	}))
+	defer server.Close()
+	for _, name := range []string{".", ".."} {
+		_, err := New(server.URL, "", nil).Job(t.Context(), name)
+		p, ok := errors.AsType[*Problem](err)
+		if !ok || p.Status != http.StatusNotFound || !strings.Contains(p.Title, strconv.Quote(name)) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

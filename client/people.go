@@ -89,6 +89,7 @@ type Erasure struct {
 	As     string `json:"as"`               // the name of the user from then on
 	Tokens int    `json:"tokens"`           // live ones, which are revoked
 	Jobs   int    `json:"jobs"`             // of the user that are not over
+	Groups int    `json:"groups"`           // of the user that may begin more jobs, such as schedules
 	Logged bool   `json:"logged,omitempty"` // an older release wrote the name into the log, whose files keep it
 	DryRun bool   `json:"dry_run,omitempty"`
 }

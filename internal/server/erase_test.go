@@ -70,6 +70,27 @@ func (w *world) logged() string {
 	return all.String()
 }
 
+// An erasure says how many groups may begin more jobs: those that are not over.
+func TestErase_CountsGroupsThatGoOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	token := w.user(leaver, identity.Grant{Team: "vision", Role: identity.Submitter})
+	for name, over := range map[string]bool{"open": false, "over": true} {
+		if rec, p := w.ask("POST", "/v1/groups", token, inArray(name, "vision", "0-1", "")); rec.Code >= 300 {
+			t.Fatalf("%d %+v", rec.Code, p)
+		}
+		if over {
+			w.must("POST", "/v1/groups/"+name+"/end", `{}`, nil)
+		}
+	}
+	var v api.Erasure
+	w.must("POST", "/v1/users/"+leaver+"/erase", api.EraseUser{DryRun: true}, &v)
+	if v.Groups != 1 {
+		t.Errorf("the dry run says %+v, want one group", v)
+	}
+}
+
 // An erased user has no name: no answer, no event and nothing beside the log holds it. What they did is that of
 // erased-1, and the next user of the name inherits nothing.
 func TestErase_LeavesTheNameNowhere(t *testing.T) {

@@ -71,3 +71,31 @@ func TestQueries_EveryNumberIsAcceptedOrNamed(t *testing.T) {
 		t.Errorf("the test is void: %d requests, %d of them taken", asked, taken)
 	}
 }
+
+// No change is made with a parameter that nobody reads: it is named, or the request is refused before.
+func TestQueries_ChangeWithAnUnknownParameterIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &rents{}, func(o *Options) { o.Rate = 1e6 })
+	w.rent("job")
+	w.must("PUT", "/v1/users/zoe", `{}`, nil)
+	named := 0
+	for _, r := range table() {
+		if r.Reads || r.Scope == machines || r.Scope == attempts || r.Scope == joiners {
+			continue
+		}
+		path := strings.NewReplacer("{id}", "job", "{name}", "x", "{session}", "x").Replace(r.Path)
+		rec, said := w.ask(r.Method, path+"?dry_run=true", auth.OwnerName, "{}")
+		if said.Field == "dry_run" && rec.Code == http.StatusBadRequest {
+			named++
+		} else if rec.Code < 400 || rec.Code >= 500 {
+			t.Errorf("%s %s: %d %s", r.Method, path, rec.Code, said.Title)
+		}
+	}
+	if named < 30 {
+		t.Errorf("the test is void: %d routes name the parameter", named)
+	}
+	if rec, _ := w.ask("POST", "/v1/users/zoe/erase?dry_run=true", auth.OwnerName, "{}"); rec.Code != http.StatusBadRequest {
+		t.Errorf("an erasure that is no dry run: %d", rec.Code)
+	}
+	w.must("POST", "/v1/users/zoe/erase", `{"dry_run":true}`, nil)
+}

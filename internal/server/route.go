@@ -339,19 +339,6 @@ func agentRoutes() []route {
 	}
 }
 
-// serve wraps the handler of a route with access control, metrics and the refusal on a full disk.
-func (s *Server) serve(t route) http.HandlerFunc {
-	return s.gate.Serve(t.access(), func(w http.ResponseWriter, r *http.Request) {
-		if err := s.control.Full(); err != nil && needsRoom(t.Path) {
-			reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is full, and it can write nothing",
-				"make room on it: the jobs go on, and so does the server, by itself", err)
-			return
-		}
-		t.do(s, w, r)
-	},
-		func(code int, took time.Duration) { s.metrics.Served(t.Method+" "+t.Path, t.Stream != "", code, took) })
-}
-
 func (s *Server) routes() http.Handler {
 	mux, all := http.NewServeMux(), table()
 	for _, t := range all {

@@ -58,6 +58,9 @@ func OpenSource(ctx context.Context, address, region string) (Source, error) {
 	prefix := strings.Trim(u.Path, "/")
 	u.Path, u.RawQuery = "", query.Encode()
 	b, err := blob.OpenReading(ctx, u.String(), prefix)
+	if errors.Is(err, blob.ErrMissing) {
+		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ package datacache
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +74,22 @@ func TestBring_PrefixOfBucket(t *testing.T) {
 	}
 	if _, err := os.Stat(dir + "/5"); err == nil {
 		t.Error("a folder for an input that is not there")
+	}
+}
+
+// A bucket that does not exist is missing on every machine; one that denies access, or does not answer, may be open to
+// another machine.
+func TestOpenSource_MissingBucketIsNoInput(t *testing.T) {
+	lane.Component(t, "whole")
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	for status, missing := range map[int]bool{http.StatusNotFound: true, http.StatusForbidden: false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		_, err := OpenSource(t.Context(), "s3://b/c?region=r&endpoint="+server.URL, "")
+		server.Close()
+		if err == nil || errors.Is(err, ErrInput) != missing {
+			t.Errorf("%d: %v", status, err)
+		}
 	}
 }
 

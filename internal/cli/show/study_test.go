@@ -31,6 +31,10 @@ func TestGroup_SaysAtWhichGainASearchStopped(t *testing.T) {
 	if want := "7 configurations of earlier searches"; !strings.Contains(page, want) {
 		t.Errorf("the page does not say %q:\n%s", want, page)
 	}
+	g.Study = &api.StudyState{Metric: "auc", Searcher: "default", Fidelity: &api.StudyFidelity{Name: "step", Min: 1, Max: 9}, Ignored: 1}
+	if page, want := group.Group(g, show.Place{Width: 200}), "1 value: of no whole step,"; !strings.Contains(page, want) {
+		t.Errorf("the page does not say %q:\n%s", want, page)
+	}
 	g.Study = &api.StudyState{Metric: "auc", Searcher: "default"}
 	for _, no := range []string{"GPU-hours", "wall clock", "plateau  ", "stopped at", "warm start"} {
 		if page := group.Group(g, show.Place{Width: 200}); strings.Contains(page, no) {

@@ -61,7 +61,7 @@ func (r remote) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%s: access denied: let these credentials %s there, or give others: %s: %w", r.name,
 			cmp.Or(r.needs, "list, read, write and delete"), r.keys, err)
 	case status == http.StatusNotFound:
-		return fmt.Errorf("%s does not exist: create it, or correct the name: %w", r.name, err)
+		return fmt.Errorf("%s %w: create it, or correct the name: %w", r.name, ErrMissing, err)
 	case errors.As(err, &unreached), errors.As(err, &nowhere), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: %s does not answer: correct the address, or the way to it: %w", r.name, r.at, err)
 	}

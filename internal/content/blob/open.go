@@ -21,6 +21,9 @@ import (
 // ErrURL says that a store's address is invalid; a retry is useless.
 var ErrURL = errors.New("not the address of a store")
 
+// ErrMissing says that a bucket does not exist: a retry finds the same.
+var ErrMissing = errors.New("does not exist")
+
 // ErrNone says that nothing was ever stored in a store.
 var ErrNone = errors.New("there is no such folder")
 

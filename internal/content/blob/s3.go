@@ -42,8 +42,8 @@ func openReadS3(ctx context.Context, bucket string, query url.Values, prefix str
 		return nil, err
 	}
 	r.needs = "list and read"
-	r.keys = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the server, write profile at the engine, or give the " +
-		"server's machine a role"
+	r.keys = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the process that reads it (for an input of a job the " +
+		"agent of the machine, for bills the server), name a profile, or give the machine a role"
 	config.HTTPClient, config.Logger = awshttp.Over(config.HTTPClient), logging.Nop{}
 	if _, err := config.Credentials.Retrieve(ctx); err != nil {
 		return nil, r.unsigned(err)

@@ -52,6 +52,29 @@ func (c *checker) address(field, text string) {
 			"write file:///FOLDER with three slashes")
 	default:
 		c.wrong(host == "", field, "names no bucket", "write "+scheme+"://BUCKET/PREFIX")
+		c.parameters(field, scheme, query)
+	}
+}
+
+// bucketParameters lists the documented parameters of the address of a bucket, and bucketOptions those that the
+// client of S3 takes besides.
+var (
+	bucketParameters = map[string][]string{"s3": {"region", "profile", "endpoint"}, "gs": {"endpoint"},
+		"azblob": {"account", "endpoint"}}
+	bucketOptions = []string{"anonymous", "awssdk", "dualstack", "fips", "hostname_immutable", "rate_limiter_capacity",
+		"request_checksum_calculation", "response_checksum_validation"}
+)
+
+// parameters refuses parameters that the address of a bucket does not take: each machine would fail on them.
+func (c *checker) parameters(field, scheme, query string) {
+	for one := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(one, "=")
+		known := slices.Contains(bucketParameters[scheme], name) || scheme == "s3" && slices.Contains(bucketOptions, name)
+		if name != "" && !known {
+			c.wrong(true, field, fmt.Sprintf("has the parameter %.40q, which %s:// does not take", name, scheme),
+				"it takes "+strings.Join(bucketParameters[scheme], ", "))
+			return
+		}
 	}
 }
 

@@ -148,6 +148,11 @@ func TestProblems(t *testing.T) {
 			[]string{"job.yaml:2: `data[0].path` names no bucket: write s3://BUCKET/PREFIX"}},
 		"a prefix apart": {"command: a\ndata: [{name: x, path: 's3://b?region=r&prefix=c'}]",
 			[]string{"job.yaml:2: `data[0].path` has a prefix as a parameter: write it as a path, s3://b/PREFIX"}},
+		"an unknown parameter": {"command: a\ndata: [{name: x, path: 's3://b/c?region=r&endpont=http://h'}]",
+			[]string{"job.yaml:2: `data[0].path` has the parameter \"endpont\", which s3:// does not take: it takes " +
+				"region, profile, endpoint"}},
+		"a parameter of another store": {"command: a\ndata: [{name: x, path: 'gs://b/c?region=r'}]",
+			[]string{"job.yaml:2: `data[0].path` has the parameter \"region\", which gs:// does not take: it takes endpoint"}},
 		"a password": {"command: a\ndata: [{name: x, path: 's3://u:p@b/c'}]",
 			[]string{"job.yaml:2: `data[0].path` names a user: leave the user out: the machine has the credentials"}},
 		"past deadline": {"command: a\ndeadline: 2026-03-01T11:59:59Z",

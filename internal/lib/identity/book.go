@@ -184,6 +184,8 @@ func (b *Book) checkToken(t Token) error {
 	switch {
 	case !known:
 		return Wrong{"user", fmt.Sprintf("user %q is not known", t.User), "scrimp users lists them"}
+	case u.Erased > 0:
+		return Wrong{"user", fmt.Sprintf("user %s is erased", ErasedName(u.Erased)), "make another user"}
 	case u.Off:
 		return Wrong{"user", fmt.Sprintf("user %s is switched off", u.Name), "scrimp users set " + u.Name + " --on"}
 	case b.live(t.User, t.Made) >= MostTokens:

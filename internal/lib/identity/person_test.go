@@ -2,8 +2,10 @@ package identity_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"scrimp/internal/lib/identity"
 )
@@ -48,6 +50,11 @@ func TestPerson_IsNoPartOfTheLogAndNeverInherited(t *testing.T) {
 	}
 	if err := b.Check(named(one, "back", "")); err == nil {
 		t.Error("an erased user has a name again")
+	}
+	_, tok := identity.Mint([32]byte{1}, one, now, time.Hour)
+	var wrong identity.Wrong
+	if err := b.Check(identity.Change{Token: &tok}); !errors.As(err, &wrong) || wrong.Cause != "user erased-1 is erased" || strings.Contains(wrong.Fix, "--on") {
+		t.Errorf("a token of an erased user: %v", err)
 	}
 	if n := b.Erasures(); n != 1 {
 		t.Errorf("%d erasures", n)

@@ -127,6 +127,9 @@ func (v *visit) member(j spec.Job, old client.Job) (spec.Job, error) {
 	}
 	env, err := indexes.Again(indexes.Kind(g.Kind), g.ID, old.ID, of, *old.Index)
 	if err != nil {
+		if alone, ok := errors.AsType[indexes.MemberError](err); ok {
+			err = &client.Problem{Status: http.StatusConflict, Field: "rerun", Title: alone.Cause, Fix: alone.Fix}
+		}
 		return j, err
 	}
 	return j.WithEnv(env)

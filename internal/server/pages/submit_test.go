@@ -148,6 +148,27 @@ func TestSubmit_RunsAJobAgain(t *testing.T) {
 	}
 }
 
+func TestSubmit_RefusesToRunAMemberAgainThatBelongsToItsGroup(t *testing.T) {
+	t.Parallel()
+	for kind, wants := range map[string][2]string{
+		"study":    {"its parameters belong to the study", "scrimp tune trials g"},
+		"pipeline": {"its inputs belong to the pipeline", "scrimp pipeline run"},
+	} {
+		f, s := newFake(t)
+		f.answers["/v1/jobs/g.0"] = client.Job{ID: "g.0", State: "succeeded", Group: "g", Index: new(0)}
+		f.answers["/v1/jobs/g.0/spec"] = `{"name":"g","command":"exec train"}`
+		f.answers["/v1/groups/g"] = client.Group{ID: "g", Kind: kind, Members: 1}
+		rec := asks(s, "GET", "/submit?rerun=g.0", "")
+		if rec.Code != http.StatusConflict {
+			t.Errorf("%s: status %d", kind, rec.Code)
+		}
+		has(t, rec.Body.String(), wants[0], wants[1])
+		if strings.Contains(rec.Body.String(), "bug of scrimp") {
+			t.Errorf("%s: the page blames scrimp", kind)
+		}
+	}
+}
+
 func TestSubmit_ViewerPlansOnly(t *testing.T) {
 	t.Parallel()
 	f, s := newFake(t)

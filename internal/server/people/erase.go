@@ -56,6 +56,11 @@ func (d *Desk) Erase(w http.ResponseWriter, r *http.Request) {
 				v.Jobs++
 			}
 		}
+		for _, g := range m.State().Groups() {
+			if g.User() == id && !g.Closed() {
+				v.Groups++
+			}
+		}
 	})
 	if b.DryRun {
 		auth.CallOf(r).Act.Detail = "dry run"

@@ -1,7 +1,6 @@
 package groups
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -18,12 +17,17 @@ func Again(kind Kind, group, job string, of Indexes, index int) ([]string, error
 		}
 		return list, nil
 	case Study:
-		return nil, fmt.Errorf("%s is a trial, and its parameters belong to the study: scrimp tune trials %s lists them: "+
-			"submit the job with those that you want, with scrimp run", job, group)
+		return nil, MemberError{job + " is a trial, and its parameters belong to the study", "scrimp tune trials " + group +
+			" lists them: submit the job with those that you want, with scrimp run"}
 	case Pipeline:
-		return nil, fmt.Errorf("%s is a stage, and its inputs belong to the pipeline: scrimp pipeline run runs the stages "+
-			"again that have not succeeded or have changed", job)
+		return nil, MemberError{job + " is a stage, and its inputs belong to the pipeline", "scrimp pipeline run runs the " +
+			"stages again that have not succeeded or have changed"}
 	case Schedule:
 	}
-	return nil, fmt.Errorf("%s belongs to %s, which is no array: submit its job with scrimp run", job, group)
+	return nil, MemberError{job + " belongs to " + group + ", which is no array", "submit its job with scrimp run"}
 }
+
+// MemberError says why a member of a group does not run again alone, and what to do instead.
+type MemberError struct{ Cause, Fix string }
+
+func (e MemberError) Error() string { return e.Cause + ": " + e.Fix }

@@ -54,6 +54,14 @@ func Users(list []api.User, p show.Place) string {
 		{Name: "EMAIL", Leaves: 2}, {Name: "MAY BE", Least: 16}}, rows, p.Columns())
 }
 
+// pronoun returns the word for n things.
+func pronoun(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
+
 // Erasure describes what the erasure of a user does, or has done.
 func Erasure(name string, v api.Erasure, p show.Place) string {
 	text := fmt.Sprintf("%s is erased: what the user did is now shown as that of %s. "+
@@ -63,8 +71,12 @@ func Erasure(name string, v api.Erasure, p show.Place) string {
 			"user did as that of %s, and revokes %s.", name, v.As, draw.Count(v.Tokens, "token"))
 	}
 	if v.Jobs > 0 {
-		text += fmt.Sprintf(" %s of the user will run on, unless an operator of the team ends or pauses it.",
-			draw.Count(v.Jobs, "job"))
+		text += fmt.Sprintf(" %s of the user will run on, unless an operator of the team ends or pauses %s.",
+			draw.Count(v.Jobs, "job"), pronoun(v.Jobs))
+	}
+	if v.Groups > 0 {
+		text += fmt.Sprintf(" %s of the user will begin jobs, unless an operator of the team ends %s: scrimp groups lists "+
+			"schedules, pipelines, studies and arrays.", draw.Count(v.Groups, "group"), pronoun(v.Groups))
 	}
 	if v.Logged {
 		text += " An older release made this user: the files of the log hold the name for ever, though nothing shows it."

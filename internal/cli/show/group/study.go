@@ -43,7 +43,9 @@ func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
 	}
 	p.Fact(b, "search", "%s %s, by %s; at most %d trials train at once", goal, show.Clean(s.Metric),
 		show.Clean(s.Searcher), g.AtOnce)
+	unit := "unit"
 	if f := s.Fidelity; f != nil {
+		unit = show.Clean(f.Name)
 		p.Fact(b, "fidelity", "%s %s to %s", show.Clean(f.Name), number(f.Min), number(f.Max))
 	}
 	if s.Past > 0 {
@@ -54,7 +56,8 @@ func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
 	}
 	limits(b, g, p)
 	if s.Ignored > 0 {
-		p.Fact(b, "ignored", "%d values: of no whole epoch, or that came twice, late or beyond what is kept", s.Ignored)
+		p.Fact(b, "ignored", "%s: of no whole %s, or that came twice, late or beyond what is kept",
+			draw.Count(s.Ignored, "value"), unit)
 	}
 	warnings(b, s, p)
 }
