@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 )
 
-// unread returns a parameter of a change that the route does not read, such as dry_run in the address instead of in the
-// body: the change would not be the one that was meant. Agents may be newer than the server.
+// unread returns a parameter that the route does not read, such as dry_run in the address instead of in the body: the
+// answer or the change would not be the one that was meant. What probes and scrapers add to their addresses is ignored.
 func (t route) unread(r *http.Request) (name string, found bool) {
-	if t.Reads || r.URL.RawQuery == "" || t.Scope == machines || t.Scope == attempts || t.Scope == joiners {
+	if r.URL.RawQuery == "" || !t.Scope.IsPeople() || t.Scope == auth.Open {
 		return "", false
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {

@@ -98,7 +98,10 @@ func Allowed(w http.ResponseWriter, r *http.Request, pace *Pace, instead string)
 func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took time.Duration)) http.HandlerFunc {
 	return func(plain http.ResponseWriter, r *http.Request) {
 		w, begun := reply.NewWriter(plain, g.lost, a.Scope == Bootstraps || a.Scope == Machines), time.Now()
-		w.Hide, w.Names = g.Dir, g.Names
+		w.Hide = g.Dir
+		if a.Scope.IsPeople() {
+			w.Names = g.Names
+		}
 		defer func() {
 			if err := w.Fault(); err != nil {
 				g.Refusals.log.Error("an answer cannot be written as JSON", "route", a.Route, "error", err)
