@@ -12,9 +12,10 @@ import (
 )
 
 // unread returns a parameter that the route does not read, such as dry_run in the address instead of in the body: the
-// answer or the change would not be the one that was meant. What probes and scrapers add to their addresses is ignored.
+// answer or the change would not be the one that was meant. What probes and scrapers add is ignored, and what agents
+// send, which may be newer than the server.
 func (t route) unread(r *http.Request) (name string, found bool) {
-	if r.URL.RawQuery == "" || !t.Scope.IsPeople() || t.Scope == auth.Open {
+	if r.URL.RawQuery == "" || t.Scope == auth.Open || t.Scope > auth.OfOwnJob {
 		return "", false
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {

@@ -18,10 +18,6 @@ const (
 	Joiners                 // the token with which a user's own machine joins
 )
 
-// IsPeople reports whether the callers of a scope are people and their programs, and not agents, which may be newer than
-// the server.
-func (s Scope) IsPeople() bool { return s <= OfOwnJob }
-
 // Access is who may use a route, and how the audit trail treats it.
 type Access struct {
 	Route string        // "GET /v1/jobs"

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"scrimp/internal/decide/core"
 )
 
 // Limits on streams.
@@ -53,4 +55,28 @@ func (g *Gate) authorizedContext(r *http.Request) (ctx context.Context, done fun
 		cancel(nil)
 		watch.Wait()
 	}
+}
+
+// ownerOf returns the team and the user of a job or a group, which never change.
+func (g *Gate) ownerOf(id string) (team, user string, known bool, err error) {
+	known, err = g.Control.Visible(id, func(j *core.Job) { team, user = j.Terms().Owner.Team, j.User() })
+	if !known && err == nil {
+		team, user, known, err = g.ownerOfGroup(id)
+	}
+	return team, user, known, err
+}
+
+// ownerOfGroup returns the owner of a group. Groups and jobs share one namespace.
+func (g *Gate) ownerOfGroup(id string) (team, user string, known bool, err error) {
+	g.Control.ReadUncommitted(func(m *core.Machine) {
+		if of := m.State().Group(id); of != nil {
+			team, user, known = of.Terms.Owner.Team, of.User(), true
+		}
+	})
+	if known {
+		return team, user, true, nil
+	}
+	found, err := g.Control.FindGroups(context.Background(), id)
+	of, known := found[id]
+	return of.Team, of.User, known, err
 }

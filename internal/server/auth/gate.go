@@ -99,9 +99,6 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 	return func(plain http.ResponseWriter, r *http.Request) {
 		w, begun := reply.NewWriter(plain, g.lost, a.Scope == Bootstraps || a.Scope == Machines), time.Now()
 		w.Hide = g.Dir
-		if a.Scope.IsPeople() {
-			w.Names = g.Names
-		}
 		defer func() {
 			if err := w.Fault(); err != nil {
 				g.Refusals.log.Error("an answer cannot be written as JSON", "route", a.Route, "error", err)
@@ -137,6 +134,7 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 
 // serveOpen serves a request that needs no credentials, at the pace of its address.
 func (g *Gate) serveOpen(a Access, w *reply.Writer, r *http.Request, do http.HandlerFunc) {
+	w.Names = g.Names
 	attribute(r, g.AgentBodies, "from "+sourceOf(r))
 	name := sourceOf(r)
 	if a.Probe {
@@ -206,6 +204,7 @@ const longestObject = 255
 
 // serveUser serves a caller who has a token of their own.
 func (g *Gate) serveUser(a Access, w *reply.Writer, r *http.Request, do http.HandlerFunc) {
+	w.Names = g.Names
 	caller, err := g.who(r)
 	name := "user " + caller.User
 	if err != nil {
@@ -376,28 +375,4 @@ func (g *Gate) acted(a identity.Act, outcome string) core.Event {
 func (g *Gate) Event(r *http.Request, b core.Body) core.Event {
 	return core.Event{At: g.Control.Now(), Schema: core.Schema, Tenant: g.Control.Tenant(),
 		Actor: Actor(CallerOf(r).User), Body: b}
-}
-
-// ownerOf returns the team and the user of a job or a group, which never change.
-func (g *Gate) ownerOf(id string) (team, user string, known bool, err error) {
-	known, err = g.Control.Visible(id, func(j *core.Job) { team, user = j.Terms().Owner.Team, j.User() })
-	if !known && err == nil {
-		team, user, known, err = g.ownerOfGroup(id)
-	}
-	return team, user, known, err
-}
-
-// ownerOfGroup returns the owner of a group. Groups and jobs share one namespace.
-func (g *Gate) ownerOfGroup(id string) (team, user string, known bool, err error) {
-	g.Control.ReadUncommitted(func(m *core.Machine) {
-		if of := m.State().Group(id); of != nil {
-			team, user, known = of.Terms.Owner.Team, of.User(), true
-		}
-	})
-	if known {
-		return team, user, true, nil
-	}
-	found, err := g.Control.FindGroups(context.Background(), id)
-	of, known := found[id]
-	return of.Team, of.User, known, err
 }
