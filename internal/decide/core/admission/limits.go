@@ -70,14 +70,22 @@ func (ad *Admission) Charged(j *state.Job) money.Amount {
 	return j.Spent(ad.Now()).Add(leaving)
 }
 
-// BrokeAt returns when the budget of a job is used up. Its machine is then terminated while it boots, because there
-// is nothing to save, and while it saves, however long that takes.
+// ending is how long a machine may go on costing after its termination was requested: providers take seconds.
+const ending = 30 * time.Second
+
+// BrokeAt returns when the machine of a job has to be terminated so that it costs no more than the budget: while it
+// saves, however long that takes, and while it boots. A booting machine has nothing to save and nobody who could end
+// the program early, so its budget pays for the termination, too.
 func (ad *Admission) BrokeAt(j *state.Job) (time.Time, bool) {
 	t, a := j.Terms(), j.Live()
 	if !t.HasBudget || t.DeadlineFirst || a == nil {
 		return time.Time{}, false
 	}
-	d, ok := a.Rate().Buys(t.Budget.Sub(ad.Charged(j)))
+	left := t.Budget.Sub(ad.Charged(j))
+	if !a.Draining() && a.Task() != state.TaskRunning && a.Task() != state.Ended {
+		left = left.Sub(a.Rate().Until(ending))
+	}
+	d, ok := a.Rate().Buys(left)
 	return ad.Now().Add(d), ok
 }
 
