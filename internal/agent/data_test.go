@@ -61,7 +61,7 @@ func TestData_NextTaskFindsInputsInCache(t *testing.T) {
 	}
 }
 
-// An input that is not there ends the task before its program runs. The error names the input, and the field. Another
+// A missing input ends the task before its program runs. The error names the input, and the field. Another
 // machine may have a folder; what is wrong with a bucket is wrong from everywhere, so no other machine is paid for.
 func TestData_MissingInputEndsTaskBeforeProgram(t *testing.T) {
 	t.Parallel()

@@ -226,7 +226,13 @@ func (w *World) checkLimits(j *core.Job) {
 		if !a.gone.IsZero() {
 			until = a.gone
 		}
-		served += time.Duration(a.gpus) * until.Sub(a.since)
+		counted := until
+		for at := range i.omitted { // the core takes a machine that its provider does not list for gone
+			if at.After(a.since) && at.Before(counted) {
+				counted = at
+			}
+		}
+		served += time.Duration(a.gpus) * counted.Sub(a.since)
 		if t.IdleLimit > 0 && !a.began.IsZero() {
 			hung := a.began.Add(time.Duration(float64(max(0, job.hangs-a.from)) / a.pace * float64(time.Hour)))
 			if until.Sub(hung) > t.IdleLimit+2*reportEvery+room {

@@ -73,7 +73,7 @@ func (s Environment) Variables() []string {
 
 // ofPart returns variables that describe the program's part of a shared machine. CUDA and ROCm then
 // show only its accelerators, and numeric libraries start that many threads. CUDA numbers the
-// fastest accelerator first unless it is told to number them as nvidia-smi and scrimp do.
+// fastest accelerator first; CUDA_DEVICE_ORDER makes it number them as nvidia-smi and scrimp do.
 func ofPart(p *api.Part) map[string]string {
 	list := make([]string, len(p.Devices))
 	for i, d := range p.Devices {

@@ -84,7 +84,7 @@ func isStudy(cmd *cobra.Command, args []string) (is bool, err error) {
 	}
 	text, err := os.ReadFile(args[0])
 	if err != nil || !studyfile.Is(text) {
-		return false, nil // what is wrong with a job file is said where it is read
+		return false, nil // the reader of job files explains what is wrong with it
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name != "env" && f.Name != "market" && cmd.InheritedFlags().Lookup(f.Name) == nil {

@@ -44,7 +44,7 @@ func TestGroup_SaysAtWhichGainASearchStopped(t *testing.T) {
 }
 
 // The course of a search fits into the terminal, names the parameter that matters most first, and its plot goes from
-// the first to the best value. Nothing is said before the first value.
+// the first to the best value. Before the first value, it prints nothing.
 func TestCourse_FitsTheTerminal(t *testing.T) {
 	r := api.GroupReceipt{Group: api.Group{Currency: "USD", Study: &api.StudyState{Metric: "loss", Fidelity: &api.StudyFidelity{Name: "epoch", Min: 1, Max: 9}}},
 		Study: &api.StudyReceipt{}}

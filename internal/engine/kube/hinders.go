@@ -101,7 +101,7 @@ func pending(p *mirror.Pod, s *pool.Sale) string {
 	case p.Scheduled.IsZero():
 		why := fmt.Sprintf("pod %s waits for a node: %s", p.Name, cmp.Or(p.Waits, "the scheduler has not looked at it yet"))
 		if reason.TooLarge(p.Waits) {
-			why += fmt.Sprintf(" No node that is there can hold it, even when empty: lower cpus, memory and the rest of pool "+
+			why += fmt.Sprintf(" No node of today can hold it, even when empty: lower cpus, memory and the rest of pool "+
 				"%s in engines.yaml, unless an autoscaler makes a larger one", s.Of.Name)
 		}
 		return why

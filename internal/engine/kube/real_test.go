@@ -109,7 +109,7 @@ func TestImages_AreNamedWhenUnusable(t *testing.T) {
 		t.Logf("%s", h.Does("status", name))
 	}
 	h.Does("cancel", "large")
-	h.until("the image that is not there fails its job", func() bool { return h.Job("none").Closed })
+	h.until("a missing image fails its job", func() bool { return h.Job("none").Closed })
 	if j := h.Job("none"); j.State != "failed" || j.Why != "image_refused" || j.Spent.Sign() != 0 {
 		t.Errorf("it is %s (%s) and cost %v", j.State, j.Why, j.Spent)
 	}

@@ -106,7 +106,7 @@ func holdsNone(s *site) {
 		})
 		return why
 	}
-	const fix = "No node that is there can hold it, even when empty: lower cpus, memory and the rest of pool large"
+	const fix = "No node of today can hold it, even when empty: lower cpus, memory and the rest of pool large"
 	waits("a.1", "k8s/large/64c-1g/on-demand", "Insufficient cpu")
 	waits("a.1", "k8s/large/64c-1g/on-demand", fix)
 	s.launched(d, "a.2", 1)

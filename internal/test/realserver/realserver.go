@@ -36,7 +36,7 @@ type Server struct {
 func New(t testing.TB, dir, program string) *Server {
 	t.Helper()
 	if enginetest.Raced {
-		t.Skip("skipped: what runs are other programs, of which the race detector sees nothing")
+		t.Skip("skipped: this test starts other programs, and the race detector sees nothing of them")
 	}
 	s := &Server{dir, filepath.Join(dir, "d"), program, t}
 	for _, sub := range []string{"w", "d"} {
