@@ -53,7 +53,7 @@ func TestCache_KeepsWhatIsWorthMost(t *testing.T) {
 	}
 	admin := w.signedIn(w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin}))
 	first := v.Entries[0]
-	admin.shows("/cache", 200, "Kept outputs", first.Job, "value=\""+first.Cost.String()+"\"", "value=\""+v.Saved.String()+"\"",
+	admin.shows("/cache", 200, "Outputs of stages", first.Job, "value=\""+first.Cost.String()+"\"", "value=\""+v.Saved.String()+"\"",
 		money.ShortFloat(*first.Value, v.Currency))
 	admin.shows("/storage", 200, `href="/cache"`)
 	w.must("PUT", "/v1/teams/others", client.SetTeam{}, nil)

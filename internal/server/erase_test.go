@@ -227,3 +227,19 @@ func TestErase_UserOfAnOlderReleaseIsShownAsErased(t *testing.T) {
 		t.Errorf("erased-1 has jobs %+v", jobs)
 	}
 }
+
+// A mistyped name makes no user who is off: the one who was meant would keep their tokens.
+func TestUsers_OffNeedsAUser(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.user("zoe", identity.Grant{Team: "*", Role: identity.Viewer})
+	if rec, said := w.ask("PUT", "/v1/users/zoey", auth.OwnerName, `{"off":true}`); rec.Code != http.StatusNotFound || said.Field != "name" {
+		t.Errorf("an unknown user who is to be off: %d %+v", rec.Code, said)
+	}
+	var list []api.User
+	w.must("GET", "/v1/users", nil, &list)
+	if slices.ContainsFunc(list, func(u api.User) bool { return u.Name == "zoey" }) {
+		t.Error("the refusal made the user")
+	}
+	w.must("PUT", "/v1/users/zoe", `{"off":true}`, nil)
+}

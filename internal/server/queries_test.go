@@ -98,5 +98,35 @@ func TestQueries_UnknownParameterIsRefused(t *testing.T) {
 	if rec, _ := w.ask("POST", "/v1/users/zoe/erase?dry_run=true", auth.OwnerName, "{}"); rec.Code != http.StatusBadRequest {
 		t.Errorf("an erasure that is no dry run: %d", rec.Code)
 	}
+	for _, body := range []string{"null", "", `{"dry_run":true,"dry_run":false}`} {
+		if rec, _ := w.ask("POST", "/v1/users/zoe/erase", auth.OwnerName, body); rec.Code != http.StatusBadRequest {
+			t.Errorf("an erasure by %q: %d", body, rec.Code)
+		}
+	}
 	w.must("POST", "/v1/users/zoe/erase", `{"dry_run":true}`, nil)
+}
+
+// A body that its route would ignore is refused.
+func TestQueries_BodyThatNobodyReadsIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &rents{}, func(o *Options) { o.Rate = 1e6 })
+	tried := 0
+	for _, r := range table() {
+		if r.In != nil || r.Method == http.MethodGet || !r.forUsers() {
+			continue
+		}
+		tried++
+		path := strings.NewReplacer("{id}", "x", "{name}", "x").Replace(r.Path)
+		if rec, said := w.ask(r.Method, path, auth.OwnerName, `{"dry_run":true}`); rec.Code != http.StatusBadRequest && rec.Code != http.StatusNotFound {
+			t.Errorf("%s %s: %d %s", r.Method, path, rec.Code, said.Title)
+		}
+	}
+	if tried < 5 {
+		t.Errorf("the test is void: %d routes", tried)
+	}
+	for body, want := range map[string]int{`{"serve":false}`: http.StatusBadRequest, " {} ": http.StatusOK, "": http.StatusOK} {
+		if rec, said := w.ask("POST", "/v1/dashboard", auth.OwnerName, body); rec.Code != want {
+			t.Errorf("%q: %d %s", body, rec.Code, said.Title)
+		}
+	}
 }

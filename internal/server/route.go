@@ -50,7 +50,7 @@ type route struct {
 	Scope        auth.Scope
 	Reads        bool // changes nothing, so the audit trail has only refusals
 	Does         string
-	In, Out      any      // zero values of the request and response types; nil: no body
+	In, Out      any      // zero values of the request and response types; nil: no body, []byte: a file in gzip
 	Stream       string   // media type of a response that is not one JSON value
 	Query        []string // "NAME: description"
 	do           handler
@@ -157,7 +157,7 @@ func serverRoutes() []route {
 func jobRoutes() []route {
 	return []route{
 		{"POST", "/v1/work", identity.Submitter, anyTeam, false,
-			"Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil,
+			"Send a work folder, a tar file in gzip, for a submission that follows", []byte{}, api.Work{}, "", nil,
 			ofUploads((*workdir.Uploads).Take)},
 		{"POST", "/v1/jobs", identity.Submitter, anyTeam, false, "Submit a job", api.Submission{}, api.Job{}, "",
 			[]string{"work: as in the body, for a job file that is sent alone", "rerun: the same", "from: the same",

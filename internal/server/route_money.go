@@ -146,7 +146,7 @@ func billRoutes() []route {
 			client.Bills{}, "", nil, ofBills((*bills.Desk).List)},
 		{"POST", "/v1/bills", identity.Admin, allTeams, false,
 			"Keep the rows of bills, JSON lines in gzip as scrimp bill import sends them; the same bill again changes " +
-				"nothing, and another one of its provider, account and month replaces it", nil, []client.ImportedBill{}, "",
+				"nothing, and another one of its provider, account and month replaces it", []byte{}, []client.ImportedBill{}, "",
 			[]string{"name: of a file that the rows come from",
 				"currency: that of the bills; they may then replace kept ones in another"}, ofBills((*bills.Desk).Import)},
 		{"POST", "/v1/bills/fetch", identity.Admin, allTeams, false,

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,7 +17,7 @@ import (
 // answer or the change would not be the one that was meant. What probes and scrapers add is ignored, and what agents
 // send, which may be newer than the server.
 func (t route) unread(r *http.Request) (name string, found bool) {
-	if r.URL.RawQuery == "" || t.Scope == auth.Open || t.Scope > auth.OfOwnJob {
+	if r.URL.RawQuery == "" || !t.forUsers() {
 		return "", false
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
@@ -24,6 +26,20 @@ func (t route) unread(r *http.Request) (name string, found bool) {
 		}
 	}
 	return "", false
+}
+
+// forUsers reports whether users call the route, not probes, scrapers or agents.
+func (t route) forUsers() bool { return t.Scope != auth.Open && t.Scope <= auth.OfOwnJob }
+
+// ignored reports whether a request has a body that its route does not read. An empty object leaves nothing out.
+func (t route) ignored(r *http.Request) bool {
+	if t.In != nil || t.Method == http.MethodGet || !t.forUsers() || r.ContentLength == 0 {
+		return false
+	}
+	var start [8]byte
+	n, _ := io.ReadFull(r.Body, start[:])
+	text := string(bytes.TrimSpace(start[:n]))
+	return text != "" && text != "{}"
 }
 
 // serve wraps the handler of a route with access control, metrics and the refusal on a full disk.
@@ -37,6 +53,10 @@ func (s *Server) serve(t route) http.HandlerFunc {
 		if name, found := t.unread(r); found {
 			reply.FieldProblem(w, http.StatusBadRequest, name, "this address takes no such parameter",
 				"leave it out of the address, or send it in the body; GET /v1/openapi.json describes both", nil)
+			return
+		}
+		if t.ignored(r) {
+			reply.Problem(w, http.StatusBadRequest, "this address takes no body", "send none, or an empty object", nil)
 			return
 		}
 		t.do(s, w, r)

@@ -54,7 +54,7 @@ func (a *app) addAlertCmd() *cobra.Command {
 		if above != "" {
 			amount, err := money.Parse(strings.TrimPrefix(above, "$"))
 			if err != nil {
-				return fmt.Errorf("--above is no amount: %w", err)
+				return fmt.Errorf("--above %s: %w: write a number such as 50; it counts in the currency of each anomaly", above, err)
 			}
 			b.Above = &amount
 		}
@@ -70,7 +70,7 @@ func (a *app) addAlertCmd() *cobra.Command {
 		v, err := c.AddAnomalyAlert(ctx, b)
 		switch {
 		case err != nil:
-			return c.Said(ctx, err)
+			return command.InFlags(c.Said(ctx, err), alertFields)
 		case a.JSON:
 			return a.Print(v)
 		}
@@ -87,6 +87,9 @@ func (a *app) addAlertCmd() *cobra.Command {
 	_ = cmd.MarkFlagRequired("to")
 	return command.NoEmptyFlags(cmd)
 }
+
+// alertFields are the flags of the fields that the server's errors name.
+var alertFields = map[string]string{"to": "--to", "above": "--above", "team": "--team", "kinds": "--kind"}
 
 func (a *app) listAlertsCmd() *cobra.Command {
 	return &cobra.Command{Use: "list", Short: "List the alerts and their newest reports", Args: command.Takes(),

@@ -22,7 +22,7 @@ type Route struct {
 	Method, Path string
 	Access       auth.Access
 	Does         string
-	In, Out      any      // zero values of the request and response types; nil: no body
+	In, Out      any      // zero values of the request and response types; nil: no body, []byte: a file in gzip
 	Stream       string   // media type of a response that is not one JSON value
 	Query        []string // "NAME: description"
 }
@@ -32,7 +32,7 @@ type Route struct {
 func Describe(version string, routes []Route) []byte {
 	g := &schemas{made: map[string]any{}, names: map[reflect.Type]string{}, asked: map[reflect.Type]bool{}}
 	for _, t := range routes {
-		if t.In != nil {
+		if _, file := t.In.([]byte); t.In != nil && !file {
 			g.ask(reflect.TypeOf(t.In))
 		}
 	}
@@ -83,7 +83,9 @@ func operationOf(g *schemas, t Route, problem any) map[string]any {
 	if params := parameters(t); len(params) > 0 {
 		op["parameters"] = params
 	}
-	if t.In != nil {
+	if _, file := t.In.([]byte); file {
+		op["requestBody"] = map[string]any{"required": true, "content": map[string]any{"application/gzip": map[string]any{}}}
+	} else if t.In != nil {
 		content := map[string]any{"application/json": map[string]any{"schema": g.of(reflect.TypeOf(t.In))}}
 		if submits(t) {
 			examples(g, content)

@@ -80,7 +80,7 @@ func list() []page {
 			twin: "/v1/proposals", command: "scrimp proposals", still: true, fill: proposalsOf},
 		{path: "/storage", file: "storage", title: "Storage", nav: "Storage", section: "Savings", key: "r",
 			twin: "/v1/storage", command: "scrimp storage", still: true, fill: storageOf},
-		{path: "/cache", file: "cache", title: "Kept outputs", section: "Savings", twin: "/v1/cache",
+		{path: "/cache", file: "cache", title: "Outputs of stages", section: "Savings", twin: "/v1/cache",
 			command: "scrimp pipeline cache", still: true, fill: cacheOf},
 		{path: "/anomalies", file: "anomalies", title: "Anomalies", nav: "Anomalies", section: "Savings", key: "y",
 			twin: "/v1/anomalies", command: "scrimp anomalies", still: true, fill: anomaliesOf},

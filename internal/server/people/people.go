@@ -114,12 +114,19 @@ func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
 	defer d.users.Unlock()
 	u := identity.User{Name: newID(), Made: time.Now().UTC()}
 	who := identity.Person{Name: r.PathValue("id")}
+	known := false
 	d.Gate.People.Read(func(b *identity.Book) {
-		if id, known := b.ID(who.Name); known {
+		var id string
+		if id, known = b.ID(who.Name); known {
 			u, _ = b.User(id)
 			who = b.Person(id)
 		}
 	})
+	if !known && b.Off != nil && *b.Off {
+		reply.FieldProblem(w, http.StatusNotFound, "name", "there is no user "+who.Name,
+			"scrimp users lists the users; scrimp users set NAME --grant ROLE makes one", nil)
+		return
+	}
 	if u.Erased > 0 {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, "name", "user "+who.Name+" is erased", "make another user", nil)
 		return

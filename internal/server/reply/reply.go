@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"scrimp/client"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/bound"
@@ -111,10 +113,16 @@ func FromAgent[T any](w http.ResponseWriter, r *http.Request) (v T, ok bool) {
 	return decode[T](w, body, howToAsk, json.Unmarshal)
 }
 
-// Decode decodes a body. If it is not the expected JSON, or has a field that would be ignored, it answers with the
-// given fix.
+// Decode decodes a body. If it is not the expected JSON, or has a field that would be ignored, unknown or written
+// twice, it answers with the given fix.
 func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 	return decode[T](w, body, fix, func(body []byte, v any) error {
+		switch once, err := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowInvalidUTF8(true)).ReadValue(); {
+		case err != nil:
+			return err
+		case once.Kind() == 'n' && reflect.TypeFor[T]().Kind() == reflect.Struct:
+			return errors.New("null is no object")
+		}
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.DisallowUnknownFields()
 		if err := d.Decode(v); err != nil {

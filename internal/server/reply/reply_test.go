@@ -30,7 +30,7 @@ func TestJSON_FailsOnValuesThatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-// A request with a field that the server would ignore, or with more than one value, is refused. A
+// A request with a field that the server would ignore, or write over, or without an object, is refused. A
 // message of an agent may have fields of a newer version.
 func TestBody_RefusesUnknownFields(t *testing.T) {
 	t.Parallel()
@@ -41,6 +41,8 @@ func TestBody_RefusesUnknownFields(t *testing.T) {
 		{`{"name":"a","teem":"b"}`, "", false, true},
 		{`{"name":"a"}{"name":"b"}`, "", false, false},
 		{`{"name":7}`, "name", false, false},
+		{`{"name":"a","name":"a"}`, "", false, true},
+		{``, "", false, false},
 		{" {\"name\":\"a\"}\n", "", true, true},
 	} {
 		type named struct {
