@@ -74,7 +74,7 @@ func (ad *Admission) Charged(j *state.Job) money.Amount {
 const ending = 30 * time.Second
 
 // BrokeAt returns when the machine of a job has to be terminated so that it costs no more than the budget: while it
-// saves, however long that takes, and while it boots. A booting machine has nothing to save and nobody who could end
+// saves, however long that takes, and while it boots. A machine that boots has nothing to save and nobody who could end
 // the program early, so its budget pays for the termination, too.
 func (ad *Admission) BrokeAt(j *state.Job) (time.Time, bool) {
 	t, a := j.Terms(), j.Live()
