@@ -54,7 +54,8 @@ func (a *app) addAlertCmd() *cobra.Command {
 		if above != "" {
 			amount, err := money.Parse(strings.TrimPrefix(above, "$"))
 			if err != nil {
-				return fmt.Errorf("--above %s: %w: write a number such as 50; it counts in the currency of each anomaly", above, err)
+				return fmt.Errorf("--above %s: %w: write a number such as 50; it counts in the currency of each anomaly",
+					above, err)
 			}
 			b.Above = &amount
 		}
