@@ -149,14 +149,8 @@ paired: ## this tree against another commit, in turn, with limits: make paired B
 figures: ## lines, packages, complexity and methods of this tree; beside another: make figures BESIDE=../parent
 	@$(GO) run ./hack/figures . $(BESIDE)
 
-picture: ## docs/receipt.png from the newest make demo, docs/dashboard-*.png from jobs of its data folder; needs chromium
-	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=980,880 \
-		--screenshot=docs/receipt.png file://$(CURDIR)/build/demo/receipt.html
-	profile=$$(mktemp -d) && link=$$(build/scrimp --data build/demo/data open --no-browser) && at=$${link%%/open*} && \
-	shoot() { chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir=$$profile --timeout=6000 \
-		--window-size=1280,$$1 --screenshot=docs/$$2.png $$3; } && \
-	shoot 100 dashboard-overview "$$link" && shoot 760 dashboard-overview $$at/ && \
-	shoot 1180 dashboard-job $$at/jobs/chargpt && shoot 620 dashboard-costs "$$at/costs?by=job"; rm -rf $$profile
+picture: ## docs/receipt.png and docs/dashboard-*.png from the newest make demo; needs chromium
+	link=$$(build/scrimp --data build/demo/data open --no-browser) && DASHBOARD=$$link $(GO) test -count 1 -tags picture ./hack/picture
 
 golden: ## rewrite golden files; read the diff before you commit it
 	$(GO) test $$(grep -rl '"scrimp/internal/test/golden"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update

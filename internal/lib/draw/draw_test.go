@@ -171,3 +171,12 @@ func TestGrid_CountsTerminalColumns(t *testing.T) {
 		}
 	}
 }
+
+func TestTick_HasThreeDigits(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.0125: "0.0125", 999.4: "999", 999.5: "1k", 1000: "1k", 20_000: "20k", 15_500: "15.5k",
+		-5000: "-5k", 999_499: "999k", 999_500: "1M", 1.25e9: "1.25G", 3e12: "3e+12", 1e-7: "1e-07"} {
+		if got := Tick(v); got != want {
+			t.Errorf("%g reads %q, want %q", v, got, want)
+		}
+	}
+}

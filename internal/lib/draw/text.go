@@ -199,6 +199,19 @@ func Short(n int64) string {
 	}
 }
 
+// Tick writes a measurement with three digits: 0.0125, 20k, 1.25M. Only what these suffixes do not reach has an exponent.
+func Tick(v float64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if size := math.Abs(v); size >= 0.9995*unit.size && size < 999.5*unit.size {
+			return fmt.Sprintf("%.3g%s", v/unit.size, unit.name)
+		}
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
 // SparkOf draws the last width values as blocks between 0 and most. Values that are not finite are gaps.
 func SparkOf(values []float64, most float64, width int) string {
 	var b strings.Builder

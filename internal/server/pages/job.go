@@ -306,8 +306,7 @@ func curveOf(c client.Curve) template.HTML {
 	for _, p := range c.Points {
 		line.Points = append(line.Points, draw.Point{X: p.MarketAt.Sub(c.Points[0].MarketAt).Seconds(), Y: p.Value})
 	}
-	return template.HTML(draw.Lines(name+" over time", []draw.Series{line}, draw.Moment,
-		func(v float64) string { return fmt.Sprintf("%.3g", v) }))
+	return template.HTML(draw.Lines(name+" over time", []draw.Series{line}, draw.Moment, draw.Tick))
 }
 
 // figures lists the average and peak of each metric of the machines.
