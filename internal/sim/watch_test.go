@@ -28,6 +28,7 @@ type twin struct {
 	keys    map[string]string // that first registered a machine
 	holds   map[string]*kept
 	given   map[string]time.Time // first termination of each machine
+	early   map[string]bool      // attempts that lost their seat before their program began
 	limits  bool
 	began   int               // started members of the array
 	configs map[int]bool      // started configurations of the study
@@ -42,14 +43,14 @@ type best struct {
 
 func newTwin(w *World) *twin {
 	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string][]int{}, refused: map[string]int{},
-		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, overAs: map[string]ending{}, configs: map[int]bool{}, flow: newFlow()}
+		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, early: map[string]bool{}, overAs: map[string]ending{}, configs: map[int]bool{}, flow: newFlow()}
 }
 
 // clone returns a copy of the twin.
 func (t *twin) clone() *twin {
 	c := *t
 	c.configs, c.flow = maps.Clone(t.configs), t.flow.clone()
-	c.told, c.given, c.overAs = maps.Clone(t.told), maps.Clone(t.given), maps.Clone(t.overAs)
+	c.told, c.given, c.early, c.overAs = maps.Clone(t.told), maps.Clone(t.given), maps.Clone(t.early), maps.Clone(t.overAs)
 	c.heard, c.looked, c.retries = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries)
 	c.setups, c.refused, c.keys = maps.Clone(t.setups), maps.Clone(t.refused), maps.Clone(t.keys)
 	c.seen = map[string]*best{}
@@ -113,6 +114,11 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 // seated verifies that no seat is freed while its program runs.
 func (t *twin) seated(out core.Outcome) {
 	for _, f := range out.Facts {
+		if r, is := f.(state.SeatReleased); is {
+			if a, known := t.w.m.Attempt(r.Attempt); known && a.Task() != core.TaskRunning {
+				t.early[r.Attempt] = true
+			}
+		}
 		f, is := f.(state.SeatLeft)
 		if !is || f.Attempt == "" {
 			continue
@@ -440,6 +446,9 @@ func (t *twin) givenBack(a core.Terminate) {
 		g := t.w.group(t.w.m.State().Job(live.Job()).Terms().Group)
 		if g != nil && g.Ends == state.CancelMembers && a.Why == g.Why {
 			return // cancelled with the whole group
+		}
+		if t.early[a.Attempt] && live.Lead().Leaving() != "" {
+			return // its program began afterwards: the agent heard of the loss too late, and ends it
 		}
 		if incomplete(live) {
 			t.w.saw("what is left of a gang is ended")
