@@ -2,12 +2,17 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"scrimp/client"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/test/must"
 	"scrimp/internal/work/recommend"
@@ -72,5 +77,37 @@ func TestRecommend_ComputesFromTheTeamsOwnCosts(t *testing.T) {
 		if code, _ := ask(c.query, c.token); code != c.code {
 			t.Errorf("%s: %d, want %d", c.query, code, c.code)
 		}
+	}
+}
+
+// A job that computes in 32 bits would cost less in 16: by the share of its time that the estimate saves. One in 16 bits
+// has nothing to save, and neither has one whose file states no precision.
+func TestRecommend_MixedPrecisionSavesOf32BitJobsAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, deaf{}, nil)
+	must.Do(t, w.control.Propose(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
+		Body: core.MarketSeen{
+			Offers: []market.Offer{{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand,
+				Currency: money.USD, CPUs: 8, Memory: 1 << 40, Accelerator: "L4", Accelerators: 1}},
+			Quotes: []market.Quote{{Offer: "p/z/m/on-demand", Rate: 1e12, Priced: true, Available: true, At: w.control.Now()}},
+		}}))
+	for name, precision := range map[string]string{"full": `,"precision":"fp32"`, "half": `,"precision":"bf16"`, "silent": ""} {
+		w.went(name, fmt.Sprintf(`{"spec":{"name":%q,"command":"train","model":{"config":"resnet-50","batch":64%s},"work":{"steps":1000,"samples":3600000}}}`,
+			name, precision), 1000, 1)
+	}
+	var list []recommend.Plan
+	w.must("GET", "/v1/recommend", nil, &list)
+	at := slices.IndexFunc(list[0].Recommendations, func(l recommend.Recommendation) bool { return l.Name == recommend.MixedPrecision })
+	if at < 0 {
+		t.Fatalf("no mixed precision: %+v", list[0].Recommendations)
+	}
+	l, each := list[0].Recommendations[at], list[0].Spent.Float()/3
+	if l.Alone == nil || l.Alone.Float() < 0.2*each || l.Alone.Float() > 0.9*each || !strings.HasPrefix(l.Evidence, "1 job cost ") {
+		t.Errorf("%v of %g that each job cost: %s", l.Alone, each, l.Evidence)
+	}
+	var made client.TakenRecommendation
+	w.must("POST", "/v1/recommend/take", client.TakeRecommendation{Name: recommend.MixedPrecision}, &made)
+	if made.Unit != string(recommend.Run) {
+		t.Errorf("taken: %+v", made)
 	}
 }

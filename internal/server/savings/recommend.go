@@ -118,6 +118,9 @@ func (d *Desk) inputs(ctx context.Context, c identity.Caller, team string, targe
 				addFinding(in, x)
 			}
 		}
+		if in.Full32, err = d.full32(ctx, in.Costs); err != nil {
+			return nil, 0, err
+		}
 		list = append(list, in)
 	}
 	return list, known, nil

@@ -118,12 +118,7 @@ func takenOf(b *client.TakeRecommendation, inputs []*recommend.Input, known time
 			break
 		}
 		t := &taken{Taken: recommend.Taken{Name: b.Name, Team: b.Team, Currency: in.Currency, Alone: list[at].Alone,
-			Span: known}}
-		if recommend.UnitsOf(b.Name) == recommend.Run {
-			for _, o := range in.Oversized {
-				t.Series = append(t.Series, o.Series)
-			}
-		}
+			Span: known, Series: in.SeriesOf(b.Name)}}
 		return t, nil
 	}
 	return nil, &reply.Refusal{Status: http.StatusConflict, Field: "name",

@@ -64,8 +64,9 @@ type Input struct {
 	Costs        []Cost
 	Jobs         map[string]Job
 	Oversized    []Oversized
-	Orphans      money.Amount // cost of volumes without a machine
-	Target       float64      // share of the spending to save, 0 to 1
+	Full32       map[string]float64 // share of a job's cost that 16 bits would save, of jobs that compute in 32
+	Orphans      money.Amount       // cost of volumes without a machine
+	Target       float64            // share of the spending to save, 0 to 1
 }
 
 // Confidence is how sure a saving is.
@@ -123,8 +124,8 @@ func Make(in *Input) Plan {
 		p.Spent = p.Spent.Add(in.Costs[i].Amount)
 	}
 	p.Target = part(p.Spent, ratOf(in.Target))
-	for _, find := range []func(*Input) *Recommendation{idleStop, smaller, spotShare, interval, window, retention,
-		reservations, commitment} {
+	for _, find := range []func(*Input) *Recommendation{idleStop, smaller, precision, spotShare, interval, window,
+		retention, reservations, commitment} {
 		l := find(in)
 		if l == nil {
 			continue

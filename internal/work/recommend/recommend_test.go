@@ -63,6 +63,13 @@ func TestMake_FindsEachPlantedRecommendation(t *testing.T) {
 			in.Oversized = []recommend.Oversized{{Series: "s-a", SKU: "p5", Capacity: "on-demand", Cost: usd("80"), Waste: usd("20")}}
 			return in
 		}(), "5"},
+		// $20 and $5 in 32 bits would cost 40 % and 20 % less
+		"mixed precision": {func() *recommend.Input {
+			in := input(0.1, ran("a", "spot", recommend.Useful, "20", "20", 0), ran("b", "spot", recommend.Lost, "5", "5", 0),
+				ran("c", "spot", recommend.Useful, "7", "7", 0))
+			in.Full32 = map[string]float64{"a": 0.4, "b": 0.2}
+			return in
+		}(), "9"},
 		// 100 h, 2 interruptions, a save of 9 s: √(2·9/180000) = 1 % of $100 is $1, and $6 were lost
 		"checkpoint interval": {func() *recommend.Input {
 			in := input(0.1)

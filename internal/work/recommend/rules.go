@@ -2,12 +2,20 @@ package recommend
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
+	"slices"
 	"time"
 
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
+)
+
+// Names of recommendations that are compared by runs of the jobs that they concern.
+const (
+	SmallerMachine = "smaller machine"
+	MixedPrecision = "mixed precision"
 )
 
 const (
@@ -82,7 +90,7 @@ func smaller(in *Input) *Recommendation {
 			shares[[3]string{o.Series, o.SKU, o.Capacity}] = new(big.Rat).SetFrac(o.Waste.Big(), o.Cost.Big())
 		}
 	}
-	return &Recommendation{Name: "smaller machine", Confidence: Medium, Effort: Little, Risk: Some,
+	return &Recommendation{Name: SmallerMachine, Confidence: Medium, Effort: Little, Risk: Some,
 		Evidence: fmt.Sprintf("%d recurring jobs used less than half of their machine", len(in.Oversized)),
 		Command:  "scrimp waste, which names the machine for each job",
 		share: func(c *Cost) *big.Rat {
@@ -91,6 +99,48 @@ func smaller(in *Input) *Recommendation {
 			}
 			return shares[[3]string{c.Series, c.SKU, c.Capacity}]
 		}}
+}
+
+// precision trains in mixed precision what computes in 32 bits, by the saving that the estimate of each job expects.
+func precision(in *Input) *Recommendation {
+	jobs := map[string]bool{}
+	cost, _ := in.sumOf(func(c *Cost) bool {
+		mine := c.Time > 0 && in.Full32[c.Job] > 0
+		jobs[c.Job] = jobs[c.Job] || mine
+		return mine
+	})
+	if cost.Sign() <= 0 {
+		return nil
+	}
+	maps.DeleteFunc(jobs, func(_ string, mine bool) bool { return !mine })
+	return &Recommendation{Name: MixedPrecision, Confidence: Medium, Effort: Little, Risk: Some,
+		Evidence: fmt.Sprintf("%s cost %s and computed in 32 bits, as model.precision in the job file says",
+			draw.Count(len(jobs), "job"), money.Short(cost, in.Currency)),
+		Command: "scrimp ab job.yaml --set env.PRECISION=bf16 tries it in a program that reads PRECISION",
+		share: func(c *Cost) *big.Rat {
+			if c.Time <= 0 {
+				return nil
+			}
+			return ratOf(in.Full32[c.Job])
+		}}
+}
+
+// SeriesOf returns the recurring jobs that a recommendation concerns, if it is compared by their runs.
+func (in *Input) SeriesOf(name string) (list []string) {
+	switch name {
+	case SmallerMachine:
+		for _, o := range in.Oversized {
+			list = append(list, o.Series)
+		}
+	case MixedPrecision:
+		for i := range in.Costs {
+			if c := &in.Costs[i]; in.Full32[c.Job] > 0 {
+				list = append(list, c.Series)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // spotShare runs on spot what ran on demand and resumes from checkpoints. The team's own spot time says what a dollar

@@ -22,7 +22,7 @@ type Taken struct {
 	// Alone is what it alone would have saved of the costs within Span, which ends when it was taken; nil: unknown.
 	Alone *money.Amount `json:"alone"`
 	Span  time.Duration `json:"span"` // at most a month
-	// Series lists the recurring jobs that ran on too large machines, for the smaller machine.
+	// Series lists the recurring jobs that it concerns, if it is compared by a run.
 	Series []string `json:"series,omitempty"`
 }
 
@@ -77,7 +77,8 @@ var pools = map[string]pool{
 	"commitment": {UsefulList, func(_ *Taken, c *Cost, _ Job) bool { return settled(c) || c.Reserved },
 		func(_ *Taken, c *Cost, _ Job) bool { return useful(c) && c.Listed }},
 	"window":              {ListPrice, inWindow, inWindow},
-	"smaller machine":     {Run, (*Taken).ofSeries, (*Taken).ofSeries},
+	SmallerMachine:        {Run, (*Taken).ofSeries, (*Taken).ofSeries},
+	MixedPrecision:        {Run, (*Taken).ofSeries, (*Taken).ofSeries},
 	"retention":           {by: Elapsed, cost: func(_ *Taken, c *Cost, _ Job) bool { return c.Storage }},
 	"smaller reservation": {by: Elapsed, cost: func(_ *Taken, c *Cost, _ Job) bool { return c.Reserved && c.Use == Idle }},
 }
