@@ -199,7 +199,7 @@ func Short(n int64) string {
 	}
 }
 
-// Tick writes a measurement with three digits: 0.0125, 20k, 1.25M. Only what these suffixes do not reach has an exponent.
+// Tick writes a measurement with three digits: 0.0125, 20k, 1.25M. Only larger and smaller ones have an exponent.
 func Tick(v float64) string {
 	for _, unit := range []struct {
 		size float64

@@ -32,7 +32,7 @@ func (d *Desk) full32(ctx context.Context, costs []recommend.Cost) (map[string]f
 	})
 	costliest = costliest[:min(len(costliest), mostEstimated)]
 	machines := map[string]*core.Attempt{}
-	err := d.Books.EachJob(ctx, slices.Sorted(slices.Values(costliest)), func(j *core.Job) { machines[j.ID()] = j.Attempt() })
+	err := d.Books.EachJob(ctx, costliest, func(j *core.Job) { machines[j.ID()] = j.Attempt() })
 	if err != nil {
 		return nil, err
 	}
