@@ -213,7 +213,7 @@ func TestRun_MovesFromSlurmToOwnMachinesToKubernetesToMarket(t *testing.T) {
 func (h *home) forSale(engine string) bool {
 	h.t.Helper()
 	var m api.Market
-	must.Do(h.t, json.Unmarshal([]byte(h.do("market", "--json")), &m))
+	must.Do(h.t, json.Unmarshal([]byte(h.out("market", "--json")), &m))
 	return slices.ContainsFunc(m.Offers, func(l api.Listing) bool { return l.Offer.Provider == engine && l.Quote.Available })
 }
 
@@ -221,7 +221,7 @@ func (h *home) forSale(engine string) bool {
 func (h *home) plansRelay() {
 	h.t.Helper()
 	var p planning.Plan
-	must.Do(h.t, json.Unmarshal([]byte(h.do("plan", "job.yaml", "--json")), &p))
+	must.Do(h.t, json.Unmarshal([]byte(h.out("plan", "job.yaml", "--json")), &p))
 	if !strings.HasPrefix(p.Take, "hpc/ondemand/") || len(p.Engines) != 4 {
 		h.t.Fatalf("it begins on %q (%s), of engines %+v", p.Take, p.Why, p.Engines)
 	}
@@ -244,7 +244,7 @@ func (h *home) sameMoney(e *fourEngines, allocation string) {
 	var r receipt.Receipt
 	h.until("what the machine behind the cable took until it was ended is booked", func() bool {
 		r = receipt.Receipt{}
-		must.Do(h.t, json.Unmarshal([]byte(h.do("receipt", "relay", "--json")), &r))
+		must.Do(h.t, json.Unmarshal([]byte(h.out("receipt", "relay", "--json")), &r))
 		return len(r.Tries) != 4 || r.Tries[1].Cost == h.billedByHost(r.Tries[1].Instance)
 	})
 	if err := r.Check(); err != nil || !r.Ledger.Agrees || len(r.Tries) != 4 {

@@ -150,7 +150,7 @@ func TestAway_ProgramRunsWithoutServer(t *testing.T) {
 	h.until("it counts", func() bool { return len(h.steps(h.job("counter").Machine)) > 20 })
 	machine := h.job("counter").Machine
 	var s api.Server
-	must.Do(t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &s))
+	must.Do(t, json.Unmarshal([]byte(h.out("server", "status", "--json")), &s))
 	must.Do(t, syscall.Kill(s.PID, syscall.SIGKILL))
 	at := time.Now()
 	h.until("it counts on for a while without a server", func() bool {

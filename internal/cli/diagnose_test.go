@@ -180,7 +180,7 @@ func TestDiagnose_RefusesUnreadableProfiles(t *testing.T) {
 		t.Errorf("of a short job it says\n%s", out)
 	}
 	var r diagnose.Report
-	if err := json.Unmarshal([]byte(h.do("diagnose", "short", "--profile", "trace.json", "--json")), &r); err != nil ||
+	if err := json.Unmarshal([]byte(h.out("diagnose", "short", "--profile", "trace.json", "--json")), &r); err != nil ||
 		len(r.Causes) != 1 || r.Causes[0].Class != class.DataLoading || len(r.Operators) != 2 || r.Causes[0].AB != nil ||
 		!strings.Contains(r.Causes[0].Change, "num_workers") {
 		t.Errorf("%+v, %v", r, err)

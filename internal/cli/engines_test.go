@@ -72,7 +72,7 @@ func freeOn(t *testing.T, host string) string {
 func (h *home) engines() map[string]api.Engine {
 	h.t.Helper()
 	var v api.Server
-	must.Do(h.t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &v))
+	must.Do(h.t, json.Unmarshal([]byte(h.out("server", "status", "--json")), &v))
 	all := map[string]api.Engine{}
 	for _, e := range v.Engines {
 		all[e.Name] = e

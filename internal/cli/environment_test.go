@@ -15,7 +15,7 @@ func TestEnvironment_NamesTheServerAndItsToken(t *testing.T) {
 	address := h.serve()
 	h.do("users", "set", "ann")
 	var made api.MadeToken
-	must.Do(t, json.Unmarshal([]byte(h.do("tokens", "new", "ann", "--json")), &made))
+	must.Do(t, json.Unmarshal([]byte(h.out("tokens", "new", "ann", "--json")), &made))
 	dir := t.TempDir()
 	for _, c := range []struct {
 		args, says string

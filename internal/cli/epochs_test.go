@@ -18,7 +18,7 @@ func TestReceipt_FiveEpochsAreFiveValues(t *testing.T) {
 		"metric: {name: acc, goal: maximize}", `progress: 'epoch=(?P<epoch>\d+) step=(?P<step>\d+) acc=(?P<acc>\S+)'`))
 	h.do("run", "-y", "job.yaml", "--market", "market.yaml")
 	var r receipt.Receipt
-	must.Do(t, json.Unmarshal([]byte(h.do("receipt", "--json", "epochs")), &r))
+	must.Do(t, json.Unmarshal([]byte(h.out("receipt", "--json", "epochs")), &r))
 	got := ""
 	for _, v := range r.Loss {
 		got += fmt.Sprintf("%d: %g, ", v.Step, v.Value)

@@ -55,7 +55,7 @@ func TestRun_EstimateChoosesPod(t *testing.T) {
 		name, file := job.name, job.name+".yaml"
 		h.write(file, "name: "+name+"\ncommand: python3 t.py\n"+job.file+"\n")
 		var p planning.Plan
-		if err := json.Unmarshal([]byte(h.do("plan", file, "--json")), &p); err != nil || !strings.HasPrefix(p.Take, "k8s/") ||
+		if err := json.Unmarshal([]byte(h.out("plan", file, "--json")), &p); err != nil || !strings.HasPrefix(p.Take, "k8s/") ||
 			!strings.HasSuffix(p.Take, job.takes) {
 			t.Errorf("%s is planned on %s (%v)", name, p.Take, err)
 		}

@@ -112,7 +112,7 @@ func TestGang_SameWeightsAfterLosingMachine(t *testing.T) {
 		t.Errorf("it ends with the weights %.12s, undisturbed with %.12s", got, whole)
 	}
 	var r receipt.Receipt
-	must.Do(t, json.Unmarshal([]byte(h.do("receipt", "--json", job)), &r))
+	must.Do(t, json.Unmarshal([]byte(h.out("receipt", "--json", job)), &r))
 	last := r.Tries[len(r.Tries)-1]
 	if r.Attempts < 2 || len(last.Nodes) != 2 || last.Restored == "" || !r.Ledger.Agrees {
 		t.Errorf("%d attempts, the last on %+v from %q", r.Attempts, last.Nodes, last.Restored)

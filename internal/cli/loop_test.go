@@ -26,7 +26,7 @@ usd_per_hour: $3600
 func (h *home) killServer() {
 	h.t.Helper()
 	var s client.Server
-	must.Do(h.t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &s))
+	must.Do(h.t, json.Unmarshal([]byte(h.out("server", "status", "--json")), &s))
 	must.Do(h.t, syscall.Kill(s.PID, syscall.SIGKILL))
 }
 
@@ -77,7 +77,7 @@ func TestAskAndTell_SameSearchWhenTheServerIsKilled(t *testing.T) {
 			spent, values = spent+0.25, values+1
 		}
 		var best client.SearchTrial
-		if err := json.Unmarshal([]byte(h.do("tune", "best", name, "--json")), &best); err != nil || best.Best == nil {
+		if err := json.Unmarshal([]byte(h.out("tune", "best", name, "--json")), &best); err != nil || best.Best == nil {
 			t.Fatalf("%v: %+v", err, best)
 		}
 		if text := h.do("tune", "best", name); !strings.Contains(text, fmt.Sprintf("$%.2f of $5.00", spent)) {

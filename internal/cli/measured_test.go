@@ -3,8 +3,10 @@ package cli_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -35,10 +37,13 @@ func lines[T any](t *testing.T, text string) (list []T) {
 // out returns the program's output without its notes.
 func (h *home) out(args ...string) string {
 	h.t.Helper()
-	cmd := h.command(args...)
-	out, err := cmd.Output()
+	out, err := h.command(args...).Output()
 	if err != nil {
-		h.t.Fatalf("scrimp %s: %v", strings.Join(args, " "), err)
+		said := ""
+		if exit, is := errors.AsType[*exec.ExitError](err); is {
+			said = string(exit.Stderr)
+		}
+		h.t.Fatalf("scrimp %s: %v\n%s%s", strings.Join(args, " "), err, out, said)
 	}
 	return string(out)
 }
@@ -77,7 +82,7 @@ func TestRun_CalibratesNextPlanAndEstimate(t *testing.T) {
 	h.do("run", "-y", "--market", "market.yaml", "job.yaml")
 
 	var server api.Server
-	must.Do(t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &server))
+	must.Do(t, json.Unmarshal([]byte(h.out("server", "status", "--json")), &server))
 	must.Do(t, syscall.Kill(server.PID, syscall.SIGKILL))
 	runs := lines[measured.Run](t, h.do("estimate", "--measured", "--json"))
 	if len(runs) != 1 || runs[0].Job != "vision" || runs[0].Accelerator != "L4" || runs[0].StepsPerHour == nil || runs[0].Throughput == nil {

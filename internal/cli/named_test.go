@@ -20,7 +20,7 @@ func TestLogin_NamedServers(t *testing.T) {
 	h.do("teams", "set", "vision")
 	h.do("users", "set", "ann", "--grant", "vision=submitter")
 	var made api.MadeToken
-	must.Do(t, json.Unmarshal([]byte(h.do("tokens", "new", "ann", "--json")), &made))
+	must.Do(t, json.Unmarshal([]byte(h.out("tokens", "new", "ann", "--json")), &made))
 	u := user{h, filepath.Join(h.dir, "ann")}
 	if out, err := u.try(made.Text+"\n", "login", address, "--as", "prod", "--token-stdin"); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -39,7 +39,7 @@ func (h *home) pipeline(code int, args ...string) (g api.Group, states string) {
 	if err != nil || is != code {
 		h.t.Fatalf("pipeline run ends with %d, %v, want %d:\n%s", is, err, code, out)
 	}
-	must.Do(h.t, json.Unmarshal([]byte(h.do("pipeline", "status", "retrain", "--json")), &g))
+	must.Do(h.t, json.Unmarshal([]byte(h.out("pipeline", "status", "retrain", "--json")), &g))
 	for _, s := range g.Pipeline.Stages {
 		states += s.Name + " " + s.State + ", "
 	}
@@ -76,7 +76,7 @@ func TestPipeline_RunsOnlyChangedStages(t *testing.T) {
 		h.addsUp(g)
 	}
 	var why group.PipelineWhy
-	must.Do(t, json.Unmarshal([]byte(h.do("pipeline", "why", "retrain", "prepare", "--json")), &why))
+	must.Do(t, json.Unmarshal([]byte(h.out("pipeline", "why", "retrain", "prepare", "--json")), &why))
 	if len(why.Changes) != 1 || why.Changes[0].Name != "raw.txt" || why.Against != "retrain-7" || why.Run != "retrain-8" {
 		t.Errorf("prepare has run again because of %+v", why)
 	}
@@ -93,9 +93,9 @@ func TestPipeline_RunsOnlyChangedStages(t *testing.T) {
 func (h *home) addsUp(g api.Group) {
 	h.t.Helper()
 	var v group.PipelineCost
-	must.Do(h.t, json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v))
+	must.Do(h.t, json.Unmarshal([]byte(h.out("pipeline", "cost", g.ID, "--json")), &v))
 	var r api.GroupReceipt
-	must.Do(h.t, json.Unmarshal([]byte(h.do("receipt", g.ID, "--json")), &r))
+	must.Do(h.t, json.Unmarshal([]byte(h.out("receipt", g.ID, "--json")), &r))
 	sum := money.Amount{}
 	for _, s := range v.Stages {
 		sum = sum.Add(s.Cost)
@@ -179,7 +179,7 @@ func TestModels_ListWhatPipelinesDeployed(t *testing.T) {
 		var v api.ModelVersion
 		must.Do(t, json.Unmarshal([]byte(line), &v))
 		var r api.GroupReceipt
-		must.Do(t, json.Unmarshal([]byte(h.do("receipt", v.Run, "--json")), &r))
+		must.Do(t, json.Unmarshal([]byte(h.out("receipt", v.Run, "--json")), &r))
 		if v.Cost != r.Cost || v.Cost.Sign() <= 0 {
 			t.Errorf("%s cost %s, and its receipt says %s", v.ID(), v.Cost, r.Cost)
 		}

@@ -17,7 +17,7 @@ func TestPlan_ShortJobWithFarDeadlineStartsAtOnce(t *testing.T) {
 	h := newHome(t)
 	h.write("job.yaml", endless+"work: {steps: 300, time: 35s}\ndeadline: in 24h\n")
 	var p planning.Plan
-	must.Do(t, json.Unmarshal([]byte(h.do("plan", "--json", "job.yaml")), &p))
+	must.Do(t, json.Unmarshal([]byte(h.out("plan", "--json", "job.yaml")), &p))
 	h.do("run", "-y", "-d", "job.yaml")
 	var first api.Decision
 	must.Do(t, json.Unmarshal([]byte(strings.SplitN(h.do("explain", "--json", "endless"), "\n", 2)[0]), &first))

@@ -96,7 +96,7 @@ func TestServe_CommandTakesOverSettingsOfKilledServe(t *testing.T) {
 		t.Errorf("exit status %d, stderr %q", code, errs)
 	}
 	var v api.Server
-	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &v); err != nil || v.RetainS != 5*3600 {
+	if err := json.Unmarshal([]byte(h.out("server", "status", "--json")), &v); err != nil || v.RetainS != 5*3600 {
 		t.Errorf("it keeps files for %v s, %v", v.RetainS, err)
 	}
 	if _, errs, code := h.status("serve --running 0"); code != 1 || !strings.Contains(errs, "give 1 or more") {

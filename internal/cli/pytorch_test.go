@@ -46,7 +46,7 @@ func TestPyTorch_SameLossAfterTwoKills(t *testing.T) {
 		h.until("it is done", func() bool { j := h.job("pytorch-digits"); return j.State == "succeeded" && j.Closed })
 		h.do("get", "pytorch-digits", "-o", "got")
 		var r receipt.Receipt
-		must.Do(t, json.Unmarshal([]byte(h.do("receipt", "--json", "pytorch-digits")), &r))
+		must.Do(t, json.Unmarshal([]byte(h.out("receipt", "--json", "pytorch-digits")), &r))
 		if len(r.Tries) != 3 || r.Tries[1].Restored == "" || r.Tries[2].Restored == "" || !r.Ledger.Agrees {
 			t.Errorf("ledger agrees %v, attempts %+v", r.Ledger.Agrees, r.Tries)
 		}

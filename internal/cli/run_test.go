@@ -149,7 +149,7 @@ func (h *home) job(id string) (j api.Job) {
 	if refused := (*api.Problem)(nil); err == nil || errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return j
 	}
-	must.Do(h.t, json.Unmarshal([]byte(h.do("status", id, "--json")), &j))
+	must.Do(h.t, json.Unmarshal([]byte(h.out("status", id, "--json")), &j))
 	return j
 }
 
@@ -172,7 +172,7 @@ func (h *home) server() *api.Client {
 func (h *home) adds(job string) {
 	h.t.Helper()
 	var r receipt.Receipt
-	must.Do(h.t, json.Unmarshal([]byte(h.do("receipt", job, "--json")), &r))
+	must.Do(h.t, json.Unmarshal([]byte(h.out("receipt", job, "--json")), &r))
 	if err := r.Check(); err != nil || r.Cost.Sign() <= 0 || !r.Ledger.Agrees {
 		h.t.Errorf("receipt: %v, cost %v, agrees %v", err, r.Cost, r.Ledger.Agrees)
 	}
@@ -279,7 +279,7 @@ func TestRun_KilledServerLosesNothing(t *testing.T) {
 	h.do("run", "-y", "-d", "job.yaml")
 	h.until("the program runs", func() bool { return h.job("counter").Phase == "running" })
 	var s api.Server
-	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &s); err != nil {
+	if err := json.Unmarshal([]byte(h.out("server", "status", "--json")), &s); err != nil {
 		t.Fatal(err)
 	}
 	machine := h.job("counter").Machine

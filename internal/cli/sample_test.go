@@ -58,7 +58,7 @@ func TestPipeline_RunsSampleBeforeTheWhole(t *testing.T) {
 	}
 	h.addsUp(g)
 	var v group.PipelineCost
-	must.Do(t, json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v))
+	must.Do(t, json.Unmarshal([]byte(h.out("pipeline", "cost", g.ID, "--json")), &v))
 	sum := money.Amount{}
 	for _, s := range v.Stages {
 		if strings.HasPrefix(s.Stage, "sample.") {
@@ -162,7 +162,7 @@ stages:
 		}
 	}
 	var v group.PipelineCost
-	must.Do(t, json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v))
+	must.Do(t, json.Unmarshal([]byte(h.out("pipeline", "cost", g.ID, "--json")), &v))
 	for _, s := range v.Stages {
 		if s.Predicted != nil && s.Predicted.AtMost {
 			t.Errorf("two parts give only a bound for %s", s.Stage)
@@ -185,7 +185,7 @@ func TestPipelineCost_PredictsByTheShareThatTheSampleTook(t *testing.T) {
 	}
 	h.addsUp(g)
 	var v group.PipelineCost
-	must.Do(t, json.Unmarshal([]byte(h.do("pipeline", "cost", g.ID, "--json")), &v))
+	must.Do(t, json.Unmarshal([]byte(h.out("pipeline", "cost", g.ID, "--json")), &v))
 	for _, s := range v.Stages { // c reads what the sample of a has made, and has its share
 		if twin := all["sample."+s.Stage]; twin.Job != "" && !twin.CostOpen &&
 			(s.Predicted == nil || s.Predicted.Cost != twin.Cost.Times(4) || s.Predicted.Shares[0].Taken*4 != s.Predicted.Shares[0].Of) {

@@ -56,7 +56,7 @@ func TestServe_SeveralUsersShareServer(t *testing.T) {
 	h.do("users", "set", "eve")
 	login := func(name string) user {
 		var made api.MadeToken
-		must.Do(t, json.Unmarshal([]byte(h.do("tokens", "new", name, "--json")), &made))
+		must.Do(t, json.Unmarshal([]byte(h.out("tokens", "new", name, "--json")), &made))
 		u := user{h, filepath.Join(h.dir, name)}
 		if out, err := u.try(made.Text+"\n", "login", address, "--token-stdin"); err != nil || !strings.Contains(out, name) || strings.Contains(out, made.Text) {
 			t.Fatalf("login: %v\n%s", err, out)
@@ -95,7 +95,7 @@ func TestServe_SeveralUsersShareServer(t *testing.T) {
 		End  int
 		Hash string
 	}
-	if err := json.Unmarshal([]byte(h.do("backup", "b.tar.gz", "--json")), &kept); err != nil || kept.End == 0 {
+	if err := json.Unmarshal([]byte(h.out("backup", "b.tar.gz", "--json")), &kept); err != nil || kept.End == 0 {
 		t.Fatalf("%+v, %v", kept, err)
 	}
 	if s, err := os.Stat(filepath.Join(h.dir, "b.tar.gz")); err != nil || s.Mode().Perm() != 0o600 {
@@ -234,6 +234,6 @@ func TestServe_TakesOverFromServerThatCommandStarted(t *testing.T) {
 // serverNow returns the description of the server of the data folder.
 func (h *home) serverNow() (v api.Server) {
 	h.t.Helper()
-	must.Do(h.t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &v))
+	must.Do(h.t, json.Unmarshal([]byte(h.out("server", "status", "--json")), &v))
 	return v
 }

@@ -15,7 +15,7 @@ import (
 func (h *home) serverPID() int {
 	h.t.Helper()
 	var v api.Server
-	must.Do(h.t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &v))
+	must.Do(h.t, json.Unmarshal([]byte(h.out("server", "status", "--json")), &v))
 	return v.PID
 }
 

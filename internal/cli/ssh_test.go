@@ -131,7 +131,7 @@ func TestSSH_JobSurvivesFaults(t *testing.T) {
 	h.do("stop", "count")
 	h.until("it is over", func() bool { return h.job("count").Closed })
 	var r receipt.Receipt
-	must.Do(t, json.Unmarshal([]byte(h.do("receipt", "--json", "count")), &r))
+	must.Do(t, json.Unmarshal([]byte(h.out("receipt", "--json", "count")), &r))
 	for n, try := range r.Tries[1:] {
 		if try.Restored == "" {
 			t.Errorf("attempt %d began without a checkpoint", n+2)

@@ -39,7 +39,7 @@ func TestTop_ShowsTelemetryLiveAndAfterwards(t *testing.T) {
 	}
 	h.until("all jobs are shown", func() bool { return strings.Contains(h.do("top"), "40 %") })
 	var one api.Telemetry
-	if err := json.Unmarshal([]byte(h.do("top", "burn", "--json")), &one); err != nil || !one.Live ||
+	if err := json.Unmarshal([]byte(h.out("top", "burn", "--json")), &one); err != nil || !one.Live ||
 		one.Figures["gpu_utilization_ratio"].Average != 0.4 || one.Figures["gpu_memory_used_bytes"].Peak < 11<<30 {
 		t.Errorf("%+v, %v", one, err)
 	}

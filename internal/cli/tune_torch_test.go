@@ -32,7 +32,7 @@ func TestTuneTorch_FindsATrialThatReadsDigits(t *testing.T) {
 	h.copies("tune-torch", python, "train.py", "job.yaml", "study.yaml")
 	h.do("tune", "-y", "study.yaml")
 	var best client.Trial
-	must.Do(t, json.Unmarshal([]byte(h.do("tune", "best", "tune-torch", "--json")), &best))
+	must.Do(t, json.Unmarshal([]byte(h.out("tune", "best", "tune-torch", "--json")), &best))
 	if best.Best == nil || *best.Best < 0.5 || *best.Best > 1 || len(best.Params) != 3 || best.Cost.Sign() <= 0 {
 		t.Errorf("the best trial is %+v", best)
 	}

@@ -44,7 +44,7 @@ func TestWebhook_NextServerRepeatsFailedCall(t *testing.T) {
 	h.do("run", "-y", "job.yaml")
 	h.until("it is told twice", func() bool { return told() >= 2 })
 	var s api.Server
-	must.Do(t, json.Unmarshal([]byte(h.do("server", "status", "--json")), &s))
+	must.Do(t, json.Unmarshal([]byte(h.out("server", "status", "--json")), &s))
 	must.Do(t, syscall.Kill(s.PID, syscall.SIGKILL))
 	mu.Lock()
 	works = true
