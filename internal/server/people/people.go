@@ -122,7 +122,7 @@ func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
 			who = b.Person(id)
 		}
 	})
-	if !known && b.Off != nil && *b.Off {
+	if !known && b.Off != nil && *b.Off && b.Grants == nil && b.Email == nil {
 		reply.FieldProblem(w, http.StatusNotFound, "name", "there is no user "+who.Name,
 			"scrimp users lists the users; scrimp users set NAME --grant ROLE makes one", nil)
 		return

@@ -117,11 +117,8 @@ func FromAgent[T any](w http.ResponseWriter, r *http.Request) (v T, ok bool) {
 // twice, it answers with the given fix.
 func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 	return decode[T](w, body, fix, func(body []byte, v any) error {
-		switch once, err := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowInvalidUTF8(true)).ReadValue(); {
-		case err != nil:
+		if err := once(body, reflect.TypeFor[T]()); err != nil {
 			return err
-		case once.Kind() == 'n' && reflect.TypeFor[T]().Kind() == reflect.Struct:
-			return errors.New("null is no object")
 		}
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.DisallowUnknownFields()
@@ -133,6 +130,33 @@ func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 		}
 		return nil
 	})
+}
+
+// once returns what is wrong with a body for a struct that is null or has a field twice. Fields within fields are left to
+// their readers: those of a job file name the line.
+func once(body []byte, of reflect.Type) error {
+	if of.Kind() != reflect.Struct {
+		return nil
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	if d.PeekKind() != '{' {
+		return errors.New("it is no object")
+	}
+	seen := map[string]bool{}
+	for _, err := d.ReadToken(); d.PeekKind() != '}'; err = d.SkipValue() {
+		if err != nil {
+			return err
+		}
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if seen[name.String()] {
+			return fmt.Errorf("%.60q is there twice", name.String())
+		}
+		seen[name.String()] = true
+	}
+	return nil
 }
 
 func decode[T any](w http.ResponseWriter, body []byte, fix string, read func([]byte, any) error) (T, bool) {
