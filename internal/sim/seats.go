@@ -106,6 +106,8 @@ func (w *World) evicts(attempt string, node int) {
 	case a == nil: // the task never started
 	case a.deaf:
 		return
+	case a.over && a.sending && !a.dead: // an agent reports the end of a program before it leaves the seat
+		return
 	case !a.dead && w.later(0.1):
 		w.saw("fault never ends × seat")
 		a.deaf = true
