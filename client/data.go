@@ -36,6 +36,7 @@ type DataRead struct {
 	Region   string        `json:"region"`
 	Name     string        `json:"name"`
 	Path     string        `json:"path"`
+	Digest   string        `json:"digest,omitempty"` // of the content, see docs/data.md; "": unknown
 	Files    int64         `json:"files"`
 	Bytes    int64         `json:"bytes"`
 	Hits     int64         `json:"hits"`

@@ -12,6 +12,7 @@ type DataRead struct {
 	Fetched  int64         `json:"fetched_bytes"`
 	Requests int64         `json:"requests"` // to the store
 	Took     time.Duration `json:"took_ns"`
+	Digest   string        `json:"digest,omitempty"` // SHA-256 that identifies the content, in hexadecimal; "": unknown
 }
 
 // Data lists the inputs that the agent brought before the program started. Nobody changes the list.
