@@ -39,9 +39,9 @@ func (a *app) dataCmd() *cobra.Command {
 		Long: "Shows, for each machine of a job and each input with a name (data in its job file), the bytes that came " +
 			"from the machine's cache, the bytes that were read from where the input lies, the time that this took, and " +
 			"in dollars what the reading cost and what the cache saved.\n\nThe amounts are the published charges for the " +
-			"transfer out of a region, or your own. The provider that has the data bills them apart from machines, so " +
-			"they are no part of what a job has spent. They are unknown without region in the job file; charges for " +
-			"requests are always unknown. Unknown amounts are counted in bytes and are in no sum.\n\nWithout a JOB it " +
+			"transfer out of a region, or your own. What a job has spent contains the known cost of reading. It is unknown " +
+			"without region in the job file; charges for requests are always unknown. " +
+			"Unknown amounts are counted in bytes and are in no sum.\n\nWithout a JOB it " +
 			"goes through the newest 200 jobs and lists those whose machines brought inputs. With --json it prints an " +
 			"object for each job." + command.PlainExit,
 		Example: "  scrimp data train-lm\n  scrimp data --project captioning --since 30d\n  scrimp data --json",
