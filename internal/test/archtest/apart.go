@@ -135,8 +135,11 @@ var neighbours = map[string][]string{
 	"server/turn":           {},
 	"server/webhook":        {"server/tries"},
 	"server/workblob":       {"server/kept", "server/workdir"},
-	"server/workdir":        {"server/auth", "server/disk", "server/reply", "server/workdir/pack"},
-	"server/workdir/pack":   {"server/disk"},
+	"server/workdir": {"server/auth", "server/disk", "server/reply", "server/workdir/flow", "server/workdir/pack",
+		"server/workdir/seen"},
+	"server/workdir/flow": {"server/disk"},
+	"server/workdir/seen": {},
+	"server/workdir/pack": {"server/disk"},
 }
 
 // Apart returns where p imports a neighbour that it may not, and the neighbours that it may import but does not: a
