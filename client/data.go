@@ -9,7 +9,7 @@ import (
 )
 
 // DataUse sums up what bringing inputs to the machines of a job took. Amounts are those of the provider that has the
-// data, which bills them apart from machines. Charges for requests are unknown, so that no amount contains them.
+// data; the ledger contains them. Charges for requests are unknown, so that no amount contains them.
 type DataUse struct {
 	Currency money.Currency `json:"currency"`
 	Files    int64          `json:"files"`
@@ -36,6 +36,7 @@ type DataRead struct {
 	Region   string        `json:"region"`
 	Name     string        `json:"name"`
 	Path     string        `json:"path"`
+	Digest   string        `json:"digest,omitempty"` // of the content, see docs/data.md; "": unknown
 	Files    int64         `json:"files"`
 	Bytes    int64         `json:"bytes"`
 	Hits     int64         `json:"hits"`

@@ -166,6 +166,7 @@ type Need struct {
 // Read is an input that each machine of a job reads once.
 type Read struct {
 	Origin
+	Name  string `json:"name,omitempty"` // of an input that the agent brings; "": the program reads it itself
 	Path  string `json:"path,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"` // 0: unknown
 }

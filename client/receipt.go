@@ -22,8 +22,8 @@ type Receipt struct {
 	OnDemandOffer string        `json:"on_demand_offer"`
 	Saved         *money.Amount `json:"saved"`
 	SavedShare    *float64      `json:"saved_share"`
-	// BillExtras is the tax, the credits and the commitments that a bill added, by kind: part of the cost, but not
-	// of what is compared with OnDemandCost. Null if none.
+	// BillExtras is the tax, the credits and the commitments that a bill added, and the cost of reading inputs
+	// (data), by kind: part of the cost, but not of what is compared with OnDemandCost. Null if none.
 	BillExtras       map[string]money.Amount `json:"bill_extras"`
 	CostWithoutRules money.Amount            `json:"cost_without_rules"` // plain seconds only
 	AlreadyPaid      *money.Amount           `json:"already_paid"`       // part of Cost on reserved machines; null: none

@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/commit"
 	"scrimp/internal/cli/compress"
+	"scrimp/internal/cli/data"
 	"scrimp/internal/cli/engines"
 	"scrimp/internal/cli/estimate"
 	"scrimp/internal/cli/export"
@@ -185,7 +186,7 @@ scrimp wait is over.`,
 	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
 	for _, family := range [][]*cobra.Command{
 		run.Commands(a.App), jobs.Commands(a.App, queue.Commands(a.App)...), groups.Commands(a.App),
-		utilization.Commands(a.App), files.Commands(a.App),
+		utilization.Commands(a.App), data.Commands(a.App), files.Commands(a.App),
 		pipeline.Commands(a.App, gc.Cache(a.App)), plan.Commands(a.App, tune.Planner(a.App)),
 		ab.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
 		simulate.Commands(a.App), commit.Commands(a.App), own.Commands(a.App), serving.Commands(a.App),

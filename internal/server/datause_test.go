@@ -11,6 +11,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/market/feed"
@@ -71,8 +72,55 @@ func TestDataUse_PricesWhatWasReadAndSaved(t *testing.T) {
 	if r.Data == nil || *r.Data.Cost != *u.Cost || len(r.Data.Reads) != 2 {
 		t.Errorf("the receipt has %+v", r.Data)
 	}
-	if !r.Ledger.Agrees || r.Cost.Float() > 2.01 {
-		t.Errorf("reading is no part of the cost of machines: %v, %+v", r.Cost, r.Ledger)
+	// The machine cost $2 for two hours, and reading $3 besides. Only the priced input is posted.
+	if got := fmt.Sprint(r.Ledger.Agrees, r.Cost, r.Categories["compute"], r.Categories["transfer"], r.BillExtras,
+		r.CostWithoutRules); got != "true 5 2 3 map[data:3] 2" {
+		t.Errorf("the receipt says %s", got)
+	}
+	w.must("GET", "/v1/ledger/verify", nil, nil)
+	posted := 0
+	for p, err := range w.store.Postings(t.Context(), "default", "j") {
+		must.Do(t, err)
+		if p.Category != ledger.Transfer {
+			continue
+		}
+		posted++
+		want := p.Amount.Float() - float64(p.Quantity.Whole)/1e9*p.Price.Rate.Float()
+		if p.From != ledger.Payable("aws") || p.Region != "us-east-1" || p.Unit != ledger.ByteUnit || p.Owner.Attempt != "j.1" ||
+			p.Owner.Instance != "" || p.Quantity != ledger.Bytes(150e9) || want != 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if posted != 1 {
+		t.Errorf("%d postings for reading, want one", posted)
+	}
+}
+
+// An input that fails to arrive was read all the same, and is posted once.
+func TestDataUse_PostsReadingOfAProgramThatNeverRan(t *testing.T) {
+	t.Parallel()
+	offer := market.Offer{ID: "aws/us-west-2a/m/on-demand", Provider: "aws", Region: "us-west-2", Zone: "us-west-2a",
+		Machine: "m", Capacity: market.OnDemand, Currency: money.USD, CPUs: 8, Memory: 1 << 40}
+	w := newWorldOf(t, seller{offer: offer}, nil)
+	w.must("POST", "/v1/jobs", `{"spec":{"name":"j","command":"train","data":[
+		{"name":"corpus","path":"s3://b/corpus","size":"200GB","region":"us-east-1"}]}}`, nil)
+	w.until(func(m *core.Machine) bool { _, asked := m.Allocation("j.1"); return asked })
+	var at time.Time
+	w.control.Read(func(m *core.Machine) { at = m.Now() })
+	event := func(after time.Duration, b core.Body) core.Event {
+		return core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default", Body: b}
+	}
+	ended := core.AttemptEnded{Attempt: "j.1", Message: 1, Reason: "data", Data: []core.DataRead{
+		{Name: "corpus", Files: 1, Bytes: 1e9, Fetched: 1_000_000_007, Requests: 2}}}
+	must.Do(t, w.control.Propose(t.Context(), event(0, core.LaunchDone{Launch: "j.1", Instance: "i-1", Offer: offer.ID,
+		Rate: 1e12, From: at}), event(time.Second, core.AgentClaimed{Attempt: "j.1"}), event(time.Minute, ended)))
+	again := ended
+	again.Message = 2
+	must.Do(t, w.control.Propose(t.Context(), event(2*time.Minute, again)))
+	var r client.Receipt
+	w.must("GET", "/v1/jobs/j/receipt", nil, &r)
+	if got := r.Categories["transfer"]; got.String() != "0.02000000014" || !r.Ledger.Agrees { // 1,000,000,007 × 2e-11
+		t.Errorf("reading cost %v, %+v", got, r.Ledger)
 	}
 }
 

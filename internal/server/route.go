@@ -81,7 +81,8 @@ func (s *Server) getOpenAPI(w http.ResponseWriter, r *http.Request) { s.openAPI.
 // table returns every route and its access rules.
 func table() []route {
 	return slices.Concat(serverRoutes(), moneyRoutes(), billRoutes(), savingRoutes(), anomalyRoutes(), proposalRoutes(),
-		jobRoutes(), groupRoutes(), searchRoutes(), diagnosisRoutes(), execRoutes(), peopleRoutes(), agentRoutes())
+		jobRoutes(), keptRoutes(), groupRoutes(), searchRoutes(), diagnosisRoutes(), execRoutes(), peopleRoutes(),
+		agentRoutes())
 }
 
 // serverRoutes describe the server and its market.
@@ -215,12 +216,26 @@ func jobRoutes() []route {
 			api.MetricValues{}, "", nil, ofReceipts((*receipts.Desk).Metric)},
 		{"GET", "/v1/jobs/{id}/curves", identity.Viewer, ofJob, true, "Sample every metric that the job reports", nil,
 			client.Curves{}, "", nil, ofReceipts((*receipts.Desk).Curves)},
+		{"GET", "/v1/jobs/{id}/spec", identity.Viewer, ofJob, true, "Show the job file as it was validated", nil, api.Raw{},
+			"", nil, ofJobs((*jobs.Desk).Spec)},
+		{"GET", "/v1/jobs/{id}/explain", identity.Viewer, ofJob, true, "List the decisions about a job", nil,
+			[]api.Decision{}, "", nil, ofReceipts((*receipts.Desk).Explain)},
+	}
+}
+
+// keptRoutes show and fetch what jobs keep.
+func keptRoutes() []route {
+	return []route{
 		{"GET", "/v1/jobs/{id}/outputs", identity.Viewer, ofJob, true,
 			"Fetch the outputs that a job has kept, as a tar file in gzip", nil, nil, "application/gzip",
 			[]string{"node: of which machine of a gang, from 0, which it is where it is not given"},
 			ofKept((*kept.Kept).Outputs)},
 		{"GET", "/v1/jobs/{id}/kept", identity.Viewer, ofJob, true, "List the outputs that a job's machines have kept", nil,
 			[]api.Outputs{}, "", nil, ofKept((*kept.Kept).List)},
+		{"GET", "/v1/jobs/{id}/contents", identity.Viewer, ofJob, true,
+			"List the files of a job's kept outputs and checkpoints with the digests of their contents", nil,
+			client.Contents{}, "", []string{"least: bytes of the smallest file; 1048576 where it is not given"},
+			ofKept((*kept.Kept).Contents)},
 		{"GET", "/v1/jobs/{id}/checkpoints", identity.Viewer, ofJob, true, "List a job's checkpoints, newest first", nil,
 			[]api.Checkpoint{}, "", nil, ofKept((*kept.Kept).Checkpoints)},
 		{"GET", "/v1/jobs/{id}/checkpoints/{name}", identity.Viewer, ofJob, true,
@@ -228,10 +243,6 @@ func jobRoutes() []route {
 			"application/gzip", nil, ofKept((*kept.Kept).Checkpoint)},
 		{"DELETE", "/v1/jobs/{id}/checkpoints/{name}", identity.Submitter, ofOwnJob, false,
 			"Remove a checkpoint of a job that holds no machine", nil, nil, "", nil, ofKept((*kept.Kept).RemoveCheckpoint)},
-		{"GET", "/v1/jobs/{id}/spec", identity.Viewer, ofJob, true, "Show the job file as it was validated", nil, api.Raw{},
-			"", nil, ofJobs((*jobs.Desk).Spec)},
-		{"GET", "/v1/jobs/{id}/explain", identity.Viewer, ofJob, true, "List the decisions about a job", nil,
-			[]api.Decision{}, "", nil, ofReceipts((*receipts.Desk).Explain)},
 	}
 }
 

@@ -37,6 +37,9 @@ type Read struct {
 	Fetched  int64         // bytes that the source sent, with those of broken tries
 	Requests int64         // to the store
 	Took     time.Duration // until all files were there
+	// Digest identifies the content: the SHA-256 of a single file, else of the list of names, sizes and digests. It is
+	// empty after an error.
+	Digest string
 }
 
 // Hold keeps files in the cache while a program may read them.
@@ -110,6 +113,7 @@ func (c *Cache) bring(ctx context.Context, src Source, gigabyte *money.Rate, dir
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
+	digests := make(map[string]string, len(files)) // by name
 	work := make(chan File)
 	for range min(atOnce, len(files)) {
 		wg.Go(func() {
@@ -121,6 +125,7 @@ func (c *Cache) bring(ctx context.Context, src Source, gigabyte *money.Rate, dir
 				mu.Lock()
 				r.Fetched += sent
 				if err == nil {
+					digests[f.Name] = digest
 					r.Files, r.Bytes = r.Files+1, r.Bytes+f.Bytes
 				}
 				if err == nil && hit {
@@ -146,7 +151,20 @@ func (c *Cache) bring(ctx context.Context, src Source, gigabyte *money.Rate, dir
 	if err := context.Cause(within); err != nil {
 		return err
 	}
+	r.Digest = digestOfAll(files, digests)
 	return nil
+}
+
+// digestOfAll identifies the content of an input. files are sorted by name.
+func digestOfAll(files []File, digests map[string]string) string {
+	if len(files) == 1 {
+		return digests[files[0].Name]
+	}
+	sum := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(sum, "%q %d %s\n", f.Name, f.Bytes, digests[f.Name])
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // missing returns the bytes of the files that the cache does not have, and holds the others.
@@ -253,7 +271,7 @@ func (c *Cache) verify(source string, h *Hold) (digest string, ok bool) {
 	before, err := os.Lstat(path)
 	var got string
 	if err == nil && before.Mode().IsRegular() {
-		got, err = digestOf(path)
+		got, err = digestOf(path, openPlain)
 	}
 	after, statErr := os.Lstat(path)
 	c.mu.Lock()
@@ -269,8 +287,13 @@ func (c *Cache) verify(source string, h *Hold) (digest string, ok bool) {
 	return "", false
 }
 
-func digestOf(path string) (digest string, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+// openPlain opens a file that is no link.
+func openPlain(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+}
+
+func digestOf(path string, open func(string) (*os.File, error)) (digest string, err error) {
+	f, err := open(path)
 	if err != nil {
 		return "", err
 	}

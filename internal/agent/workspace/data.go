@@ -23,7 +23,8 @@ func (w *Workspace) bringData(ctx context.Context, output io.Writer) error {
 	for _, in := range w.Task.Data {
 		r, err := w.bring(ctx, in)
 		w.read = append(w.read, api.Brought{Name: in.Name, Files: r.Files, Bytes: r.Bytes, Hits: r.Hits,
-			HitBytes: r.HitBytes, Fetched: r.Fetched, Requests: r.Requests, Took: r.Took})
+			HitBytes: r.HitBytes, Fetched: r.Fetched, Requests: r.Requests, Took: r.Took,
+			Digest: r.Digest})
 		if errors.Is(err, datacache.ErrInput) && !strings.HasPrefix(in.Path, "file:") {
 			err = fmt.Errorf("%w: %w", err, ErrEverywhere)
 		}

@@ -133,7 +133,10 @@ func read(flag, file string, most int64) ([]byte, error) {
 const maxSheet = 1 << 20
 
 // prices returns the prices of --price and the built-in ones.
-func (f flags) prices() (storage.Prices, error) {
+func (f flags) prices() (storage.Prices, error) { return Prices(f.price) }
+
+// Prices returns the prices of a file, "" for none, and the built-in ones.
+func Prices(file string) (storage.Prices, error) {
 	var list []storage.Price
 	for _, store := range storage.Stores {
 		r, ok := (catalog.Catalog{}).TransferRate(store, catalog.StorageMonth)
@@ -147,14 +150,14 @@ func (f flags) prices() (storage.Prices, error) {
 		list = append(list, storage.Price{Store: store, Class: storage.DefaultClass(store), Month: month, Source: r.Source,
 			Date: r.At.Format("2006-01-02")})
 	}
-	if f.price == "" {
+	if file == "" {
 		return storage.Builtin(list), nil
 	}
-	text, err := read("--price", f.price, maxSheet)
+	text, err := read("--price", file, maxSheet)
 	if err != nil {
 		return storage.Prices{}, err
 	}
-	return storage.ParsePrices(f.price, text, list)
+	return storage.ParsePrices(file, text, list)
 }
 
 func (f flags) ruleList() ([]storage.Rule, error) {
@@ -168,8 +171,8 @@ func (f flags) ruleList() ([]storage.Rule, error) {
 	return storage.ParseRules(f.rules, text)
 }
 
-// placesOf parses the arguments.
-func placesOf(args []string) (list []storage.Place, err error) {
+// Places parses folders and addresses of buckets.
+func Places(args []string) (list []storage.Place, err error) {
 	if len(args) > storage.MaxPlaces {
 		return nil, fmt.Errorf("%d places are too many: give at most %d", len(args), storage.MaxPlaces)
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/cli/show/holdings"
+	"scrimp/internal/cli/storage/compare"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/work/storage"
 	"scrimp/internal/work/storage/lifecycle"
@@ -15,7 +16,7 @@ import (
 
 // scan reads the places and shows what lies there, what it costs, and what the rules save.
 func (a *app) scan(ctx context.Context, f flags, args []string) error {
-	places, err := placesOf(args)
+	places, err := Places(args)
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (a *app) scan(ctx context.Context, f flags, args []string) error {
 	if err := a.scanPlaces(ctx, s, places); err != nil {
 		return err
 	}
-	copies, left, err := s.duplicates(ctx, places, &candidates, a.progress("compared"))
+	copies, left, err := compare.Duplicates(ctx, places, &candidates, a.progress("compared"))
 	a.done()
 	if err != nil {
 		return err
@@ -54,9 +55,7 @@ func (a *app) scan(ctx context.Context, f flags, args []string) error {
 	v := holdings.Of(places, rules, prices, result, copies)
 	v.Standard = f.rules == ""
 	v.Uncompared, v.Digest, v.Plan, v.Hidden = left+candidates.Left, plan.Digest, f.plan, g.hidden
-	for _, why := range sorted(s.skipped.count) {
-		v.Skipped = append(v.Skipped, holdings.Skipped{Why: why, Count: s.skipped.count[why], Names: s.skipped.names[why]})
-	}
+	v.Skipped = append(v.Skipped, s.skipped.list()...)
 	if g.away != nil {
 		a.Notef("scrimp: the server does not say what live jobs need, so --apply will refuse the plan: %v\n", g.away)
 	}

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/holdings"
 	"scrimp/internal/lib/inode"
 	"scrimp/internal/work/storage"
 )
@@ -23,6 +25,14 @@ const maxNamed = 20
 type skipped struct {
 	count map[string]int64
 	names map[string][]string
+}
+
+// list returns what was skipped, by reason.
+func (s *skipped) list() (list []holdings.Skipped) {
+	for _, why := range sorted(s.count) {
+		list = append(list, holdings.Skipped{Why: why, Count: s.count[why], Names: s.names[why]})
+	}
+	return list
 }
 
 // The reasons to skip an entry.
@@ -197,4 +207,13 @@ func (a *app) done() {
 func inside(name, dir string) bool {
 	rel, err := filepath.Rel(dir, name)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// Scan reads folders and buckets, hands each file to add, and returns what it skipped.
+func Scan(ctx context.Context, shared *command.App, places []storage.Place, add func(storage.File)) (
+	[]holdings.Skipped, error) {
+	a := &app{shared}
+	s := newScanner(newGuard(a.Data), add, a.progress("read"))
+	err := a.scanPlaces(ctx, s, places)
+	return s.skipped.list(), err
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/cli/storage/compare"
 	"scrimp/internal/content/blob"
 	"scrimp/internal/lib/inode"
 	"scrimp/internal/test/fast"
@@ -266,7 +267,7 @@ func TestApply_DeletesThePlanOnly(t *testing.T) {
 // Files with the same contents are found by content alone, and the comparison leaves the time of their last use.
 func TestDuplicates_AreFoundByContent(t *testing.T) {
 	top := folderOf(t)
-	long := strings.Repeat("x", head+10)
+	long := strings.Repeat("x", 64<<10+10)
 	for name, text := range map[string]string{"a": long + "1", "b": long + "1", "c": long + "2", "d": "short", "e": "short", "f": "shorT", "g": "alone"} {
 		write(t, filepath.Join(top, name), text)
 	}
@@ -274,7 +275,7 @@ func TestDuplicates_AreFoundByContent(t *testing.T) {
 	c := &storage.Candidates{Least: 1}
 	s := newScanner(&guard{}, c.Add, func(int64, int64) {})
 	must.Do(t, s.local(t.Context(), 0, top))
-	list, left, err := s.duplicates(t.Context(), places, c, func(int64, int64) {})
+	list, left, err := compare.Duplicates(t.Context(), places, c, func(int64, int64) {})
 	var got []string
 	for _, d := range list {
 		for _, f := range d.Files {
@@ -338,11 +339,11 @@ func TestPlaces_RefusesWhatItCannotScan(t *testing.T) {
 		{[]string{top, filepath.Join(top, "d")}, "lies in"}, {[]string{""}, "write . for"}, {[]string{"ftp://x"}, "is no folder and no bucket"}, {[]string{"s3://"}, "is no folder and no bucket"},
 		{[]string{"s3://a/b", "s3://a"}, "lies in"}, {slices.Repeat([]string{"s3://a"}, 65), "too many"},
 	} {
-		if _, err := placesOf(c.args); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := Places(c.args); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %v, want %s", c.args, err, c.says)
 		}
 	}
-	got, err := placesOf([]string{"s3://a/x/y/?region=eu-west-1", "s3://a/x/yz"})
+	got, err := Places([]string{"s3://a/x/y/?region=eu-west-1", "s3://a/x/yz"})
 	text, _ := json.Marshal(got)
 	if err != nil || string(text) != `[{"name":"s3://a?prefix=x%2Fy\u0026region=eu-west-1","store":"aws"},{"name":"s3://a?prefix=x%2Fyz","store":"aws"}]` {
 		t.Errorf("%s, %v", text, err)

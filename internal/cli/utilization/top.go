@@ -28,7 +28,7 @@ type app struct{ *command.App }
 // Commands returns the commands of this package.
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
-	return []*cobra.Command{a.topCmd(), a.diagnoseCmd(), a.dataCmd()}
+	return []*cobra.Command{a.topCmd(), a.diagnoseCmd()}
 }
 
 // topFlags say what to show.

@@ -181,6 +181,16 @@ func (s *Store) List(ctx context.Context) (all []Listed, err error) {
 	return all, err
 }
 
+// Each calls do with every readable checkpoint that counts, newest first, with one manifest at a time in memory.
+func (s *Store) Each(ctx context.Context, do func(format.Manifest)) error {
+	return s.each(ctx, func(l Listed) bool {
+		if !l.Fenced && l.Damaged == nil {
+			do(l.Manifest)
+		}
+		return true
+	})
+}
+
 // each calls do with every checkpoint, newest first, until it returns false. Only one manifest at a time is in
 // memory.
 func (s *Store) each(ctx context.Context, do func(Listed) bool) error {

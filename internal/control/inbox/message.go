@@ -2,6 +2,8 @@ package inbox
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -157,8 +159,12 @@ func (in *Inbox) body(l *Latest, m api.Message) core.Body {
 // dataRead converts what an agent says about the inputs that it brought.
 func (in *Inbox) dataRead(list []api.Brought) (out []core.DataRead) {
 	for _, d := range list {
+		digest := d.Digest
+		if b, err := hex.DecodeString(digest); err != nil || len(b) != sha256.Size {
+			digest = "" // unknown
+		}
 		out = append(out, core.DataRead{Name: d.Name, Files: d.Files, Bytes: d.Bytes, Hits: d.Hits, HitBytes: d.HitBytes,
-			Fetched: d.Fetched, Requests: d.Requests, Took: in.Clock.Stretch(d.Took)})
+			Fetched: d.Fetched, Requests: d.Requests, Took: in.Clock.Stretch(d.Took), Digest: digest})
 	}
 	return out
 }

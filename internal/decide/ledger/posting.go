@@ -114,7 +114,7 @@ type Posting struct {
 	End       time.Time `json:"end,omitzero"`        // end of the charge period, exclusive
 	Quantity  Quantity  `json:"quantity,omitzero"`   // used in the period, in Unit
 	Unit      Unit      `json:"unit,omitempty"`      // empty if nothing is counted
-	Price     Price     `json:"price,omitzero"`      // agreed price per hour
+	Price     Price     `json:"price,omitzero"`      // agreed price per hour; with DataRule: of 1e9 bytes
 	ListPrice Price     `json:"list_price,omitzero"` // public on-demand price per hour at that time
 
 	Owner Owner `json:"owner"`

@@ -31,6 +31,9 @@ func Seconds(d time.Duration) Quantity {
 	return Quantity{int64(d / time.Second), int32(d % time.Second)}
 }
 
+// DataRule marks the cost of reading a job's inputs from where they lie. Its price is that of 1e9 bytes.
+const DataRule = "data"
+
 // Bytes returns the quantity of an amount of data.
 func Bytes(n int64) Quantity { return Quantity{Whole: n} }
 

@@ -17,6 +17,14 @@ func Reconciles(rule string) bool { return strings.HasPrefix(rule, reconciledRul
 // extras are the parts of a bill that no price of a machine contains: an estimate of a job's cost leaves them out.
 var extras = []string{"commitment", "credit", "tax"}
 
+// Apart returns the kind of a cost that no price of a machine contains: an Extra of a bill, or DataRule.
+func Apart(rule string) (kind string, ok bool) {
+	if rule == DataRule {
+		return DataRule, true
+	}
+	return Extra(rule)
+}
+
 // Extra returns the part that postings by the rule correct, if it is tax, a credit or a commitment of a bill.
 // Comparisons with an estimate leave these parts out, because the estimate does.
 func Extra(rule string) (part string, ok bool) {

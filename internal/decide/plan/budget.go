@@ -204,12 +204,15 @@ func (b *budgetLimits) paidHours(job *Job, o *Option) float64 {
 func dollarsApart(usd float64) float64 { return 1e-6 + math.Abs(usd)*1e-9 }
 
 // cost is the cost of all remaining work on a machine of the offer at that rate, without an interruption. It
-// includes the restart unless the machine is held, what is still due for the held machine otherwise, and the grace
-// of a last save, which every budget keeps back.
+// includes the restart unless the machine is held, what is still due for the held machine otherwise, the inputs that
+// its agent brings, and the grace of a last save, which every budget keeps back.
 func (job *Job) cost(o *Option, rate money.Rate, doubt bool) money.Amount {
 	all := rate.Until(job.span(o, doubt))
 	if !o.held {
 		all = all.Add(job.DueElsewhere)
+	}
+	if !o.held || job.Unread {
+		all = all.Add(job.Need.brings(&o.Offer))
 	}
 	return all
 }

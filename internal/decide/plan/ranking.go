@@ -97,9 +97,9 @@ func (r *ranking) offer(job *Job, o *Option) {
 // unaffordable returns why the job should not pay for o, or "".
 func (r *ranking) unaffordable(job *Job, o *Option) Reason {
 	if !o.held && job.Limited && !job.DeadlineFirst {
-		// The job must start, save once and pay for both, or all of the money is wasted.
+		// The job must start, bring its inputs, save once and pay for all that, or all of the money is wasted.
 		floor := max(job.Progress.Restart+job.Grace, o.Offer.Billing.Minimum, time.Minute)
-		if o.Quote.Rate.Until(floor).Add(job.DueElsewhere).Cmp(job.Left) > 0 {
+		if o.Quote.Rate.Until(floor).Add(job.DueElsewhere).Add(job.Need.brings(&o.Offer)).Cmp(job.Left) > 0 {
 			return OverBudget
 		}
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"scrimp/internal/decide/policy"
@@ -15,6 +16,7 @@ import (
 // Read is an input that every machine of a job reads once, from the place where it lies.
 type Read struct {
 	egress.Origin
+	Name  string `json:"name,omitempty"` // of an input that the agent brings; "": the program reads it itself
 	Path  string `json:"path,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"` // 0: unknown
 }
@@ -37,6 +39,26 @@ func (n *Need) Fare(path, provider, region string) (money.Rate, bool) {
 		}
 	}
 	return 0, false
+}
+
+// Named returns the input with a name whose place is known, or nil.
+func (n *Need) Named(name string) *Read {
+	if i := slices.IndexFunc(n.Reads, func(r Read) bool { return r.Name == name }); name != "" && i >= 0 {
+		return &n.Reads[i]
+	}
+	return nil
+}
+
+// brings returns what one machine of the offer pays for the inputs that its agent brings, which is part of what the job
+// spends, as far as it is known.
+func (n *Need) brings(o *market.Offer) (sum money.Amount) {
+	for i := range n.Reads {
+		if r := &n.Reads[i]; r.Name != "" && o.Region != "" && o.Currency == money.USD {
+			cost, _ := r.Cost(o)
+			sum = sum.Add(cost)
+		}
+	}
+	return sum
 }
 
 // ReadCost returns what one machine of the offer pays for reading all inputs. It is false if that is unknown. An offer

@@ -185,3 +185,33 @@ func TestDecide_TablesWeighReadsOfSeveralZones(t *testing.T) {
 		}
 	}
 }
+
+// A job with a budget starts only where the budget pays for the inputs that scrimp brings. The program's own reading is
+// no part of what a job spends.
+func TestDecide_BudgetPaysForBringingInputs(t *testing.T) {
+	for _, c := range []struct {
+		name, left string
+		pays       bool
+	}{{"corpus", "4.5", false}, {"corpus", "5.1", true}, {"", "1.1", true}, {"", "0.9", false}} {
+		l := at("aws", "us-west-2", market.OnDemand, 100)
+		l.Offer.Currency = money.USD
+		read := corpus()
+		read.Name = c.name
+		left, err := money.Parse(c.left)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := reader(58*time.Minute, read) // an hour with the restart: $1, and $4 for reading
+		job.Limited, job.Left = true, left
+		r := &ranking{}
+		o := &Option{Listing: &l, speed: 1, payable: true}
+		r.options = []Option{*o}
+		if got := r.payFor(&job, false); got != c.pays {
+			t.Errorf("$%s pay for the input %q and an hour: %v", c.left, c.name, got)
+		}
+		job.Left = money.Picos(4e12)
+		if why := r.unaffordable(&job, o); (why == OverBudget) != (c.name != "") {
+			t.Errorf("with $4, the input %q is %q", c.name, why)
+		}
+	}
+}

@@ -5,14 +5,18 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market/egress"
 )
 
+// Reading is the kind of BillExtras, and the rule of an attempt, that is the cost of reading inputs.
+const Reading = ledger.DataRule
+
 // DataUse sums up what bringing inputs to the machines of a job took. Amounts are those of the provider that has the
-// data, which bills them apart from machines. Charges for requests are unknown, so that no amount contains them.
+// data; the ledger contains them. Charges for requests are unknown, so that no amount contains them.
 type DataUse struct {
 	Currency money.Currency `json:"currency"`
 	Files    int64          `json:"files"`
@@ -39,6 +43,7 @@ type DataRead struct {
 	Region   string        `json:"region"`
 	Name     string        `json:"name"`
 	Path     string        `json:"path"`
+	Digest   string        `json:"digest,omitempty"` // of the content, see docs/data.md; "": unknown
 	Files    int64         `json:"files"`
 	Bytes    int64         `json:"bytes"`
 	Hits     int64         `json:"hits"`
@@ -85,7 +90,7 @@ func (u *DataUse) Text() string {
 		draw.Count(int(u.Files), "file"), draw.Span(time.Duration(u.Seconds*float64(time.Second))))}
 	parts = append(parts,
 		size.About(float64(u.HitBytes))+" from caches"+priced(u.Saved, u.UnpricedHits, u.Currency, " saved"),
-		size.About(float64(u.Fetched))+" read"+priced(u.Cost, u.UnpricedFetched, u.Currency, " billed apart"))
+		size.About(float64(u.Fetched))+" read"+priced(u.Cost, u.UnpricedFetched, u.Currency, " charged"))
 	return strings.Join(parts, ", ")
 }
 

@@ -32,8 +32,8 @@ type Receipt struct {
 	OnDemandOffer string        `json:"on_demand_offer"`
 	Saved         *money.Amount `json:"saved"`
 	SavedShare    *float64      `json:"saved_share"`
-	// BillExtras is the tax, the credits and the commitments that a bill added, by kind: part of the cost, but not
-	// of what is compared with OnDemandCost. Null if none.
+	// BillExtras is the tax, the credits and the commitments that a bill added, and the cost of reading inputs
+	// (data), by kind: part of the cost, but not of what is compared with OnDemandCost. Null if none.
 	BillExtras       map[string]money.Amount `json:"bill_extras"`
 	CostWithoutRules money.Amount            `json:"cost_without_rules"` // without the provider's billing rules
 	// the part of the cost on reserved machines; null if none
@@ -343,7 +343,11 @@ func (r Receipt) costs(row func(name, value, note string)) {
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.BillExtras)) {
-		row("  billed "+kind, r.money(r.BillExtras[kind]), "in the cost, not in the comparison")
+		what := "  billed " + kind
+		if kind == Reading {
+			what = "  reading inputs"
+		}
+		row(what, r.money(r.BillExtras[kind]), "in the cost, not in the comparison")
 	}
 	if r.AlreadyPaid != nil {
 		row("already paid", r.money(*r.AlreadyPaid), "of the cost, on reserved machines: no new money")

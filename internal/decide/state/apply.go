@@ -177,20 +177,21 @@ func (s *State) postTask(k *Task, p *ledger.Posting) {
 	before := t.Posted.Add(t.Rules)
 	t.uses(p)
 	amount := costOf(p)
-	switch p.Phase {
-	case ledger.Accrued:
+	switch {
+	case p.Rule == ledger.DataRule: // no machine time, and no machine bills it
+		t.Reads, t.Rules, t.Extras = t.Reads.Add(amount), t.Rules.Add(amount), t.Extras.Add(amount)
+	case p.Phase == ledger.Accrued:
 		t.Posted, t.Accrued = t.Posted.Add(amount), accrued(t.Accrued, p)
 		if i := s.instances[t.Instance]; i != nil && i.had(a.r.ID) {
 			i.r.Posted = i.r.Posted.Add(amount)
 		}
-	case ledger.Billed:
+	case p.Phase == ledger.Billed:
 		t.Rules = t.Rules.Add(amount)
 		if _, extra := ledger.Extra(p.Rule); extra {
 			t.Extras = t.Extras.Add(amount)
 		}
-	case ledger.Estimated:
 	}
-	if t.Machine.Prepaid {
+	if t.Machine.Prepaid && p.Rule != ledger.DataRule {
 		st := s.stock(t.Machine.Offer)
 		st.Used = st.Used.Add(t.Machine.Owned(amount))
 	}

@@ -1,6 +1,12 @@
 package state
 
-import "time"
+import (
+	"maps"
+	"time"
+
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/lib/money"
+)
 
 // DataRead is what bringing an input to a machine took.
 type DataRead struct {
@@ -12,7 +18,23 @@ type DataRead struct {
 	Fetched  int64         `json:"fetched_bytes"`
 	Requests int64         `json:"requests"` // to the store
 	Took     time.Duration `json:"took_ns"`
+	Digest   string        `json:"digest,omitempty"` // SHA-256 that identifies the content, in hexadecimal; "": unknown
 }
 
 // Data lists the inputs that the agent brought before the program started. Nobody changes the list.
 func (t *Task) Data() []DataRead { return t.r.Data }
+
+// Reads returns what reading its inputs has cost as far as the price is known. Rules includes it.
+func (t *Task) Reads() money.Amount { return t.r.Reads }
+
+// Reads returns what reading the inputs has cost on all its machines. Rules and Extras include it.
+func (a *Attempt) Reads() money.Amount { return a.sumOf((*Task).Reads) }
+
+// TimeUses returns Uses without what reading the inputs has cost, which is start-up.
+func (t *Task) TimeUses() map[ledger.Use]money.Amount {
+	uses := maps.Clone(t.r.Uses)
+	if !t.r.Reads.IsZero() {
+		uses[ledger.StartUp] = uses[ledger.StartUp].Sub(t.r.Reads)
+	}
+	return uses
+}

@@ -47,7 +47,8 @@ type taskRecord struct {
 
 	Posted  money.Amount                `json:"posted"`          // share of plain seconds
 	Rules   money.Amount                `json:"rules"`           // bill lines that are not plain seconds
-	Extras  money.Amount                `json:"extras,omitzero"` // tax, credits and commitments, part of Rules
+	Extras  money.Amount                `json:"extras,omitzero"` // tax, credits, commitments and Reads, part of Rules
+	Reads   money.Amount                `json:"reads,omitzero"`  // for reading the inputs, part of Extras
 	Uses    map[ledger.Use]money.Amount `json:"uses"`
 	Settled time.Time                   `json:"settled,omitzero"` // the use of its time is posted up to here
 	Accrued time.Time                   `json:"accrued,omitzero"` // its cost is posted up to here

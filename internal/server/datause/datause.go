@@ -80,7 +80,8 @@ func of(j *core.Job, paths map[string]string) *receipt.DataUse {
 		for _, k := range a.Tasks() {
 			for _, d := range k.Data() {
 				r := receipt.DataRead{Attempt: a.ID(), Node: k.Rank(), Instance: k.Instance(), Provider: k.Machine().Provider,
-					Region: k.Machine().Region, Name: d.Name, Path: paths[d.Name], Files: d.Files, Bytes: d.Bytes, Hits: d.Hits,
+					Region: k.Machine().Region, Name: d.Name, Path: paths[d.Name], Digest: d.Digest,
+					Files: d.Files, Bytes: d.Bytes, Hits: d.Hits,
 					HitBytes: d.HitBytes, Fetched: d.Fetched, Requests: d.Requests, Seconds: d.Took.Seconds()}
 				if fare, ok := j.Terms().Need.Fare(r.Path, r.Provider, r.Region); ok {
 					r.Price(&fare)

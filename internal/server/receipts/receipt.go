@@ -137,7 +137,7 @@ func (b *Desk) addAttempts(v *receipt.Receipt, j *core.Job, now time.Time) (runn
 				v.AlreadyPaid = new(money.Amount)
 			}
 			machine := a.Machine()
-			*v.AlreadyPaid = v.AlreadyPaid.Add(machine.Owned(t.Cost))
+			*v.AlreadyPaid = v.AlreadyPaid.Add(machine.Owned(t.Cost.Sub(a.Reads())))
 		}
 		for u, amount := range t.Uses {
 			v.Uses[u] = v.Uses[u].Add(amount)
@@ -198,8 +198,11 @@ func tryOf(a *core.Attempt, now time.Time) (t receipt.Try, open money.Amount) {
 	if !a.Started().IsZero() {
 		t.Begun = new(a.Started())
 	}
-	if !a.Rules().IsZero() {
-		t.Rules = append(t.Rules, receipt.Rule{Rule: "provider", Amount: a.Rules()})
+	if reads := a.Reads(); !reads.IsZero() {
+		t.Rules = append(t.Rules, receipt.Rule{Rule: receipt.Reading, Amount: reads})
+	}
+	if rest := a.Rules().Sub(a.Reads()); !rest.IsZero() {
+		t.Rules = append(t.Rules, receipt.Rule{Rule: "provider", Amount: rest})
 	}
 	if a.Nodes() > 1 {
 		for _, k := range a.Tasks() {
@@ -300,7 +303,7 @@ func addChoice(v *receipt.Receipt, at time.Time, d state.Decided, before []strin
 func (b *Desk) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 	want money.Amount) ([]ledger.Posting, error) {
 	posted, besides := money.Amount{}, money.Amount{}
-	v.Categories = map[ledger.Category]money.Amount{}
+	v.Categories, v.BillExtras = map[ledger.Category]money.Amount{}, map[string]money.Amount{}
 	var costs []ledger.Posting
 	for p, err := range b.Log.Postings(ctx, b.Control.Tenant(), v.Job) {
 		if err != nil {
@@ -309,17 +312,13 @@ func (b *Desk) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 		if p.Event > seq {
 			continue // posted after the job was read
 		}
-		v.Ledger.Postings++
-		v.Ledger.Head = p.Hash
+		v.Ledger.Postings, v.Ledger.Head = v.Ledger.Postings+1, p.Hash
 		cost := core.Cost(p)
 		if cost.IsZero() {
 			continue
 		}
 		posted, costs = posted.Add(cost), append(costs, p)
-		if part, extra := ledger.Extra(p.Rule); extra {
-			if v.BillExtras == nil {
-				v.BillExtras = map[string]money.Amount{}
-			}
+		if part, apart := ledger.Apart(p.Rule); apart {
 			v.BillExtras[part] = v.BillExtras[part].Add(cost)
 		}
 		if p.Category != ledger.Compute {

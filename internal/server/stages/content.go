@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/work/pipeline"
 )
@@ -25,18 +24,6 @@ func below(list []string, p string) bool {
 	return slices.ContainsFunc(list, func(at string) bool {
 		return p == at || strings.HasPrefix(p, at+"/") || strings.HasPrefix(at, p+"/")
 	})
-}
-
-// partsOf names the content of a stored file: its SHA-256 if it has one part.
-func partsOf(file format.File) string {
-	if len(file.Parts) == 1 {
-		return file.Parts[0].Sum
-	}
-	sum := sha256.New()
-	for _, p := range file.Parts {
-		fmt.Fprintf(sum, "%s %d\n", p.Sum, p.Size)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // contents returns the digests of the files and folders at paths, in their order; without paths, the digest of

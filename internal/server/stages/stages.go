@@ -165,7 +165,7 @@ func (f *Files) made(ctx context.Context, job string, outs []string,
 func (f *Files) itemOf(ctx context.Context, job string, file format.File) workdir.Item {
 	i := workdir.Item{Path: file.Path, Mode: file.Mode, Modified: file.Modified, Size: file.Size, Link: file.Target}
 	if file.Mode.IsRegular() {
-		i.Name = partsOf(file)
+		i.Name = file.Content()
 		i.Content = func(to io.Writer) error {
 			return f.Kept.Own(ctx, job, func(store *checkpoint.Store) error { return store.Content(ctx, file, to) })
 		}

@@ -17,7 +17,8 @@ func Reads(j spec.Job, c catalog.Catalog, kinds map[string]string) (list []plan.
 		if d.Region == "" || !strings.Contains(d.Path, "://") {
 			continue
 		}
-		r := plan.Read{Origin: egress.From(c, catalog.Store(d.Path), d.Region), Path: d.Path, Bytes: int64(d.Size)}
+		r := plan.Read{Origin: egress.From(c, catalog.Store(d.Path), d.Region), Name: d.Name, Path: d.Path,
+			Bytes: int64(d.Size)}
 		for name, kind := range kinds {
 			switch {
 			case kind == r.Provider && name != kind:

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"scrimp/internal/server/workdir/flow"
 )
 
 // Unpack fills a folder from the output of pack.Pack. It writes nothing outside the folder, whatever the names and
@@ -26,7 +28,7 @@ func Unpack(r io.Reader, to string) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	t, held, folders := tar.NewReader(&atMost{from: zip, left: maxStream}), count{}, 0
+	t, held, folders := tar.NewReader(&flow.AtMost{From: zip, Left: maxStream, What: "the folder"}), count{}, 0
 	var made []*tar.Header // folders, some of which are read-only in the end
 	for {
 		h, err := t.Next()

@@ -18,7 +18,9 @@ import (
 	"scrimp/internal/content/tarball"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/server/workdir/flow"
 	"scrimp/internal/server/workdir/pack"
+	"scrimp/internal/server/workdir/seen"
 )
 
 // Folder is the store's folder below the data folder.
@@ -32,6 +34,7 @@ var ErrNone = errors.New("there is no such work folder")
 //	objects/AB/SHA256   the content of a file, or the list of a folder
 //	jobs/JOB            the folder of a job
 //	sent/USER/NAME      an uploaded folder
+//	seen/SHA256         what is known of the files of a folder on this host
 //	new/                files in progress
 //
 // Objects never change, and no program writes there: machines get a tar file. So jobs share equal contents. Sweep
@@ -139,9 +142,14 @@ func (s *Store) Copy(job, from, data string) error {
 		if err != nil {
 			return err
 		}
-		return w.folder(from, func(rel string, isFolder bool) bool {
+		w.seen = seen.Load(filepath.Join(s.Dir, "seen", sumOf([]byte(from))), time.Now)
+		err = w.folder(from, func(rel string, isFolder bool) bool {
 			return filepath.Join(from, rel) == data || ignored(rel, isFolder)
 		})
+		if err == nil {
+			w.seen.Save()
+		}
+		return err
 	})
 }
 
@@ -287,6 +295,13 @@ func (s *Store) put(aside, sum string, size int64) (is time.Time, fresh bool, er
 		return now, false, err
 	}
 	return now, true, os.Rename(aside, path)
+}
+
+// place stores a small content under its hash.
+func (s *Store) place(sum string, text []byte) (is time.Time, err error) {
+	s.sweep.RLock()
+	defer s.sweep.RUnlock()
+	return flow.Place(s.object(sum), text, s.Room)
 }
 
 // has reports whether the store has the content, and protects it from a sweep in progress.

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/workdir/flow"
 	"scrimp/internal/server/workdir/pack"
 	"scrimp/internal/wire/api"
 )
@@ -110,7 +111,8 @@ func (u *Uploads) take(w http.ResponseWriter, r *http.Request, path string) erro
 		return err
 	}
 	defer func() { _, _ = f.Close(), os.Remove(f.Name()) }() // on an error, Open removes it
-	if _, err = io.Copy(f, &roomy{room: u.Store.Room, from: http.MaxBytesReader(w, r.Body, pack.MaxWork)}); err != nil {
+	if _, err = io.Copy(f, &flow.Roomy{Room: u.Store.Room,
+		From: http.MaxBytesReader(w, r.Body, pack.MaxWork)}); err != nil {
 		var big *http.MaxBytesError
 		if errors.As(err, &big) || errors.Is(err, ErrNoRoom) {
 			return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scrimp/internal/server/disk"
+	"scrimp/internal/server/workdir/flow"
 	"scrimp/internal/test/must"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestUploads_LeaveTheLogItsRoom(t *testing.T) {
 	t.Parallel()
 	free := int64(disk.LogReserve)
-	r := &roomy{room: func() (disk.Left, bool) { return disk.Free(free), true }, from: strings.NewReader("some text")}
+	r := &flow.Roomy{Room: func() (disk.Left, bool) { return disk.Free(free), true }, From: strings.NewReader("some text")}
 	if _, err := r.Read(make([]byte, 1)); err != nil {
 		t.Error(err)
 	}

@@ -3,6 +3,7 @@ package workdir
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,11 +14,14 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"scrimp/internal/lib/confined"
-	"scrimp/internal/server/disk"
+	"scrimp/internal/lib/durable"
+	"scrimp/internal/server/workdir/flow"
 	"scrimp/internal/server/workdir/pack"
+	"scrimp/internal/server/workdir/seen"
 )
 
 // small is the size up to which content is hashed in memory, so that content in the store is not written again.
@@ -25,11 +29,15 @@ const small = 1 << 20
 
 // writer stores a folder.
 type writer struct {
-	s     *Store
-	sent  bool // uploaded: no links to paths of the host
-	old   bool // from an earlier release: its links stay as they are
-	tree  tree
-	fresh map[string]time.Time // contents new to the store, with their times
+	s    *Store
+	sent bool // uploaded: no links to paths of the host
+	old  bool // from an earlier release: its links stay as they are
+	tree tree
+	seen *seen.Files // contents of files that have not changed since they were read
+
+	reading flow.Group // of files of this host
+	mu      sync.Mutex
+	fresh   map[string]time.Time // contents new to the store, with their times
 }
 
 // noRule excludes nothing.
@@ -42,7 +50,7 @@ func (w *writer) folder(from string, ignored func(rel string, isFolder bool) boo
 		return err
 	}
 	defer func() { _ = t.Close() }() // only read
-	return t.Walk(".", func(rel string, e fs.DirEntry, err error) error {
+	err = t.Walk(".", func(rel string, e fs.DirEntry, err error) error {
 		if err != nil || rel == "." {
 			return err
 		}
@@ -54,6 +62,7 @@ func (w *writer) folder(from string, ignored func(rel string, isFolder bool) boo
 		}
 		return w.one(t, filepath.ToSlash(rel))
 	})
+	return cmp.Or(w.reading.Wait(), err)
 }
 
 // one stores a file, a folder or a link, and skips anything else.
@@ -75,27 +84,48 @@ func (w *writer) one(t *confined.Tree, name string) error {
 	default:
 		return nil
 	}
+	if sum, known := w.seen.Of(info); known && w.has(sum, info.Size()) { // it is not read
+		e.size, e.sum = info.Size(), sum
+		return w.known(e)
+	}
 	f, err := t.File(name)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // only read
 	if info, err = f.Stat(); err != nil {
-		return err
+		return errors.Join(err, f.Close())
 	}
 	e.size = info.Size()
-	hash := sha256.New()
-	n, err := io.Copy(hash, io.LimitReader(f, e.size))
-	if err != nil {
+	if err := w.known(e); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	at := w.tree.entries[e.name]
+	return w.reading.Go(f, func() (err error) {
+		at.sum, err = w.read(f, info)
 		return err
+	})
+}
+
+// read stores the content of a file of this host.
+func (w *writer) read(f *os.File, info fs.FileInfo) (sum string, err error) {
+	size, n := info.Size(), int64(0)
+	if size > small {
+		hash := sha256.New()
+		if n, err = io.Copy(hash, io.LimitReader(f, size)); err == nil {
+			_, err = f.Seek(0, io.SeekStart)
+		}
+		sum = hex.EncodeToString(hash.Sum(nil))
 	}
-	if e.sum = hex.EncodeToString(hash.Sum(nil)); n == e.size && w.has(e.sum, n) {
-		return w.known(e)
+	if err == nil && (size <= small || n != size || !w.has(sum, n)) {
+		sum, n, err = w.content(io.LimitReader(f, size), size)
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
+	if err == nil && n != size {
+		err = fmt.Errorf("%s is shorter than announced: %w", quote(f.Name()), io.ErrUnexpectedEOF)
 	}
-	return w.file(e, io.LimitReader(f, e.size))
+	if after, statErr := f.Stat(); err == nil && statErr == nil {
+		w.seen.Add(info, after, sum)
+	}
+	return sum, err
 }
 
 // unpack stores the contents of a tar file in gzip.
@@ -105,7 +135,7 @@ func (w *writer) unpack(r io.Reader) error {
 		return err
 	}
 	w.sent = true
-	t := tar.NewReader(&atMost{from: zip, left: maxStream})
+	t := tar.NewReader(&flow.AtMost{From: zip, Left: maxStream, What: "the folder"})
 	for {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
@@ -181,18 +211,20 @@ func (w *writer) file(e entry, from io.Reader) (err error) {
 // content stores the content of a reader.
 func (w *writer) content(from io.Reader, size int64) (sum string, n int64, err error) {
 	if size <= small {
-		text, err := io.ReadAll(from)
+		text, err := flow.ReadAll(from, size)
 		if sum, n = sumOf(text), int64(len(text)); err != nil || w.has(sum, n) {
 			return sum, n, err
 		}
-		from = bytes.NewReader(text)
+		at, err := w.s.place(sum, text)
+		w.note(sum, at, err == nil)
+		return sum, n, err
 	}
 	f, err := w.s.aside()
 	if err != nil {
 		return "", 0, err
 	}
 	hash := sha256.New()
-	n, err = io.Copy(io.MultiWriter(f, hash), &roomy{room: w.s.Room, from: from})
+	n, err = io.Copy(io.MultiWriter(f, hash), &flow.Roomy{Room: w.s.Room, From: from})
 	if err = errors.Join(err, f.Close()); err == nil {
 		sum = hex.EncodeToString(hash.Sum(nil))
 		err = w.put(f.Name(), sum, n)
@@ -206,24 +238,26 @@ func (w *writer) content(from io.Reader, size int64) (sum string, n int64, err e
 // put moves a temporary file into the store.
 func (w *writer) put(aside, sum string, size int64) error {
 	at, fresh, err := w.s.put(aside, sum, size)
-	if err != nil {
-		return err
-	}
+	w.note(sum, at, fresh && err == nil)
+	return err
+}
+
+// note sets the time of a content that is new with this folder: now, or since before.
+func (w *writer) note(sum string, at time.Time, fresh bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if fresh && w.fresh == nil {
 		w.fresh = map[string]time.Time{}
 	}
 	if _, ours := w.fresh[sum]; ours || fresh {
 		w.fresh[sum] = at
 	}
-	return nil
 }
 
 // has reports whether the store has the content. Content that is new with this folder stays its own.
 func (w *writer) has(sum string, size int64) bool {
 	at, there := w.s.has(sum, size)
-	if _, ours := w.fresh[sum]; ours && there {
-		w.fresh[sum] = at
-	}
+	w.note(sum, at, false) // a content that is gone is put again
 	return there
 }
 
@@ -240,7 +274,7 @@ func (w *writer) finish() (Ref, error) {
 	}
 	sum, _, err := w.content(&list, int64(list.Len()))
 	if err == nil && len(w.fresh) > 0 {
-		err = syncAll(w.s.Dir) // once for all, so that a name never refers to data that a power failure has undone
+		err = durable.SyncAll(w.s.Dir) // once for all, so that a name never refers to data that a power failure has undone
 	}
 	return Ref{Tree: sum, Bytes: w.tree.count.bytes, Disk: w.tree.count.disk, Files: w.tree.count.files}, err
 }
@@ -259,32 +293,4 @@ func (w *writer) removeNew() {
 }
 
 // ErrNoRoom means that a write would use space reserved for the log.
-var ErrNoRoom = errors.New("the server's disk has no room")
-
-// roomy reads while the disk has room beside what is reserved for the log.
-type roomy struct {
-	room disk.Room
-	from io.Reader
-}
-
-func (r *roomy) Read(p []byte) (int, error) {
-	if r.room.Full(0) != nil {
-		return 0, ErrNoRoom
-	}
-	return r.from.Read(p)
-}
-
-// atMost reads up to left bytes and then fails.
-type atMost struct {
-	from io.Reader
-	left int64
-}
-
-func (a *atMost) Read(p []byte) (int, error) {
-	if a.left <= 0 {
-		return 0, fmt.Errorf("the folder is more than %d GiB as a tar file", int64(maxStream)>>30)
-	}
-	n, err := a.from.Read(p[:min(int64(len(p)), a.left)])
-	a.left -= int64(n)
-	return n, err
-}
+var ErrNoRoom = flow.ErrNoRoom

@@ -118,8 +118,9 @@ type Brought struct {
 	Hits     int64         `json:"hits"`      // files that the machine's cache had
 	HitBytes int64         `json:"hit_bytes"` // bytes of these
 	Fetched  int64         `json:"fetched_bytes"`
-	Requests int64         `json:"requests"` // to the store
-	Took     time.Duration `json:"took_ns"`  // wall time
+	Requests int64         `json:"requests"`         // to the store
+	Took     time.Duration `json:"took_ns"`          // wall time
+	Digest   string        `json:"digest,omitempty"` // of the content; "": unknown
 }
 
 // Part is the part of a machine that a task has, if the machine serves several at once.

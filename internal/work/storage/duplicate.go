@@ -85,13 +85,10 @@ func (d Duplicates) Extra() (sum int64) {
 func (d Duplicates) Month(places []Place, prices Prices) (*big.Rat, bool) {
 	sum, most := new(big.Rat), new(big.Rat)
 	for _, f := range d.Files {
-		x, ok := prices.Of(places[f.Place].Store, f.Class)
-		if !ok || x.Month == nil {
+		one, ok := prices.Month(places[f.Place].Store, f)
+		if !ok {
 			return nil, false
-		}
-		one := cost(f.Disk(), x.Month)
-		sum.Add(sum, one)
-		if one.Cmp(most) > 0 {
+		} else if sum.Add(sum, one); one.Cmp(most) > 0 {
 			most = one
 		}
 	}

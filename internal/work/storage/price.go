@@ -162,11 +162,16 @@ func ParseMonth(text string) (*big.Rat, error) {
 	return v.Value, nil
 }
 
+// Month returns the cost of a file for a month in a store, or false if the price is unknown.
+func (p Prices) Month(store string, f File) (*big.Rat, bool) {
+	if x, ok := p.Of(store, f.Class); ok && x.Month != nil {
+		return cost(f.Disk(), x.Month), true
+	}
+	return nil, false
+}
+
 // Disk returns what so many bytes of a local disk cost a month, or nil if its price is unknown.
 func (p Prices) Disk(bytes int64) *big.Rat {
-	x, ok := p.Of(Local, "")
-	if !ok || x.Month == nil {
-		return nil
-	}
-	return cost(bytes, x.Month)
+	month, _ := p.Month(Local, File{Bytes: bytes})
+	return month
 }

@@ -13,6 +13,7 @@ type Place struct {
 	Name   string `json:"name"` // absolute path or address
 	Store  string `json:"store"`
 	Prefix string `json:"-"` // of the bucket's keys that the place begins with; "" or ends in a slash
+	Known  bool   `json:"-"` // the place was not scanned: the ID of its files is the digest of their contents
 }
 
 // A File is a file or an object.

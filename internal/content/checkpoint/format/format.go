@@ -65,6 +65,18 @@ type File struct {
 	Parts    []Part      `json:"parts,omitempty"` // in order
 }
 
+// Content identifies the content of a file: its SHA-256 if it has one part, else the SHA-256 of the list of its parts.
+func (f File) Content() string {
+	if len(f.Parts) == 1 {
+		return f.Parts[0].Sum
+	}
+	sum := sha256.New()
+	for _, p := range f.Parts {
+		fmt.Fprintf(sum, "%s %d\n", p.Sum, p.Size)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
 // Part is a piece of a file's content.
 type Part struct {
 	Sum  string `json:"sum"` // SHA-256, hexadecimal

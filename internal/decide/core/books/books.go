@@ -2,7 +2,6 @@ package books
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -121,7 +120,7 @@ func (bk *Books) Level(j *state.Job, k *state.Task, last ledger.Use, until time.
 func (bk *Books) settledTooFar(j *state.Job, k *state.Task) {
 	for k.Uses()[ledger.Open].Sign() < 0 {
 		use, most := ledger.Open, money.Amount{}
-		for u, v := range k.Uses() {
+		for u, v := range k.TimeUses() {
 			if c := v.Cmp(most); c > 0 || c == 0 && v.Sign() > 0 && u < use {
 				use, most = u, v
 			}
@@ -229,12 +228,12 @@ func (bk *Books) Bill(j *state.Job, k *state.Task, lines []state.BillLine) bool 
 // (idle). A credit lowers each use by its share of the whole, and the largest use takes the remainder. A line that
 // is not machine time, such as a disk, has its own category.
 func (bk *Books) correct(j *state.Job, k *state.Task, off money.Amount, line state.BillLine, rule string) {
-	whole := Sum(k.Uses())
+	whole := Sum(k.TimeUses())
 	if off.Sign() > 0 || whole.Sign() <= 0 || !ofMachine(line) {
 		bk.charge(k, asBilled(bk.Entry(j, k, ledger.Billed, ledger.Idle, rule), line, off), off)
 		return
 	}
-	before := maps.Clone(k.Uses())
+	before := k.TimeUses()
 	uses := make([]ledger.Use, 0, len(before))
 	for u, v := range before {
 		if v.Sign() > 0 {

@@ -29,6 +29,7 @@ func (ts *Attempts) Started(b state.AttemptStarted, saved int64) {
 	}
 	ts.Fact(f)
 	ts.books.Settle(j, k, ledger.StartUp, ts.Now())
+	ts.books.PostReads(j, k, b.Data)
 	ts.admission.GuardTimes(j, a)
 	ts.gotOn(j, a)
 }
@@ -122,6 +123,7 @@ func (ts *Attempts) ProgramEnded(b state.AttemptEnded) {
 	switch {
 	case k.Started().IsZero():
 		ts.books.Settle(j, k, ledger.StartUp, ts.Now())
+		ts.books.PostReads(j, k, b.Data)
 	case b.Reason == "completed", b.Saved && j.Terms().Session != "": // a session is used until its end
 		ts.books.Settle(j, k, ledger.Useful, over)
 	case b.Saved:

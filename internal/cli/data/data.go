@@ -1,4 +1,5 @@
-package utilization
+// Package data holds the commands about inputs of jobs, and about contents that are stored more than once.
+package data
 
 import (
 	"context"
@@ -15,6 +16,15 @@ import (
 	"scrimp/internal/cli/show/utilization"
 )
 
+// app gives the commands of this package their shared environment.
+type app struct{ *command.App }
+
+// Commands returns the commands of this package.
+func Commands(shared *command.App) []*cobra.Command {
+	a := &app{shared}
+	return []*cobra.Command{a.dataCmd()}
+}
+
 // mostRead bounds the jobs that are listed.
 const mostRead = 200
 
@@ -29,9 +39,9 @@ func (a *app) dataCmd() *cobra.Command {
 		Long: "Shows, for each machine of a job and each input with a name (data in its job file), the bytes that came " +
 			"from the machine's cache, the bytes that were read from where the input lies, the time that this took, and " +
 			"in dollars what the reading cost and what the cache saved.\n\nThe amounts are the published charges for the " +
-			"transfer out of a region, or your own. The provider that has the data bills them apart from machines, so " +
-			"they are no part of what a job has spent. They are unknown without region in the job file; charges for " +
-			"requests are always unknown. Unknown amounts are counted in bytes and are in no sum.\n\nWithout a JOB it " +
+			"transfer out of a region, or your own. What a job has spent contains the known cost of reading. It is unknown " +
+			"without region in the job file; charges for requests are always unknown. " +
+			"Unknown amounts are counted in bytes and are in no sum.\n\nWithout a JOB it " +
 			"goes through the newest 200 jobs and lists those whose machines brought inputs. With --json it prints an " +
 			"object for each job." + command.PlainExit,
 		Example: "  scrimp data train-lm\n  scrimp data --project captioning --since 30d\n  scrimp data --json",
@@ -56,6 +66,13 @@ func (a *app) dataCmd() *cobra.Command {
 			})(cmd, args)
 		},
 	}
+	f.declare(cmd)
+	cmd.AddCommand(a.duplicatesCmd())
+	return cmd
+}
+
+// declare adds the flags to a command.
+func (f *dataFlags) declare(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.project, "project", "", "the jobs of this `project` (default: all)")
 	cmd.Flags().StringVar(&f.team, "team", "", "the jobs of this `team` (default: all that you may see)")
 	cmd.Flags().StringVar(&f.since, "since", "30d", "submitted in this `span` until now, as 24h or 7d, or since a time "+
@@ -63,25 +80,13 @@ func (a *app) dataCmd() *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("project", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("team", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("since", cobra.NoFileCompletions)
-	return cmd
 }
 
 // dataOfJobs lists the newest jobs whose inputs scrimp brought, oldest first.
 func (a *app) dataOfJobs(ctx context.Context, c *command.Client, f dataFlags) error {
-	since, err := command.Moment(f.since, a.Now())
-	if err != nil {
-		return fmt.Errorf("--since %w", err)
-	}
-	q := url.Values{"since": {since.UTC().Format(time.RFC3339)}, "before": {""}, "limit": {fmt.Sprint(mostRead)}}
-	if f.team != "" {
-		q.Set("team", f.team)
-	}
-	jobs, _, err := c.JobsPage(ctx, q)
+	jobs, err := a.jobsOf(ctx, c, f)
 	if err != nil {
 		return err
-	}
-	if f.project != "" {
-		jobs = slices.DeleteFunc(jobs, func(j api.Job) bool { return j.Project != f.project })
 	}
 	if len(jobs) == 0 {
 		return command.ShowEach(a.App, []utilization.JobData{}, utilization.NoJobs(f.team, f.project, a.Place()))
@@ -97,4 +102,24 @@ func (a *app) dataOfJobs(ctx context.Context, c *command.Client, f dataFlags) er
 		}
 	}
 	return command.ShowEach(a.App, list, utilization.DataOfJobs(list, a.Place()))
+}
+
+// jobsOf returns the newest of the selected jobs, the oldest first.
+func (a *app) jobsOf(ctx context.Context, c *command.Client, f dataFlags) ([]api.Job, error) {
+	since, err := command.Moment(f.since, a.Now())
+	if err != nil {
+		return nil, fmt.Errorf("--since %w", err)
+	}
+	q := url.Values{"since": {since.UTC().Format(time.RFC3339)}, "before": {""}, "limit": {fmt.Sprint(mostRead)}}
+	if f.team != "" {
+		q.Set("team", f.team)
+	}
+	jobs, _, err := c.JobsPage(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if f.project != "" {
+		jobs = slices.DeleteFunc(jobs, func(j api.Job) bool { return j.Project != f.project })
+	}
+	return jobs, nil
 }

@@ -1,4 +1,5 @@
-package storage
+// Package compare finds files with the same contents in folders and buckets.
+package compare
 
 import (
 	"context"
@@ -7,17 +8,22 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
+	"scrimp/internal/content/checkpoint/format"
 	"scrimp/internal/lib/quiet"
 	"scrimp/internal/work/storage"
 )
 
+// FolderID begins the ID of a folder that counts as a whole, before its digest.
+const FolderID = "folder "
+
 // head is how many bytes of files of one size are compared before their whole contents.
 const head = 64 << 10
 
-// duplicates compares the contents of files of one size: folders by SHA-256, buckets by the MD5 that the store lists.
+// Duplicates compares the contents of files of one size: folders by SHA-256, buckets by the MD5 that the store lists.
 // It returns how many files it could not compare.
-func (s *scanner) duplicates(ctx context.Context, places []storage.Place, c *storage.Candidates,
+func Duplicates(ctx context.Context, places []storage.Place, c *storage.Candidates,
 	tick func(files, bytes int64)) (list []storage.Duplicates, left int64, err error) {
 	roots := map[int]*os.Root{}
 	defer func() {
@@ -27,7 +33,7 @@ func (s *scanner) duplicates(ctx context.Context, places []storage.Place, c *sto
 	}()
 	var files, bytes int64
 	sum := func(f storage.File, most int64) string {
-		if places[f.Place].Store != storage.Local {
+		if p := places[f.Place]; p.Store != storage.Local || p.Known || strings.HasPrefix(f.ID, FolderID) {
 			return f.ID
 		}
 		if roots[f.Place] == nil {
@@ -43,11 +49,17 @@ func (s *scanner) duplicates(ctx context.Context, places []storage.Place, c *sto
 		return digest
 	}
 	for _, group := range c.SameSize() {
-		for _, some := range split(group, func(f storage.File) string { return sum(f, head) }, &left) {
+		// Of a file in a place that was not scanned only the digest of the whole is known.
+		whole := slices.ContainsFunc(group, func(f storage.File) bool { return places[f.Place].Known })
+		first := [][]storage.File{group}
+		if !whole {
+			first = split(group, func(f storage.File) string { return sum(f, head) }, &left)
+		}
+		for _, some := range first {
 			if ctx.Err() != nil {
 				return nil, 0, context.Cause(ctx)
 			}
-			if some[0].Bytes <= head || places[some[0].Place].Store != storage.Local {
+			if !whole && (some[0].Bytes <= head || places[some[0].Place].Store != storage.Local) {
 				list = append(list, storage.Duplicates{Digest: sum(some[0], head), Files: some})
 				continue
 			}
@@ -82,7 +94,8 @@ func split(files []storage.File, key func(storage.File) string, left *int64) (gr
 	return slices.DeleteFunc(groups, func(g []storage.File) bool { return len(g) < 2 })
 }
 
-// hash returns the SHA-256 of the first bytes of a file, or "" if it cannot be read or has changed. It reads only files
+// hash returns the digest of the first bytes of a file, as format.File.Content does, or "" if it cannot be read or has
+// changed. It reads only files
 // whose time of last use stays as it was: otherwise the next scan would find them in use.
 func hash(ctx context.Context, root *os.Root, f storage.File, most int64) (digest string, read int64) {
 	in, err := root.OpenFile(f.Path, quiet.Flag, 0)
@@ -94,17 +107,18 @@ func hash(ctx context.Context, root *os.Root, f storage.File, most int64) (diges
 	if err != nil || !info.Mode().IsRegular() || info.Size() != f.Bytes || !info.ModTime().Equal(f.Changed) {
 		return "", 0
 	}
-	h, piece := sha256.New(), make([]byte, 1<<20)
-	for most > 0 && ctx.Err() == nil {
-		n, err := in.Read(piece[:min(most, int64(len(piece)))])
-		h.Write(piece[:n])
-		read, most = read+int64(n), most-int64(n)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
+	var content format.File
+	piece := make([]byte, 1<<20)
+	for read < most && ctx.Err() == nil {
+		h := sha256.New()
+		n, err := io.CopyBuffer(struct{ io.Writer }{h}, io.LimitReader(in, min(most-read, format.PartSize)), piece)
+		if read += n; err != nil {
 			return "", read
 		}
+		if n == 0 {
+			break
+		}
+		content.Parts = append(content.Parts, format.Part{Sum: hex.EncodeToString(h.Sum(nil)), Size: n})
 	}
-	return hex.EncodeToString(h.Sum(nil)), read
+	return content.Content(), read
 }

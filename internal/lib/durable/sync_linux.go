@@ -1,4 +1,4 @@
-package workdir
+package durable
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncAll flushes the file system of a folder to disk.
-func syncAll(dir string) error {
+// SyncAll flushes the file system of a folder to disk.
+func SyncAll(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
