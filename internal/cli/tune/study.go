@@ -91,11 +91,12 @@ func (a *app) statusCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text := group.Group(g, a.Place())
-			if r, err := c.GroupReceipt(ctx, g.ID); err == nil {
-				text += search.Course(r, a.Place())
+			r, err := c.GroupReceipt(ctx, g.ID)
+			if err != nil { // the page is worth showing without its course
+				r = api.GroupReceipt{}
 			}
-			return a.Show(g, text)
+			r.Group = g
+			return a.Show(g, group.Search(r, a.Place()))
 		})}
 }
 
