@@ -115,10 +115,11 @@ func (s *Spec) appends(p Program) bool {
 var (
 	quotedSpan = regexp.MustCompile(`\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
 	hereWord   = regexp.MustCompile(`<<-?\s*\\?['"]?(\w+)`)
+	filters    = []string{"tee", "cat", "grep", "sed", "awk", "head", "tail", "tr", "cut", "ts", "logger"} // train nothing
 )
 
 // lostEnd returns the end of a shell command if flags after it reach no program that trains: a comment, the end of a
-// loop or of a here-document, a separator, or a program behind a pipe. It is empty for any other end.
+// loop or of a here-document, a separator, or a filter behind a pipe. It is empty for any other end.
 func lostEnd(p Program) string {
 	if len(p.Args) > 0 {
 		return ""
@@ -140,7 +141,10 @@ func lostEnd(p Program) string {
 	plain := strings.ReplaceAll(quotedSpan.ReplaceAllString(last, "x"), "||", "  ")
 	plain = strings.ReplaceAll(plain, "&&", ";")
 	if i := strings.LastIndexByte(plain, '|'); i >= 0 && !strings.Contains(plain[i:], ";") {
-		return plain[i:]
+		stage := strings.Fields(strings.TrimPrefix(plain[i+1:], "&"))
+		if len(stage) > 0 && slices.Contains(filters, stage[0]) {
+			return "| " + stage[0]
+		}
 	}
 	return ""
 }
