@@ -78,3 +78,21 @@ func TestProgress_OfASearchShowsBestAndSpendIn80Columns(t *testing.T) {
 		t.Errorf("the line is %s", got)
 	}
 }
+
+// The commands that show more end the page of a search, after its course.
+func TestSearch_EndsWithItsCommands(t *testing.T) {
+	r := api.GroupReceipt{Group: api.Group{ID: "s", State: "open", Currency: "USD", Study: &api.StudyState{Metric: "loss",
+		Fidelity: &api.StudyFidelity{Name: "epoch", Min: 1, Max: 9}}}, Study: &api.StudyReceipt{
+		BestBySpend: []api.StudyMark{{SpentUSD: 0.5, Best: 3}, {SpentUSD: 1, Best: 2}, {SpentUSD: 4, Best: 1.25}},
+		Rungs:       []api.StudyRung{{Unit: 1, Reached: 12, Continued: 4, Best: 2}, {Unit: 3, Reached: 4, Best: 1.25}}}}
+	for _, width := range []int{80, 120} {
+		got := group.Search(r, show.Place{Width: width})
+		commands := strings.Index(got, "  scrimp tune trials s")
+		if commands < 0 || strings.Count(got[commands:], "\n") != 3 || !strings.Contains(got[:commands], "against the spend") {
+			t.Errorf("%d columns:\n%s", width, got)
+		}
+	}
+	if got := group.Search(api.GroupReceipt{Group: r.Group}, show.Place{Width: 80}); got != group.Group(r.Group, show.Place{Width: 80}) {
+		t.Errorf("without a receipt:\n%s", got)
+	}
+}

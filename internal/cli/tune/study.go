@@ -91,11 +91,12 @@ func (a *app) statusCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text := group.Group(g, a.Place())
-			if r, err := c.GroupReceipt(ctx, g.ID); err == nil {
-				text += search.Course(r, a.Place())
+			r, err := c.GroupReceipt(ctx, g.ID)
+			if err != nil { // the page is worth showing without its course
+				r = api.GroupReceipt{}
 			}
-			return a.Show(g, text)
+			r.Group = g
+			return a.Show(g, group.Search(r, a.Place()))
 		})}
 }
 
@@ -334,23 +335,6 @@ func onWire(read *studyfile.File) api.Study {
 	return b
 }
 
-// pruning says what a searcher does with trials that look poor; empty: it trains each in full.
-func pruning(s *study.Spec) string {
-	switch s.Searcher {
-	case "default":
-		return "the next unit goes to the trial with the largest expected gain per dollar; the others pause"
-	case "median-stop":
-		return "a trial ends once its best value is behind the median of the others' means so far"
-	case "asha-stop":
-		return "the best third goes on at each rung; the others end"
-	case "asha-promo", "hyperband-async":
-		return "the best third goes on at each rung; the others pause"
-	case "top-k":
-		return "each trains one unit until half the budget is spent, then the best go on in full"
-	}
-	return ""
-}
-
 // another is an additional budget, in dollars, whose benefit a plan shows.
 const another = 20
 
@@ -359,7 +343,8 @@ func planned(read *studyfile.File, j spec.Job, p planning.Plan, m study.Means) s
 	st, budget := &read.Study, read.Budget.Float()
 	v := search.Plan{Name: j.Name, Metric: st.Metric, Searcher: st.Searcher, Configs: len(st.Pool()),
 		Parallel: read.Parallel, BudgetS: money.Short(read.Budget, money.USD), Final: st.Final, GPUHours: st.GPUHours,
-		Notes:   read.Notes,
+		Notes: read.Notes, Warnings: st.Warnings(study.Program{Command: j.Command, Args: j.Args, Pattern: j.Progress.Pattern,
+			File: j.Progress.File}),
 		Plateau: search.PlateauText((*api.StudyPlateau)(st.Plateau), st.Metric), Past: len(st.Past)}
 	if st.Wall > 0 {
 		v.Wall = draw.Span(st.Wall)

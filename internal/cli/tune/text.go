@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/study"
 )
 
 // overFor says why a search of a user's own loop is over.
@@ -114,3 +115,20 @@ func params(values map[string]api.Raw) string {
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
+
+// pruning says what a searcher does with trials that look poor; empty: it trains each in full.
+func pruning(s *study.Spec) string {
+	switch s.Searcher {
+	case "default":
+		return "the next unit goes to the trial with the largest expected gain per dollar; the others pause"
+	case "median-stop":
+		return "a trial ends once its best value is behind the median of the others' means so far"
+	case "asha-stop":
+		return "the best third goes on at each rung; the others end"
+	case "asha-promo", "hyperband-async":
+		return "the best third goes on at each rung; the others pause"
+	case "top-k":
+		return "each trains one unit until half the budget is spent, then the best go on in full"
+	}
+	return ""
+}

@@ -11,6 +11,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/show/search"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
@@ -115,7 +116,13 @@ func Progress(g api.Group, p show.Place) string {
 }
 
 // Group formats the page of a group.
-func Group(g api.Group, p show.Place) string {
+func Group(g api.Group, p show.Place) string { return page(g, "", p) }
+
+// Search formats the page of a search, with its course before the commands that show more.
+func Search(r api.GroupReceipt, p show.Place) string { return page(r.Group, search.Course(r, p), p) }
+
+// page formats the page of a group. The commands that show more come last, after course.
+func page(g api.Group, course string, p show.Place) string {
 	switch {
 	case g.Pipeline != nil:
 		return Pipeline(g, p)
@@ -150,6 +157,7 @@ func Group(g api.Group, p show.Place) string {
 		p.Fact(&b, "burns", "%s", show.PerHour(*g.Rate, g.Currency))
 	}
 	review(&b, g, p)
+	b.WriteString(course)
 	id, lines := show.Clean(g.ID), [][2]string{{"jobs --group ", "its members"}, {"receipt ", "what they cost"}}
 	if g.Study != nil {
 		lines[0] = [2]string{"tune trials ", "its trials"}

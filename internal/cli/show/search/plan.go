@@ -59,6 +59,8 @@ type Plan struct {
 	Plateau string   `json:"plateau,omitempty"`    // when the search ends by itself
 	Past    int      `json:"past,omitempty"`       // configurations of earlier searches
 	Notes   []string `json:"notes,omitempty"`
+	// Warnings say what probably keeps the search from its values.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Text formats the plan for people.
@@ -116,6 +118,9 @@ func (v Plan) Text(p show.Place) string {
 	}
 	for _, n := range v.Notes {
 		p.Fact(&b, "note", "%s", show.Clean(n))
+	}
+	for _, n := range v.Warnings {
+		p.Fact(&b, "check", "%s", show.Clean(n))
 	}
 	return b.String()
 }

@@ -1,0 +1,150 @@
+package study
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Program is how a job starts its program, and how scrimp reads its progress.
+type Program struct {
+	Command string   // for a shell
+	Args    []string // without a shell, instead of Command
+	Pattern string   // of a line of output with progress; empty: none
+	File    string   // of JSON lines with progress; empty: none
+}
+
+// Groups of a pattern that a fidelity counts.
+var fidelityGroups = map[string][]string{
+	Epoch: {"epoch", "current_epoch", "currentEpoch"},
+	Step:  {"step", "current_step", "currentStep", "global_step"},
+}
+
+// Warnings returns what probably keeps the search from its values: a pattern without the metric or the fidelity, and
+// parameters that the program may never see.
+func (s *Spec) Warnings(p Program) []string {
+	return append(s.unmatched(p), s.unread(p)...)
+}
+
+// unmatched warns of a pattern without a group for the metric, or for the fidelity.
+func (s *Spec) unmatched(p Program) (list []string) {
+	re, err := regexp.Compile(p.Pattern)
+	if p.Pattern == "" || p.File != "" || err != nil { // a file may have the others
+		return nil
+	}
+	missing := func(groups []string, then string) {
+		for _, g := range groups {
+			if re.SubexpIndex(g) >= 0 {
+				return
+			}
+		}
+		list = append(list, fmt.Sprintf("progress.pattern has no group (?P<%s>…): unless the program reports %[1]s through "+
+			"the progress file or the Python helper, %s", groups[0], then))
+	}
+	missing([]string{s.Metric}, "no trial has a value")
+	if groups := fidelityGroups[s.Fidelity.Name]; groups != nil {
+		missing(groups, "scrimp does not know how far a trial is trained")
+	}
+	return list
+}
+
+// variables matches the names of variables with parameters in a command.
+var variables = regexp.MustCompile(`\bSCRIMP_PARAM(S\b|_[A-Za-z0-9_]*)`)
+
+// unread warns of variables that no parameter has, and of parameters that the program may never see: it gets flags
+// where no program reads them, or its command names other parameters alone.
+func (s *Spec) unread(p Program) (list []string) {
+	text := p.Command
+	if len(p.Args) > 0 {
+		text = strings.Join(p.Args, " ")
+	}
+	names := variables.FindAllString(text, -1)
+	for i, name := range names {
+		if !s.sets(name) && !slices.Contains(names[:i], name) {
+			list = append(list, fmt.Sprintf("the command names %s, and no parameter has this variable: it is empty", name))
+		}
+	}
+	var absent []string
+	for _, q := range s.Params {
+		if !strings.Contains(text, "${"+q.Name+"}") && !slices.Contains(names, "SCRIMP_PARAM_"+envName(q.Name)) {
+			absent = append(absent, q.Name)
+		}
+	}
+	if len(absent) == 0 || passesAll(text, names) {
+		return list
+	}
+	if !s.appends(p) {
+		return append(list, fmt.Sprintf("the command does not name %s: the program gets it only in its environment "+
+			"(SCRIMP_PARAM_%s); unless it reads that, add ${%s} or ${args} to the command",
+			strings.Join(absent, ", "), envName(absent[0]), absent[0]))
+	}
+	if end := lostEnd(p); end != "" {
+		list = append(list, fmt.Sprintf("the flags of the parameters come after %.40q at the end of the command, where "+
+			"no training program reads them: write ${args} after the program's name", end))
+	}
+	return list
+}
+
+// sets reports whether a trial has the variable; SCRIMP_PARAM_ stands for all with this prefix.
+func (s *Spec) sets(name string) bool {
+	return name == "SCRIMP_PARAMS" || name == "SCRIMP_PARAM_" ||
+		slices.ContainsFunc(s.Params, func(q Param) bool { return name == "SCRIMP_PARAM_"+envName(q.Name) })
+}
+
+// passesAll reports whether a command names something that has all parameters.
+func passesAll(text string, names []string) bool {
+	for _, mark := range []string{"${args}", "${args_no_hyphens}", "${args_json}"} {
+		if strings.Contains(text, mark) {
+			return true
+		}
+	}
+	return slices.Contains(names, "SCRIMP_PARAMS") || slices.Contains(names, "SCRIMP_PARAM_")
+}
+
+// appends reports whether Command adds the parameters as flags at the end.
+func (s *Spec) appends(p Program) bool {
+	texts := make([]string, len(s.Params))
+	command, args := s.Command(p.Command, p.Args, texts)
+	if len(p.Args) > 0 {
+		return len(args) > len(p.Args)
+	}
+	return strings.HasPrefix(command, strings.TrimRight(p.Command, " \t\r\n")+" ")
+}
+
+var (
+	quotedSpan = regexp.MustCompile(`\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
+	hereWord   = regexp.MustCompile(`<<-?\s*\\?['"]?(\w+)`)
+	filters    = []string{"tee", "cat", "grep", "sed", "awk", "head", "tail", "tr", "cut", "ts", "logger"} // train nothing
+)
+
+// lostEnd returns the end of a shell command if flags after it reach no program that trains: a comment, the end of a
+// loop or of a here-document, a separator, or a filter behind a pipe. It is empty for any other end.
+func lostEnd(p Program) string {
+	if len(p.Args) > 0 {
+		return ""
+	}
+	command := strings.TrimSpace(p.Command)
+	last := strings.TrimSpace(command[strings.LastIndexByte(command, '\n')+1:])
+	if here := hereWord.FindStringSubmatch(command); here != nil && here[1] == last || strings.HasPrefix(last, "#") {
+		return last
+	}
+	words := strings.Fields(last)
+	if len(words) == 0 {
+		return ""
+	}
+	switch word := words[len(words)-1]; {
+	case slices.Contains([]string{"done", "fi", "esac", ")", "}"}, word), strings.HasSuffix(word, ";"),
+		strings.HasSuffix(word, "&"):
+		return word
+	}
+	plain := strings.ReplaceAll(quotedSpan.ReplaceAllString(last, "x"), "||", "  ")
+	plain = strings.ReplaceAll(plain, "&&", ";")
+	if i := strings.LastIndexByte(plain, '|'); i >= 0 && !strings.Contains(plain[i:], ";") {
+		stage := strings.Fields(strings.TrimPrefix(plain[i+1:], "&"))
+		if len(stage) > 0 && slices.Contains(filters, stage[0]) {
+			return "| " + stage[0]
+		}
+	}
+	return ""
+}
