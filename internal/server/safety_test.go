@@ -100,14 +100,14 @@ func TestSecrets_AreSealedAndNeverLogged(t *testing.T) {
 		t.Error("the server's log holds the secret")
 	}
 	other := w.vault().File("other")
-	text, _ := os.ReadFile(w.vault().File("sealed"))
+	text, _ := os.ReadFile(w.vault().File(w.entry("sealed")))
 	os.WriteFile(other, text, 0o600)
 	if m, err := w.vault().Open("other"); err == nil {
 		t.Errorf("in another job's place they open: %v", m)
 	}
 	text[len(text)-1] ^= 1
-	os.WriteFile(w.vault().File("sealed"), text, 0o600)
-	if m, err := w.vault().Open("sealed"); err == nil {
+	os.WriteFile(w.vault().File(w.entry("sealed")), text, 0o600)
+	if m, err := w.vault().Open(w.entry("sealed")); err == nil {
 		t.Errorf("changed, they open: %v", m)
 	}
 }

@@ -238,7 +238,17 @@ func (w *world) eachRecord(t testing.TB) func(func(store.Record, error) bool) {
 // secrets returns the stored secrets of the job.
 func (w *world) secrets(job string) map[string]string {
 	w.t.Helper()
-	m, err := w.vault().Open(job)
+	m, err := w.vault().Current(job, w.entry(job))
 	must.Do(w.t, err)
 	return m.Secrets
+}
+
+// entry returns the entry of the vault with the secrets that the job was submitted with.
+func (w *world) entry(job string) (entry string) {
+	w.control.ReadUncommitted(func(m *core.Machine) {
+		if j, ok := m.Job(job); ok {
+			entry = j.Secrets()
+		}
+	})
+	return entry
 }

@@ -102,7 +102,7 @@ func (s *State) submit(e *Event, b *JobSubmitted, bound *money.Amount) *Job {
 	s.order++
 	j := &Job{order: s.order, r: JobRecord{
 		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now,
-		Event: s.seq, Waits: b.Terms.After,
+		Event: s.seq, Waits: b.Terms.After, Stored: b.Stored,
 	}}
 	if j.r.Terms.Group == "" {
 		j.r.Terms.Group = b.Terms.Parent

@@ -153,6 +153,8 @@ type (
 		Asking *budget.PendingApproval `json:"asking,omitempty"`
 		// From is the checkpoint of another job that the job starts from; nil: none.
 		From *Source `json:"from,omitempty"`
+		// Stored is nil in events of older releases, whose content lies under the job's name.
+		Stored *Stored `json:"stored,omitempty"`
 	}
 	// JobReviewed: somebody approves or rejects a job that waits for approval.
 	JobReviewed struct {

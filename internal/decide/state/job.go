@@ -53,7 +53,8 @@ type JobRecord struct {
 	OnDemand      *money.Amount  `json:"on_demand,omitempty"`
 	OnDemandOffer market.OfferID `json:"on_demand_offer,omitempty"`
 
-	Run *runRecord `json:"-"` // nil until the job requests a machine
+	Stored *Stored    `json:"stored,omitempty"`
+	Run    *runRecord `json:"-"` // nil until the job requests a machine
 }
 
 // runRecord holds the fields of a job that has requested a machine, or was paused or reopened. Most jobs only wait
@@ -209,11 +210,11 @@ func (j *Job) Inputs() string {
 	if j.r.Terms.Stage != "" {
 		return j.r.ID
 	}
-	return j.Secrets()
+	return j.owner()
 }
 
-// Secrets returns the name that the job's secrets are stored under: the group's name for a member.
-func (j *Job) Secrets() string { return cmp.Or(Submitted(j.r.Terms.Group), j.r.ID) }
+// owner returns the group that submitted the job as a member, otherwise the job itself.
+func (j *Job) owner() string { return cmp.Or(Submitted(j.r.Terms.Group), j.r.ID) }
 
 // Source is the checkpoint of another job that this one started from, or nil.
 func (j *Job) Source() *Source { return j.run().Source }

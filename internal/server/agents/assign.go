@@ -183,10 +183,7 @@ func shellQuote(args []string) string {
 // values adds the secrets and shell variables that the vault keeps for the job. Variables of the submitter's shell
 // reach only machines that share the submitter's files.
 func (d *Desk) values(as *api.Assignment, j *spec.Job, engine, kept string) {
-	v, err := d.Vault.Open(as.Job) // set if the member was resumed with other values
-	if err == nil && len(v.Secrets)+len(v.Shell) == 0 {
-		v, err = d.Vault.Open(kept)
-	}
+	v, err := d.Vault.Current(as.Job, kept)
 	if err != nil {
 		d.Errors.Error("cannot read the secrets", "job", as.Job, "error", err)
 	}

@@ -12,7 +12,9 @@ import (
 	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/blob/httpblob"
 	"scrimp/internal/content/checkpoint"
+	"scrimp/internal/content/tarball"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/reply"
@@ -53,14 +55,36 @@ func (d *Desk) jobOfAttempt(attempt string) (job string, live bool) {
 	return job, live
 }
 
-// inputsOf returns the name of the work folder of a live attempt.
-func (d *Desk) inputsOf(attempt string) (name string, live bool) {
+// inputsOf returns the name of the work folder of a live attempt, and what its submission stored.
+func (d *Desk) inputsOf(attempt string) (name string, is *state.Stored, live bool) {
 	d.Control.Read(func(m *core.Machine) {
 		if a, ok := m.Attempt(attempt); ok {
-			name, live = m.State().Job(a.Job()).Inputs(), true
+			j := m.State().Job(a.Job())
+			name, is, live = j.Inputs(), j.Stored(), true
 		}
 	})
-	return name, live
+	return name, is, live
+}
+
+// work returns the work folder of a job: the one that its submission stored, whatever lies under its name.
+func (d *Desk) work(name string, is *state.Stored) (*tarball.Folder, error) {
+	if is != nil && is.Work == "" {
+		return tarball.Of("none", func(func(tarball.Entry, error) bool) {}), nil
+	}
+	if !d.hasWork(name, is) {
+		return nil, fmt.Errorf("the work folder %.12s of %s is missing", is.Work, name)
+	}
+	return d.Folders.Tree(name)
+}
+
+// hasWork reports whether the folder under the name is the one that the submission stored. Older releases stored it
+// under the name only.
+func (d *Desk) hasWork(name string, is *state.Stored) bool {
+	if is == nil {
+		return true
+	}
+	ref, err := d.Folders.Of(name)
+	return err == nil && ref.Tree == is.Work
 }
 
 // blobHandler returns a handler for the blobs of the agent's job only. All machines of a gang may read them; ranks
@@ -187,11 +211,11 @@ func (d *Desk) SyncBlobs(w http.ResponseWriter, r *http.Request) {
 // Work sends the job's work folder. An agent that was cut off asks for the rest as a range.
 func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
 	d.limitTransfer(w, r, func(attempt string, _ int) error {
-		job, live := d.inputsOf(attempt)
+		job, is, live := d.inputsOf(attempt)
 		if !live {
 			return httpblob.ErrOver
 		}
-		folder, err := d.Folders.Tree(job)
+		folder, err := d.work(job, is)
 		if err != nil {
 			return err
 		}

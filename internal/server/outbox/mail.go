@@ -14,16 +14,16 @@ import (
 
 // subject is what a report says about its job. Times are wall time.
 type subject struct {
-	user, inputs string
-	submitted    time.Time
-	cost         string // so far
-	budget       string // "": none
-	exit         int    // of the program of a job that failed; 0: none
-	detail       string
-	ended        time.Time // zero: it has not
-	deadline     time.Time // zero: none
-	finish       time.Time // forecast of a job that has not ended; zero: unknown
-	server       string    // its address; "": users reach it by the data folder only
+	user, secrets string
+	submitted     time.Time
+	cost          string // so far
+	budget        string // "": none
+	exit          int    // of the program of a job that failed; 0: none
+	detail        string
+	ended         time.Time // zero: it has not
+	deadline      time.Time // zero: none
+	finish        time.Time // forecast of a job that has not ended; zero: unknown
+	server        string    // its address; "": users reach it by the data folder only
 }
 
 // about returns what reports say about a job.
@@ -48,7 +48,7 @@ func (o *Outbox) about(id string) (s subject) {
 // subjectOf returns what reports say about a job at market time now.
 func subjectOf(j *core.Job, now time.Time, wall func(time.Time) time.Time) subject {
 	t := j.Terms()
-	s := subject{user: j.User(), inputs: j.Inputs(), submitted: j.Submitted(), detail: j.Detail(),
+	s := subject{user: j.User(), secrets: j.Secrets(), submitted: j.Submitted(), detail: j.Detail(),
 		cost: money.Short(j.Spent(now), t.Currency)}
 	if j.State() == state.Failed {
 		s.exit = j.Exit()

@@ -186,9 +186,9 @@ func (o *Outbox) reportEnd(ctx context.Context, to spec.Notify, n core.Notify) r
 	return end
 }
 
-// secrets returns the secrets of the job; nil if there are none.
-func (o *Outbox) secrets(job string) map[string]string {
-	m, err := o.Vault.Open(job)
+// secrets returns the secrets of the job with that entry of the vault; nil if there are none.
+func (o *Outbox) secrets(job, entry string) map[string]string {
+	m, err := o.Vault.Current(job, entry)
 	if err != nil {
 		o.Log.Error("cannot read the secrets", "job", job, "error", err)
 	}

@@ -55,7 +55,7 @@ func (o *Outbox) send(ctx context.Context, n spec.Notify, w word) result {
 	var all sync.WaitGroup
 	var missing atomic.Bool
 	if n.Webhook != "" {
-		target := webhook.Address(n.Webhook, o.secrets(job.inputs))
+		target := webhook.Address(n.Webhook, o.secrets(w.Job, job.secrets))
 		all.Go(func() {
 			o.once(ctx, &w, byWebhook, webhook.Host(target), func(e notices.Entry) (int, error) {
 				return o.Hooks.Deliver(ctx, target, job.user, w.Job, w.ID, message(target, w), o.progress(&w, e))

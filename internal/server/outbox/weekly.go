@@ -73,7 +73,7 @@ func (o *Outbox) WeekPass(ctx context.Context) {
 // reportWeek reports one week.
 func (o *Outbox) reportWeek(ctx context.Context, one Weekly) {
 	r := one.Report
-	target := webhook.Address(one.Webhook, o.secrets(r.Schedule))
+	target := webhook.Address(one.Webhook, o.secrets(r.Schedule, ""))
 	w := word{ID: r.ID, Job: r.Schedule, Event: week, week: r.Week.Begin.UTC().Format(time.DateOnly)}
 	o.once(ctx, &w, byWebhook, webhook.Host(target),
 		func(e notices.Entry) (int, error) {

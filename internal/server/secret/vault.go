@@ -20,9 +20,10 @@ import (
 // backup of the database, reveals nothing.
 const vaultKey = "secrets.key"
 
-// Secrets are in a folder with a file for each job.
+// Secrets are in a folder with a file for each name, and for each job a folder with its entries.
 const (
 	folder       = "secrets"
+	entries      = "entries"
 	sealedSuffix = ".sealed"
 )
 
@@ -99,10 +100,25 @@ func (v Vault) cipher() (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// File returns the path of a job's secrets.
-func (v Vault) File(job string) string { return filepath.Join(v.Dir, folder, job+sealedSuffix) }
+// File returns the path of the values under a name: that of a job or of a group, or of an entry.
+func (v Vault) File(name string) string {
+	if strings.Contains(name, "/") {
+		return filepath.Join(v.Dir, folder, entries, name+sealedSuffix)
+	}
+	return filepath.Join(v.Dir, folder, name+sealedSuffix)
+}
 
-// Keep seals the values for their job: under another job's name they do not open.
+// Add seals the values of a job that is being submitted as an entry of its own, which no other submission of that name
+// uses. It returns the name of the entry; empty if there are no values.
+func (v Vault) Add(job string, values Values) (entry string, err error) {
+	if len(values.Secrets)+len(values.Shell) == 0 {
+		return "", nil
+	}
+	entry = job + "/" + strings.ToLower(rand.Text())
+	return entry, v.Keep(entry, values)
+}
+
+// Keep seals the values for a name: under another name they do not open.
 func (v Vault) Keep(job string, values Values) error {
 	if len(values.Secrets)+len(values.Shell) == 0 {
 		return nil
@@ -149,8 +165,19 @@ func (v Vault) Unseal(name string, sealed []byte) ([]byte, error) {
 	return text, nil
 }
 
-// Open returns the values of the job; empty if there are none.
+// Current returns the values of a job: those of its last resumption, otherwise those of the entry.
+func (v Vault) Current(job, entry string) (values Values, err error) {
+	if values, err = v.Open(job); err != nil || len(values.Secrets)+len(values.Shell) > 0 {
+		return values, err
+	}
+	return v.Open(entry)
+}
+
+// Open returns the values under a name; empty if there are none.
 func (v Vault) Open(job string) (values Values, err error) {
+	if job == "" {
+		return values, nil
+	}
 	sealed, err := os.ReadFile(v.File(job))
 	if errors.Is(err, os.ErrNotExist) {
 		return values, nil
@@ -169,8 +196,11 @@ func (v Vault) Open(job string) (values Values, err error) {
 	return valuesOf(flat), nil
 }
 
-// Forget deletes the secrets of a job, if there are any.
+// Forget deletes the secrets of a job with all its entries, if there are any.
 func (v Vault) Forget(job string) error {
+	if err := os.RemoveAll(filepath.Join(v.Dir, folder, entries, filepath.Base(job))); err != nil {
+		return err
+	}
 	if err := os.Remove(v.File(job)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -179,15 +209,25 @@ func (v Vault) Forget(job string) error {
 
 // Jobs returns the jobs with secrets.
 func (v Vault) Jobs() (map[string]bool, error) {
-	entries, err := os.ReadDir(filepath.Join(v.Dir, folder))
+	list, err := os.ReadDir(filepath.Join(v.Dir, folder))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	jobs := make(map[string]bool, len(entries))
-	for _, e := range entries {
+	jobs := make(map[string]bool, len(list))
+	for _, e := range list {
 		if job, sealed := strings.CutSuffix(e.Name(), sealedSuffix); sealed {
 			jobs[job] = true
 		}
+	}
+	if err != nil {
+		return jobs, err
+	}
+	list, err = os.ReadDir(filepath.Join(v.Dir, folder, entries))
+	if errors.Is(err, os.ErrNotExist) {
+		return jobs, nil
+	}
+	for _, e := range list {
+		jobs[e.Name()] = true
 	}
 	return jobs, err
 }

@@ -124,7 +124,7 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 		no = d.wouldRefuse(c, e)
 	}
 	if no == nil {
-		no = d.storeWork(r, id, j.Team, b)
+		no = d.storeGroup(r, id, j.Team, b)
 	}
 	if no == nil && run.Pipeline != nil {
 		no = d.checkInputs(id, b, run)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
@@ -251,6 +252,9 @@ func (b *batch) one(i int, now time.Time) (no *reply.Refusal) {
 	}
 	b.held = append(b.held, done)
 	b.ids[i] = id
+	if err := b.d.Vault.Forget(id); err != nil { // left by an interrupted submission
+		return unread(err)
+	}
 	t := b.d.terms(b.jobs[i], now)
 	if t.After, no = b.d.after(b.r, b.list[i].After); no != nil {
 		return no
@@ -259,7 +263,7 @@ func (b *batch) one(i int, now time.Time) (no *reply.Refusal) {
 	b.events = append(b.events, core.Event{
 		At: now, Schema: core.Schema, Tenant: b.d.Control.Tenant(), Actor: auth.Actor(auth.CallerOf(b.r).User),
 		Key:  b.list[i].Key,
-		Body: core.JobSubmitted{Job: id, Terms: t, Spec: b.list[i].Spec},
+		Body: core.JobSubmitted{Job: id, Terms: t, Spec: b.list[i].Spec, Stored: &state.Stored{}},
 	})
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -19,13 +18,10 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
-	"scrimp/internal/server/kept"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/server/secret"
 	"scrimp/internal/server/submit/request"
 	"scrimp/internal/server/terms"
-	"scrimp/internal/server/workdir"
 	"scrimp/internal/wire/api"
 )
 
@@ -147,7 +143,7 @@ func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string,
 		no = d.wouldRefuse(c, e) // a refused job need not copy its checkpoint
 	}
 	if no == nil {
-		no = d.storeWork(r, id, j.Team, b)
+		body.Stored, no = d.storeJob(r, id, j.Team, b)
 	}
 	if no == nil && b.From != "" {
 		body.From, no = d.Kept.Seed(r.Context(), id, c.User, j, b.From)
@@ -247,59 +243,4 @@ func fingerprint(b api.Submission) string {
 	}
 	sum := sha256.Sum256(text)
 	return fingerprintPrefix + hex.EncodeToString(sum[:8])
-}
-
-// storeWork stores the work folder, and the secrets apart from the log.
-func (d *Desk) storeWork(r *http.Request, id, team string, b api.Submission) *reply.Refusal {
-	err := d.assignFolder(r, id, b)
-	if err == nil && b.Rerun != "" {
-		if no := d.removed(r, b.Rerun); no != nil {
-			return no
-		}
-	}
-	if err == nil {
-		if err := d.Quota(r.Context(), team, id); err != nil {
-			return &reply.Refusal{Status: http.StatusInsufficientStorage, Title: "the team has used its disk", Err: err,
-				Fix: "remove what is old with scrimp gc, or ask an admin for more with scrimp teams set " + team + " --disk"}
-		}
-		err = d.Vault.Keep(id, secret.Values{Secrets: b.Secrets, Shell: b.Shell})
-	}
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, workdir.ErrNoRoom):
-		return &reply.Refusal{Status: http.StatusInsufficientStorage, Title: "the server's disk has no room for the folder",
-			Fix: "make room on it, as with scrimp gc, or leave data out with a file .scrimpignore"}
-	}
-	return &reply.Refusal{Status: http.StatusUnprocessableEntity, Title: "the work folder was not copied",
-		Fix: "give another with workdir, or leave out what cannot be read with .scrimpignore", Err: err}
-}
-
-// removed refuses to rerun a job whose work folder was removed.
-func (d *Desk) removed(r *http.Request, job string) *reply.Refusal {
-	is, err := d.Kept.Removed(r.Context(), job)
-	if err != nil {
-		return unread(err)
-	}
-	return kept.RemovedOn(is.Work, "work folder", job, "submit it again from its folder, with scrimp run")
-}
-
-// assignFolder gives the job its work folder.
-func (d *Desk) assignFolder(r *http.Request, id string, b api.Submission) error {
-	folders := d.Uploads.Store
-	err := folders.Drop(id) // left by an interrupted submission
-	switch {
-	case err != nil:
-	case b.Rerun != "":
-		of := b.Rerun
-		d.Control.Job(of, func(_ *core.Machine, j *core.Job) { of = j.Inputs() })
-		if err = folders.Again(id, of); errors.Is(err, workdir.ErrNone) {
-			err = nil // the other job had none
-		}
-	case b.Folder != "":
-		err = folders.Copy(id, b.Folder, d.Dir)
-	case b.Work != "":
-		err = d.Uploads.Give(auth.CallerOf(r), b.Work, id)
-	}
-	return err
 }
