@@ -93,7 +93,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 // mayStart reports whether a word may begin the arguments of a command: a flag, a word of Cobra's own, or an argument.
 func mayStart(cmd *cobra.Command, word string) bool {
 	return strings.HasPrefix(word, "-") || strings.HasPrefix(word, "__") || word == "help" ||
-		cmd.Runnable() && (cmd.Args == nil || cmd.Args(cmd, []string{word}) == nil)
+		cmd.Runnable() && (word == "" || cmd.Args == nil || cmd.Args(cmd, []string{word}) == nil)
 }
 
 // unknownCommand returns an error for a word that is none of the commands below the one before it, also after help.

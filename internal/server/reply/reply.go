@@ -132,8 +132,8 @@ func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 	})
 }
 
-// once returns what is wrong with a body for a struct that is null or has a field twice. Fields within fields are left to
-// their readers: those of a job file name the line.
+// once returns what is wrong with a body for a struct that is null or has a field twice. Fields within fields are left
+// to their readers: those of a job file name the line.
 func once(body []byte, of reflect.Type) error {
 	if of.Kind() != reflect.Struct {
 		return nil
