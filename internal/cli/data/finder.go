@@ -68,9 +68,9 @@ func (a *app) find(ctx context.Context, least int64, price string, args []string
 // isScanned reports whether the scan reads the content of an input anyway.
 func isScanned(places []stored.Place, k known) bool {
 	at, isFile := strings.CutPrefix(k.Name, "file://")
-	real, err := filepath.EvalSymlinks(at)
+	target, err := filepath.EvalSymlinks(at)
 	return isFile && err == nil && k.Path == "" && slices.ContainsFunc(places, func(p stored.Place) bool {
-		rel, err := filepath.Rel(p.Name, real)
+		rel, err := filepath.Rel(p.Name, target)
 		return p.Store == stored.Local && err == nil && filepath.IsLocal(rel)
 	})
 }

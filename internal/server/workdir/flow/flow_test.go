@@ -56,7 +56,9 @@ func TestGroup_ClosesAllAfterAnError(t *testing.T) {
 		_ = g.Go(closer{&closed}, func() error {
 			now := running.Add(1)
 			defer running.Add(-1)
-			for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+			old := most.Load()
+			for now > old && !most.CompareAndSwap(old, now) {
+				old = most.Load()
 			}
 			if i == 20 {
 				return wrong
