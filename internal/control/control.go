@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/engine"
+	"scrimp/internal/lib/recent"
 	"scrimp/internal/store"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/propose"
@@ -88,6 +89,8 @@ type Control struct {
 
 	agents *inbox.Inbox // has its own lock
 
+	bodies *recent.Cache[uint64, core.Body] // of events that job files were read from, by number
+
 	planning sync.Mutex // guards planner
 	planner  propose.Planner
 
@@ -116,7 +119,7 @@ func New(ctx context.Context, s store.Store, engines []engine.Engine, cfg Config
 		ended: make(chan struct{}), machine: core.New(), asides: map[string]aside{},
 		stepping: stepping{steps: make(chan struct{}, 1)}, listed: map[string]bool{},
 		agents: inbox.New(inbox.Config{Clock: cfg.Clock, Tenant: cfg.Tenant, Silence: cfg.Silence}),
-		builds: make(chan struct{}, builders()),
+		builds: make(chan struct{}, builders()), bodies: recent.New[uint64, core.Body](mostBodies),
 	}
 	for _, e := range engines {
 		if err := e.Validate(); err != nil {
@@ -262,18 +265,11 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 	}) {
 		return nil, false, nil
 	}
-	records, err := c.store.Records(ctx, seq-1, 1)
+	body, err := c.bodies.Get(seq, func() (core.Body, int, error) { return c.bodyOf(ctx, seq) })
 	if err != nil {
 		return nil, false, fmt.Errorf("read the job file of %s: %w", job, err)
 	}
-	if len(records) == 0 {
-		return nil, false, fmt.Errorf("read the job file of %s: event %d does not exist", job, seq)
-	}
-	e, _, err := replay.Decode(records[0])
-	if err != nil {
-		return nil, false, fmt.Errorf("read the job file of %s: %w", job, err)
-	}
-	switch b := e.Body.(type) {
+	switch b := body.(type) {
 	case core.GroupOpened:
 		return specOf(b, stage), true, nil
 	case core.Spawn:
@@ -292,6 +288,22 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 		}
 	}
 	return nil, false, fmt.Errorf("read the job file of %s: event %d does not submit it", job, seq)
+}
+
+// mostBodies is the total size of the events whose job files are kept for the next rank, member or stage, in bytes.
+const mostBodies = 32 << 20
+
+// bodyOf reads an event's body, and its size.
+func (c *Control) bodyOf(ctx context.Context, seq uint64) (core.Body, int, error) {
+	records, err := c.store.Records(ctx, seq-1, 1)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(records) == 0 {
+		return nil, 0, fmt.Errorf("event %d does not exist", seq)
+	}
+	e, _, err := replay.Decode(records[0])
+	return e.Body, len(records[0].Event), err
 }
 
 // SpecsAt returns all job files in an event; none if the event holds none.

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
+	"scrimp/internal/store"
 	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/must"
 )
@@ -26,6 +27,17 @@ func (shut) Terminate(context.Context, string) error         { return engine.Err
 func (shut) List(context.Context) ([]engine.Instance, error) { return nil, nil }
 func (shut) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	return nil, nil, nil
+}
+
+// counted counts how often records are read.
+type counted struct {
+	store.Store
+	n int
+}
+
+func (c *counted) Records(ctx context.Context, after uint64, limit int) ([]store.Record, error) {
+	c.n++
+	return c.Store.Records(ctx, after, limit)
 }
 
 // A server that stops while snapshots are being written restarts with the same state, whichever snapshot it finds,
@@ -88,6 +100,16 @@ func TestRestart_FindsTheSameState(t *testing.T) {
 		if text, ok, err := c.Spec(t.Context(), id); err != nil || !ok || string(text) != fmt.Sprintf(`{"name":%q}`, id) {
 			t.Fatalf("the job file of %s is %q, %v, %v", id, text, ok, err)
 		}
+	}
+	reads := &counted{Store: c.store}
+	c.store = reads
+	for range 64 { // as many ranks of a gang
+		if text, ok, err := c.Spec(t.Context(), "j1"); err != nil || !ok || string(text) != `{"name":"j1"}` {
+			t.Fatalf("the job file of j1 is %q, %v, %v", text, ok, err)
+		}
+	}
+	if reads.n > 0 {
+		t.Errorf("the log was read %d times for a job file that was read before", reads.n)
 	}
 	if _, ok, err := c.Spec(t.Context(), "nobody"); ok || err != nil {
 		t.Errorf("a job that nobody submitted has a job file: %v", err)

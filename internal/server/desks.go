@@ -68,7 +68,7 @@ func (s *Server) buildHandlers() {
 	s.quota = &retention.Quota{Control: s.control, Logs: s.store, Folders: s.folders, Dir: s.opts.Dir, Limits: s.teamDisks}
 	s.agents = &agents.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, Dir: s.opts.Dir, Room: s.disk, Vault: s.vault(),
-		Build: s.opts.Build, Exe: s.opts.Exe, LogLimit: s.opts.LogLimit, Errors: s.opts.Log,
+		Files: agents.NewFiles(), Build: s.opts.Build, Exe: s.opts.Exe, LogLimit: s.opts.LogLimit, Errors: s.opts.Log,
 		Printed: s.metrics.Printed,
 		Here:    s.here, Folders: s.folders, Blobs: s.workBlobs, Quota: s.quota.Bytes,
 		Moves: &s.moves, Pace: s.logPace, AllPace: s.allPace, Reports: agents.NewReportPace(),

@@ -11,6 +11,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/recent"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/terms"
@@ -21,13 +22,9 @@ import (
 
 // assign builds the assignment for the agent of a rank of the attempt.
 func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node int) (api.Assignment, error) {
-	raw, _, err := d.Control.Spec(ctx, job.ID())
+	j, err := d.fileOf(ctx, &job)
 	if err != nil {
 		return api.Assignment{}, err
-	}
-	j, err := spec.Decode(raw)
-	if err != nil {
-		d.Errors.Error("cannot read the job file", "job", job.ID(), "error", err)
 	}
 	clock := d.Control.Clock()
 	env := d.wandbEnv(job.ID())
@@ -86,6 +83,33 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 			job.Terms().Group == "" // members of a group share one folder
 	}
 	return as, nil
+}
+
+// mostFiles is the total size of the job files that are kept for the next rank of a gang, in bytes.
+const mostFiles = 4 << 20
+
+// File names a version of a job's file: that of an event.
+type File struct {
+	Job   string
+	Event uint64
+}
+
+// NewFiles returns a cache of job files.
+func NewFiles() *recent.Cache[File, spec.Job] { return recent.New[File, spec.Job](mostFiles) }
+
+// fileOf returns the file of a job. It is shared: its lists and maps may not change.
+func (d *Desk) fileOf(ctx context.Context, job *core.Job) (spec.Job, error) {
+	return d.Files.Get(File{job.ID(), job.SpecEvent()}, func() (spec.Job, int, error) {
+		raw, _, err := d.Control.Spec(ctx, job.ID())
+		if err != nil {
+			return spec.Job{}, 0, err
+		}
+		j, err := spec.Decode(raw)
+		if err != nil {
+			d.Errors.Error("cannot read the job file", "job", job.ID(), "error", err)
+		}
+		return j, len(raw), nil
+	})
 }
 
 // The variables with which Weights & Biases continues a run.

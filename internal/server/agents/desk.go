@@ -9,6 +9,8 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/recent"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/secret"
@@ -41,6 +43,7 @@ type Desk struct {
 	Dir      string // the data folder
 	Room     disk.Room
 	Vault    secret.Vault
+	Files    *recent.Cache[File, spec.Job] // those that ranks were assigned from
 	Build    string
 	Exe      string // the program that machines start; "" is this executable
 	LogLimit int64  // bytes of output of one rank; 0: 1 GiB
