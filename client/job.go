@@ -161,6 +161,7 @@ type Job struct {
 	SavedStep     int64             `json:"saved_step"`
 	Speed         float64           `json:"market_speed"`
 	Outputs       string            `json:"outputs,omitempty"`
+	OutputsDigest string            `json:"outputs_digest,omitempty"` // identifies what the outputs hold: SHA-256
 	Exit          int               `json:"exit"`
 	Tags          map[string]string `json:"tags,omitempty"`
 	Team          string            `json:"team,omitempty"`

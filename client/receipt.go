@@ -68,6 +68,7 @@ type Receipt struct {
 	LossName        string             `json:"loss_name,omitempty"`
 	Spend           []Spent            `json:"spend,omitempty"`
 	Outputs         string             `json:"outputs,omitempty"`
+	OutputsDigest   string             `json:"outputs_digest,omitempty"`
 	// Telemetry is the telemetry of its machines; null: none.
 	Telemetry *ReceiptTelemetry `json:"telemetry"`
 	// Data is what bringing inputs to its machines took; null if scrimp brought none.

@@ -20,7 +20,6 @@ import (
 	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/save"
-	"scrimp/internal/content/checkpoint/folder"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/test/await"
 	"scrimp/internal/wire/api"
@@ -117,11 +116,11 @@ func (k *memKeeper) Restore(_ context.Context, dir string) (keeper.Restored, []a
 
 func (k *memKeeper) Fetch(context.Context, string, string) error { return nil }
 
-func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, folder.Left, error) {
+func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (keeper.Outputs, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept = folders
-	return "mem://outputs", nil, nil
+	return keeper.Outputs{At: "mem://outputs"}, nil
 }
 
 func (k *memKeeper) Close() error { k.closed = true; return nil }

@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"scrimp/internal/control/inbox"
+	"scrimp/internal/control/recent"
 	"scrimp/internal/control/replay"
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/engine"
-	"scrimp/internal/lib/recent"
 	"scrimp/internal/store"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/propose"

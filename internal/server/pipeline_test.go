@@ -61,15 +61,23 @@ func (w *world) runsStageFor(job string, makes map[string]string, long time.Dura
 	for name := range makes {
 		outs = append(outs, name)
 	}
-	err = w.kept.Own(w.t.Context(), job, func(s *checkpoint.Store) error {
-		_, _, err := s.Keep(w.t.Context(), confined.Folder{Path: folderWith(w.t, makes)}, outs, api.OutputsName(job, 0))
+	digest := w.keeps(job, makes, outs)
+	w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, long)
+	w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: "completed", Outputs: "kept", OutputsDigest: digest}, long)
+	return held
+}
+
+// keeps stores outputs of a job, and returns the digest that an agent would report.
+func (w *world) keeps(job string, makes map[string]string, outs []string) (digest string) {
+	w.t.Helper()
+	err := w.kept.Own(w.t.Context(), job, func(s *checkpoint.Store) error {
+		m, _, err := s.Keep(w.t.Context(), confined.Folder{Path: folderWith(w.t, makes)}, outs, api.OutputsName(job, 0))
+		digest = m.Digest()
 		return err
 	})
 	must.Do(w.t, err)
 	w.quota.Again() // no agent has sent this
-	w.event(core.AttemptStarted{Attempt: attempt, Message: 1}, long)
-	w.event(core.AttemptEnded{Attempt: attempt, Message: 2, Reason: "completed"}, long)
-	return held
+	return digest
 }
 
 // attemptOf waits until the job of a stage has a machine, and returns its attempt.
@@ -237,6 +245,35 @@ func TestPipelines_RerunStagesWithMissingOutputs(t *testing.T) {
 	w.must("POST", "/v1/groups", one(), nil)
 	if g := w.groupOver("one-3"); !slices.Equal(stagesOf(g), []string{"make reused"}) || g.Pipeline.Stages[0].Job != "one-2.make" {
 		t.Errorf("after that it ends as %v, from %s", stagesOf(g), g.Pipeline.Stages[0].Job)
+	}
+}
+
+// The end of an attempt names its outputs by digest. Others that lie there later are not used: the stage runs again.
+func TestPipelines_UseOnlyTheOutputsThatWereReported(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	folder := folderWith(t, map[string]string{"data/a": "1"})
+	two := fmt.Sprintf(`{"folder":%q,"spec":{"name":"two","budget":{"dollars":"9"}},"pipeline":{"at_once":1,"stages":[
+		{"name":"make","job":{"command":"make"},"deps":["data"],"outs":["out"]},
+		{"name":"use","job":{"command":"use"},"deps":["out"],"outs":["end"]}]}}`, folder)
+	w.must("POST", "/v1/groups", two, nil)
+	w.runsStage("two.make", map[string]string{"out/x": "content"})
+	w.runsStage("two.use", map[string]string{"end/y": "end"})
+	w.groupOver("two")
+	var j api.Job
+	w.must("GET", "/v1/jobs/two.make", nil, &j)
+	if want := w.keeps("two.make", map[string]string{"out/x": "content"}, []string{"out"}); j.OutputsDigest != want || len(want) != 64 {
+		t.Errorf("the job names its outputs %q, want %q", j.OutputsDigest, want)
+	}
+	w.must("POST", "/v1/groups", two, nil)
+	if g := w.groupOver("two-2"); !slices.Equal(stagesOf(g), []string{"make reused", "use reused"}) {
+		t.Errorf("the same files under another time: it ends as %v", stagesOf(g))
+	}
+	w.keeps("two.make", map[string]string{"out/x": "forged"}, []string{"out"})
+	w.must("POST", "/v1/groups", two, nil)
+	w.runsStage("two-3.make", map[string]string{"out/x": "content"})
+	if g := w.groupOver("two-3"); !slices.Equal(stagesOf(g), []string{"make done", "use reused"}) {
+		t.Errorf("forged outputs: it ends as %v", stagesOf(g))
 	}
 }
 

@@ -237,7 +237,7 @@ func (a *agent) end(reason string, exit int, step int64, saved bool) {
 	}
 	a.say(func(n int64) core.Body {
 		return core.AttemptEnded{Attempt: a.attempt, Node: a.node, Message: n, Reason: reason, Exit: exit, Step: step,
-			Saved: saved, Outputs: outputs, Error: text, SetupStatus: status}
+			Saved: saved, Outputs: outputs, OutputsDigest: digestOf(outputs), Error: text, SetupStatus: status}
 	})
 }
 

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"scrimp/internal/decide/core"
@@ -56,4 +58,12 @@ func (a *agent) notice(d time.Duration) {
 		return core.NoticeGiven{Attempt: a.attempt, Node: a.node, Message: n, Source: "sim", Until: until}
 	})
 	a.drain("drained")
+}
+
+// digestOf stands for the digest of the outputs at a path.
+func digestOf(outputs string) string {
+	if outputs == "" {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(outputs)))
 }

@@ -230,6 +230,9 @@ func (t *twin) ended(b core.AttemptEnded) {
 		if j.Outputs() != kept {
 			t.w.breaks("outputs: those of %s are at %q, the job says %q", b.Attempt, kept, j.Outputs())
 		}
+		if got := j.OutputsDigest(); got != digestOf(kept) {
+			t.w.breaks("outputs: those of %s have digest %q, the job says %q", b.Attempt, digestOf(kept), got)
+		}
 	}
 	f := ag.failed
 	newest := j.Attempt()         // it may have started with the same event, on a machine that was free

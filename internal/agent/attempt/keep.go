@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/interactive"
+	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/stop"
@@ -56,8 +57,9 @@ func (g *Attempt) keep(life context.Context, e save.Ending, s *stop.Request, exi
 		o.ended.Error = fmt.Sprintf("the last checkpoint could not be kept: %v", err)
 	}
 	if !errors.Is(err, wire.ErrFenced) {
-		where, wrong := g.keepOutputs(ctx)
-		o.ended.Outputs, o.ended.Error = where, joinText(o.ended.Error, wrong)
+		kept, wrong := g.keepOutputs(ctx)
+		o.ended.Outputs, o.ended.OutputsDigest = kept.At, kept.Digest
+		o.ended.Error = joinText(o.ended.Error, wrong)
 	}
 	cancel()
 	listening.Wait()
@@ -71,30 +73,29 @@ func (g *Attempt) keep(life context.Context, e save.Ending, s *stop.Request, exi
 	return o
 }
 
-// keepOutputs keeps the outputs of the job on this machine. It returns their location and a
-// description of what failed.
-func (g *Attempt) keepOutputs(ctx context.Context) (where, wrong string) {
+// keepOutputs keeps the outputs of the job on this machine, and describes what failed.
+func (g *Attempt) keepOutputs(ctx context.Context) (kept keeper.Outputs, wrong string) {
 	if len(g.Task.Outputs) == 0 || g.Task.OutputsURL == "" {
-		return "", ""
+		return kept, ""
 	}
 	names, wrong, err := g.OutputNames()
 	if err != nil {
 		g.Log.Error("keep outputs", "error", err)
-		return "", fmt.Sprintf("outputs could not be kept: %v", err)
+		return kept, fmt.Sprintf("outputs could not be kept: %v", err)
 	}
 	if len(names) == 0 {
-		return "", wrong
+		return kept, wrong
 	}
-	where, lacks, err := g.keeper.Keep(ctx, g.Reading(g.Folders.Work), names)
+	kept, err = g.keeper.Keep(ctx, g.Reading(g.Folders.Work), names)
 	if err != nil && !errors.Is(err, wire.ErrFenced) {
 		g.Log.Error("keep outputs", "error", err)
 		wrong = joinText(wrong, fmt.Sprintf("outputs could not be kept: %v", err))
 	}
-	if len(lacks) > 0 {
+	if lacks := kept.Left; len(lacks) > 0 {
 		g.Log.Warn("some outputs cannot be kept", "what", lacks.String())
 		wrong = joinText(wrong, "outputs that are not kept: "+lacks.String())
 	}
-	return where, wrong
+	return kept, wrong
 }
 
 func joinText(a, b string) string {

@@ -32,10 +32,16 @@ type Keeper interface {
 	Restore(ctx context.Context, dir string) (r Restored, refused []api.Refused, err error)
 	// Fetch copies the work folder from a store's address into folder dir.
 	Fetch(ctx context.Context, address, dir string) error
-	// Keep copies the named folders below dir to the store of outputs. It returns their address and
-	// what it left out because it cannot be kept.
-	Keep(ctx context.Context, dir confined.Folder, folders []string) (where string, left folder.Left, err error)
+	// Keep copies the named folders below dir to the store of outputs.
+	Keep(ctx context.Context, dir confined.Folder, folders []string) (Outputs, error)
 	Close() error
+}
+
+// Outputs are kept outputs.
+type Outputs struct {
+	At     string // ADDRESS#NAME
+	Digest string // of what they hold: format.Manifest.Digest
+	Left   folder.Left
 }
 
 // Restored is the checkpoint from which a program starts.
@@ -269,9 +275,7 @@ func (k *store) Restore(ctx context.Context, dir string) (Restored, []api.Refuse
 	return Restored{Manifest: r.Manifest.Name, Step: r.Manifest.Step}, refused, nil
 }
 
-// Keep returns an address of the form ADDRESS#NAME.
-func (k *store) Keep(ctx context.Context, dir confined.Folder, folders []string) (where string,
-	left folder.Left, err error) {
+func (k *store) Keep(ctx context.Context, dir confined.Folder, folders []string) (out Outputs, err error) {
 	name := api.OutputsName(k.a.Job, k.a.Node)
 	err = wire.Retry(ctx, func(ctx context.Context) (err error) {
 		b, err := k.openStore(ctx, k.a.OutputsURL)
@@ -279,18 +283,19 @@ func (k *store) Keep(ctx context.Context, dir confined.Folder, folders []string)
 			return fmt.Errorf("%w: %w", wire.ErrBad, err)
 		}
 		defer func() { err = errors.Join(err, b.Close()) }()
-		_, stats, err := checkpoint.Open(b, k.a.OutputsPrefix).Keep(ctx, dir, folders, name)
-		left = stats.Left
+		m, stats, err := checkpoint.Open(b, k.a.OutputsPrefix).Keep(ctx, dir, folders, name)
+		out.Left, out.Digest = stats.Left, m.Digest()
 		return fenceOf(err)
 	})
 	if err != nil {
-		return "", nil, err
+		return Outputs{}, err
 	}
-	where = k.a.OutputsURL
+	out.At = k.a.OutputsURL
 	if k.a.OutputsPrefix != "" {
-		where += "?prefix=" + k.a.OutputsPrefix
+		out.At += "?prefix=" + k.a.OutputsPrefix
 	}
-	return where + "#" + name, left, nil
+	out.At += "#" + name
+	return out, nil
 }
 
 // Close closes the store. The claim stays until a newer attempt takes it.

@@ -151,20 +151,25 @@ func (in *Inbox) body(l *Latest, m api.Message) core.Body {
 	case m.Ended != nil:
 		return core.AttemptEnded{Attempt: attempt, Node: node, Message: m.Seq, Reason: string(m.Ended.Reason),
 			Exit: m.Ended.Exit, Step: m.Ended.Step, Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error,
-			SetupStatus: m.Ended.SetupStatus, Keeping: clock.Stretch(m.Ended.Keeping), Data: in.dataRead(m.Ended.Data)}
+			OutputsDigest: digestOf(m.Ended.OutputsDigest),
+			SetupStatus:   m.Ended.SetupStatus, Keeping: clock.Stretch(m.Ended.Keeping), Data: in.dataRead(m.Ended.Data)}
 	}
 	return nil
+}
+
+// digestOf returns a SHA-256 in hexadecimal digits as it is, and "" for anything else: unknown.
+func digestOf(text string) string {
+	if b, err := hex.DecodeString(text); err != nil || len(b) != sha256.Size {
+		return ""
+	}
+	return text
 }
 
 // dataRead converts what an agent says about the inputs that it brought.
 func (in *Inbox) dataRead(list []api.Brought) (out []core.DataRead) {
 	for _, d := range list {
-		digest := d.Digest
-		if b, err := hex.DecodeString(digest); err != nil || len(b) != sha256.Size {
-			digest = "" // unknown
-		}
 		out = append(out, core.DataRead{Name: d.Name, Files: d.Files, Bytes: d.Bytes, Hits: d.Hits, HitBytes: d.HitBytes,
-			Fetched: d.Fetched, Requests: d.Requests, Took: in.Clock.Stretch(d.Took), Digest: digest})
+			Fetched: d.Fetched, Requests: d.Requests, Took: in.Clock.Stretch(d.Took), Digest: digestOf(d.Digest)})
 	}
 	return out
 }

@@ -67,8 +67,7 @@ type Receipt struct {
 	LostSeconds     float64                          `json:"lost_seconds"` // market time of paid work that was lost
 	Checkpoints     int                              `json:"checkpoints"`
 	CheckpointBytes int64                            `json:"checkpoint_bytes_uploaded"`
-	// SaveTrouble is why the newest checkpoint could not be copied, or what its copy lacks; empty if it is
-	// complete.
+	// SaveTrouble is why the newest checkpoint could not be copied, or what its copy lacks; empty: it is complete.
 	SaveTrouble     string             `json:"save_trouble,omitempty"`
 	SaveSeconds     *float64           `json:"save_seconds"`     // mean, wall time
 	IntervalSeconds *float64           `json:"interval_seconds"` // in force at the end, wall time
@@ -80,6 +79,7 @@ type Receipt struct {
 	LossName        string             `json:"loss_name,omitempty"`
 	Spend           []Spent            `json:"spend,omitempty"`
 	Outputs         string             `json:"outputs,omitempty"`
+	OutputsDigest   string             `json:"outputs_digest,omitempty"` // identifies what they hold: SHA-256
 	// Telemetry summarizes the measurements of its machines; null if there are none.
 	Telemetry *Telemetry `json:"telemetry"`
 	// Data is what bringing inputs to its machines took; null if scrimp brought none.

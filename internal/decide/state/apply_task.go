@@ -107,6 +107,9 @@ func (s *State) ended(e *Event, f TaskEnded) {
 	r := j.runs()
 	if b.Outputs != "" {
 		r.Outputs = b.Outputs
+		if b.Node == 0 { // a gang's machines keep outputs of their own, and stages read those of the first
+			r.OutputsDigest = b.OutputsDigest
+		}
 	}
 	if j.r.State.Over() {
 		return

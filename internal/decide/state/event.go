@@ -344,7 +344,9 @@ type (
 		Step    int64  `json:"step"`
 		Saved   bool   `json:"saved"`
 		Outputs string `json:"outputs,omitempty"`
-		Error   string `json:"error,omitempty"`
+		// OutputsDigest identifies what the outputs hold, with the contents of all files; "": unknown
+		OutputsDigest string `json:"outputs_digest,omitempty"`
+		Error         string `json:"error,omitempty"`
 		// SetupStatus is the exit status of the set-up command if that failed; 0 otherwise.
 		SetupStatus int `json:"setup_status,omitempty"`
 		// time since the program ended, spent on storing; 0: unknown

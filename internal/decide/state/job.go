@@ -77,22 +77,22 @@ type runRecord struct {
 	Retries   int           `json:"retries,omitempty"`
 	GPUServed time.Duration `json:"gpu_served_ns,omitempty"`
 	Outputs   string        `json:"outputs,omitempty"`
-	Exit      int           `json:"exit,omitempty"`
-	Ending    Status        `json:"ending,omitempty"` // state of the job after its attempt ends
-	EndingWhy string        `json:"ending_why,omitempty"`
+	// OutputsDigest identifies what the outputs of its first machine hold.
+	OutputsDigest string `json:"outputs_digest,omitempty"`
+	Exit          int    `json:"exit,omitempty"`
+	Ending        Status `json:"ending,omitempty"` // state of the job after its attempt ends
+	EndingWhy     string `json:"ending_why,omitempty"`
 	// CheckpointRegion is the region of the newest machine, where the checkpoint is.
-	CheckpointRegion string         `json:"checkpoint_region,omitempty"`
-	Probes           int            `json:"probes,omitempty"` // probes of offers that no job had tried
-	Probed           time.Time      `json:"probed,omitzero"`  // last probe
-	ProbeOf          market.OfferID `json:"probe_of,omitempty"`
-	// machines lost with all the work done on them
-	UnsavedLosses int `json:"unsaved_losses,omitempty"`
-	// offer that the job drains its machine for
-	MigratingTo market.OfferID       `json:"migrating_to,omitempty"`
-	Placing     placing              `json:"placing,omitzero"`
-	Pin         pin                  `json:"pin,omitzero"`
-	Claim       Claim                `json:"claim,omitzero"`
-	Fallback    []plan.FallbackState `json:"fallback,omitempty"` // by rung of the fallback ladder
+	CheckpointRegion string               `json:"checkpoint_region,omitempty"`
+	Probes           int                  `json:"probes,omitempty"` // probes of offers that no job had tried
+	Probed           time.Time            `json:"probed,omitzero"`  // last probe
+	ProbeOf          market.OfferID       `json:"probe_of,omitempty"`
+	UnsavedLosses    int                  `json:"unsaved_losses,omitempty"` // machines lost with all the work done on them
+	MigratingTo      market.OfferID       `json:"migrating_to,omitempty"`   // it drains its machine for
+	Placing          placing              `json:"placing,omitzero"`
+	Pin              pin                  `json:"pin,omitzero"`
+	Claim            Claim                `json:"claim,omitzero"`
+	Fallback         []plan.FallbackState `json:"fallback,omitempty"` // by rung of the fallback ladder
 
 	Learned learnedJob `json:"learned"`
 }
@@ -243,6 +243,7 @@ func (j *Job) SetUpsAlike() int               { return j.run().Learned.SetUp.Ali
 func (j *Job) Failures() int                  { return j.run().Learned.Failures }
 func (j *Job) GPUServed() time.Duration       { return j.run().GPUServed }
 func (j *Job) Outputs() string                { return j.run().Outputs }
+func (j *Job) OutputsDigest() string          { return j.run().OutputsDigest }
 func (j *Job) Exit() int                      { return j.run().Exit }
 func (j *Job) Ending() Status                 { return j.run().Ending }
 func (j *Job) EndingWhy() string              { return j.run().EndingWhy }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/control/recent"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
-	"scrimp/internal/lib/recent"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/terms"

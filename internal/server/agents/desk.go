@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"scrimp/internal/control"
+	"scrimp/internal/control/recent"
 	"scrimp/internal/engine"
 	"scrimp/internal/job/spec"
-	"scrimp/internal/lib/recent"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/secret"

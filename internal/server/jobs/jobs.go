@@ -140,8 +140,8 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: j.Priced(),
 		Submitted: clock.ToWall(j.Submitted()),
 		Currency:  j.Terms().Currency, Spent: j.Spent(now), Step: j.Step(), Metrics: j.Metrics(), SavedStep: j.SavedStep(),
-		Speed:   clock.Speed,
-		Outputs: j.Outputs(), Exit: j.Exit(), Tags: j.Terms().Owner.Tags, Team: j.Terms().Owner.Team,
+		Speed: clock.Speed, Outputs: j.Outputs(), OutputsDigest: j.OutputsDigest(),
+		Exit: j.Exit(), Tags: j.Terms().Owner.Tags, Team: j.Terms().Owner.Team,
 		Project: j.Terms().Owner.Project, User: j.User(), Approval: d.approval(j), Session: j.Terms().Session,
 	}
 	if limit := j.Terms().IdleLimit; limit > 0 {

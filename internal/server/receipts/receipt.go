@@ -79,7 +79,8 @@ func (b *Desk) addOutcome(v *receipt.Receipt, j *core.Job, now time.Time) {
 	clock, terms := b.Control.Clock(), j.Terms()
 	v.Job, v.Name, v.State, v.Reason, v.Currency = j.ID(), terms.Name, string(j.State()), j.Why(), terms.Currency
 	v.Cost, v.MarketSpeed, v.Market = j.Spent(now), clock.Speed, b.Control.Clock().Name
-	v.Step, v.Metrics, v.Outputs, v.SaveTrouble = j.Step(), j.Metrics(), j.Outputs(), j.SaveTrouble()
+	v.Step, v.Metrics, v.SaveTrouble = j.Step(), j.Metrics(), j.SaveTrouble()
+	v.Outputs, v.OutputsDigest = j.Outputs(), j.OutputsDigest()
 	v.Submitted, v.SubmittedMarket = clock.ToWall(j.Submitted()), j.Submitted()
 	if terms.HasBudget {
 		v.Budget = new(terms.Budget)

@@ -148,6 +148,9 @@ func (f *Files) made(ctx context.Context, job string, outs []string,
 		if err != nil {
 			return err
 		}
+		if want := f.digestOf(job); want != "" && m.Digest() != want {
+			return fmt.Errorf("%w: the kept outputs of %s are not those that it reported at its end", format.ErrDamaged, job)
+		}
 		m.Files = slices.DeleteFunc(m.Files, func(file format.File) bool { return !below(outs, file.Path) })
 		for _, file := range m.Files {
 			items = append(items, f.itemOf(ctx, job, file))
@@ -159,6 +162,12 @@ func (f *Files) made(ctx context.Context, job string, outs []string,
 	})
 	slices.SortFunc(items, func(a, b workdir.Item) int { return compare(a.Path, b.Path) })
 	return items, err
+}
+
+// digestOf returns the digest of the outputs that a job reported at its end; "": unknown.
+func (f *Files) digestOf(job string) (digest string) {
+	f.Control.Job(job, func(_ *core.Machine, j *core.Job) { digest = j.OutputsDigest() })
+	return digest
 }
 
 // itemOf converts a stored file of a job for a work folder.

@@ -305,7 +305,9 @@ type Ended struct {
 	Step    int64     `json:"step"`              // last step seen
 	Saved   bool      `json:"saved"`             // the newest checkpoint was taken after the program's end
 	Outputs string    `json:"outputs,omitempty"` // where the outputs are
-	Error   string    `json:"error,omitempty"`
+	// OutputsDigest identifies what the outputs hold: format.Manifest.Digest.
+	OutputsDigest string `json:"outputs_digest,omitempty"`
+	Error         string `json:"error,omitempty"`
 	// SetupStatus is the exit status of the setup command if that failed, else 0.
 	SetupStatus int `json:"setup_status,omitempty"`
 	// Keeping is the wall time since the program's end, during which its results were stored.

@@ -77,6 +77,16 @@ func (f File) Content() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// Digest identifies what the manifest's files hold: paths, types, contents, targets of links, and whether a file can be
+// run. Times and other permissions do not count, nor does how a content is divided into stored objects.
+func (m Manifest) Digest() string {
+	sum := sha256.New()
+	for _, f := range m.Files {
+		fmt.Fprintf(sum, "%v %t %q %q %s %d\n", f.Mode.Type(), f.Mode&0o100 != 0, f.Path, f.Target, f.Content(), f.Size)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
 // Part is a piece of a file's content.
 type Part struct {
 	Sum  string `json:"sum"` // SHA-256, hexadecimal

@@ -27,7 +27,7 @@ func New[K comparable, V any](most int) *Cache[K, V] {
 	return &Cache[K, V]{most: most, by: map[K]*list.Element{}}
 }
 
-// Get returns the value of a key, or makes and keeps it. make returns the size as well; a value of more than the cache's
+// Get returns the value of a key, or makes and keeps it. make returns the size as well. A value larger than the cache
 // is not kept, and neither is one that came with an error. Two callers at once may make the same value.
 func (c *Cache[K, V]) Get(key K, make func() (V, int, error)) (V, error) {
 	if v, known := c.find(key); known {
