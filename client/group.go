@@ -49,6 +49,14 @@ type Group struct {
 	Approval  *Approval         `json:"approval,omitempty"`
 }
 
+// GroupLimits are limits of all members together that are no money.
+type GroupLimits struct {
+	// GPUHours is what the members have used so far, and GPULimit its limit. Null: no limit.
+	GPUHours  float64        `json:"gpu_hours"`
+	GPULimit  *float64       `json:"gpu_hours_limit"`
+	WallClock *time.Duration `json:"wall_clock_ns"` // limit; null: none
+}
+
 // Indexes are the indexes of an array: From, From+Step and so on, one per member.
 type Indexes struct {
 	From int `json:"from"`

@@ -277,6 +277,7 @@ type GateInterval struct {
 
 // PipelineState is the state of a pipeline.
 type PipelineState struct {
+	GroupLimits
 	Stages []StageState `json:"stages"` // each after those that it needs
 	// Saved is the original cost of the reused stages.
 	Saved money.Amount `json:"saved"`

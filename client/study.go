@@ -79,11 +79,8 @@ type StudyState struct {
 	Full     int            `json:"full"`    // trials trained in full
 	Paused   int            `json:"paused"`  // trials that the searcher may continue
 	Ignored  int            `json:"ignored"` // values not at a whole unit, repeated, late, or too many to keep
-	// GPUHours is what the trials have used so far, and GPULimit its limit. Null: no limit.
-	GPUHours  float64        `json:"gpu_hours"`
-	GPULimit  *float64       `json:"gpu_hours_limit"`
-	WallClock *time.Duration `json:"wall_clock_ns"` // limit; null: none
-	Plateau   *StudyPlateau  `json:"plateau"`       // when the search ends by itself; null: never
+	GroupLimits
+	Plateau *StudyPlateau `json:"plateau"` // when the search ends by itself; null: never
 	// StoppedGain is the expected gain of the metric per dollar at which the search ended by itself; null: it has not.
 	StoppedGain *float64 `json:"stopped_gain_per_usd"`
 	Past        int      `json:"past,omitempty"` // configurations of earlier searches that the searcher knows

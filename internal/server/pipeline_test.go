@@ -302,6 +302,44 @@ func TestPipelines_KeepOutputsStillNeeded(t *testing.T) {
 	}
 }
 
+// Limits of a pipeline on GPU-hours and time are those of all its stages together, and of each run of a schedule. A stage
+// has no more GPU-hours than its pipeline.
+func TestPipelines_HaveLimitsBesidesDollars(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	file := func(name, more string) string {
+		return fmt.Sprintf(`{"folder":%q,"spec":{"name":%q,"budget":{"dollars":"9","gpu_hours":2.5,"wall_clock":"90m"}},"pipeline":{"at_once":1%s,"stages":[
+			{"name":"make","job":{"command":"make","budget":{"gpu_hours":9}},"deps":["data"],"outs":["out"]}]}}`,
+			folderWith(t, map[string]string{"data/a": "1"}), name, more)
+	}
+	w.must("POST", "/v1/groups", file("one", ""), nil)
+	w.began("one", 1)
+	var g api.Group
+	w.must("GET", "/v1/groups/one", nil, &g)
+	if p := g.Pipeline; p.GPULimit == nil || *p.GPULimit != 2.5 || p.WallClock == nil || *p.WallClock != 90*time.Minute {
+		t.Errorf("its limits are %+v", p.GroupLimits)
+	}
+	w.control.Read(func(m *core.Machine) {
+		if hours := m.State().Job("one.make").Terms().GPUHours; hours != 2.5 {
+			t.Errorf("its stage may use %g GPU-hours", hours)
+		}
+	})
+	w.event(core.Tick{}, 91*time.Minute)
+	if g := w.groupOver("one"); g.Why != core.TimeSpent || !strings.Contains(g.Detail, "1h30m0s of 1h30m0s have passed") {
+		t.Errorf("it ends as %s: %s", g.Why, g.Detail)
+	}
+	w.must("POST", "/v1/groups", file("daily", `,"schedule":{"cron":"0 3 * * *","budget":"90"}`), nil)
+	w.control.Read(func(m *core.Machine) {
+		y := m.State().Group("daily").Terms
+		if wall, hours := y.Limits(); wall != 0 || hours != 0 {
+			t.Errorf("the schedule itself has the limits %v and %g", wall, hours)
+		}
+		if wall, hours := y.Run.Limits(); wall != 90*time.Minute || hours != 2.5 {
+			t.Errorf("each run has the limits %v and %g", wall, hours)
+		}
+	})
+}
+
 // Two pipelines of a project that need the same output at once produce it once; those of another project do not
 // share it.
 func TestPipelines_ShareAStageInProgress(t *testing.T) {

@@ -47,6 +47,13 @@ func (w *World) drawPipelines(gpus int) {
 func (w *World) drawPipeline(name string, gpus int) core.GroupOpened {
 	b := core.GroupOpened{Group: name, Terms: core.GroupTerms{Kind: groups.Pipeline, AtOnce: 1 + w.rng.IntN(3),
 		Owner: ledger.Owner{Team: "team0", Project: "p"}, Grace: 3 * time.Minute, HasBudget: true}}
+	limits := rand.New(rand.NewPCG(w.seed, uint64(len(name))+0x11a1))
+	switch limits.IntN(3) {
+	case 0:
+		b.Terms.GPUHours = float64(gpus) * (0.2 + 4*limits.Float64())
+	case 1:
+		b.Terms.WallClock = time.Duration((1 + 9*limits.Float64()) * float64(time.Hour))
+	}
 	var list []pipeline.Stage
 	hours := 0.0
 	for n := range 1 + w.rng.IntN(5) {
@@ -190,6 +197,7 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 	if w.stages == nil {
 		return
 	}
+	t.withinHours(e)
 	b, proposed := e.Body.(core.Proposed)
 	for _, f := range out.Facts {
 		switch f := f.(type) {
@@ -222,6 +230,7 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 		case state.GroupFinished:
 			if g := w.group(f.Group); g.Terms.Pipeline != nil {
 				w.saw("a pipeline is over")
+				w.saw("a pipeline is over: " + g.Why)
 				t.deployAbandoned(g)
 				for n, x := range g.Stages {
 					if f.Why == core.AllOver && !x.Phase.Settled() {
@@ -247,6 +256,20 @@ func (t *twin) pipelines(e core.Event, out core.Outcome) {
 		}
 		if g.Open > g.Terms.AtOnce {
 			w.breaks("pipeline: %d stages run, at most %d may", g.Open, g.Terms.AtOnce)
+		}
+	}
+}
+
+// withinHours verifies that the stages of an open pipeline have not used more than its GPU-hours. scrimp ends nothing
+// until it knows its machines.
+func (t *twin) withinHours(e core.Event) {
+	for _, name := range []string{"flow", "again"} {
+		g := t.w.group(name)
+		if g == nil || g.Terms.GPUHours == 0 || g.Phase != state.GroupOpen || t.w.m.State().Undecided() {
+			continue
+		}
+		if used, _ := t.w.m.GPUTime(g, e.At); used.Hours() > g.Terms.GPUHours {
+			t.w.breaks("pipeline: the stages of %s have used %v, and it has %g GPU-hours", name, used, g.Terms.GPUHours)
 		}
 	}
 }

@@ -52,6 +52,7 @@ const (
 	FaultLumps       Fault = "lumped-prices"    // postings use only the newest price of a period that had several
 	FaultCrowded     Fault = "crowded-array"    // an array has more open members than it allows at once
 	FaultHeedless    Fault = "heedless"         // a job starts although its dependency failed
+	FaultEndless     Fault = "endless-group"    // the members of a group go on when its GPU-hours are used
 	FaultBeyond      Fault = "beyond-the-end"   // the trials of a study continue after its end
 	FaultUnready     Fault = "unready-stage"    // a pipeline stage starts before its dependencies are done
 	FaultDoubled     Fault = "made-twice"       // two pipelines of a project make the same output at once

@@ -137,7 +137,8 @@ func (w *World) breaksCore() {
 		Waits:  w.fault == FaultWaits, Crowds: w.fault == FaultCrowds, Early: w.fault == FaultEarly,
 		Stale: w.fault == FaultStaleGroup, Unpins: w.fault == FaultUnpinned, Seizes: w.fault == FaultTwoDeciders,
 		Crowded: w.fault == FaultCrowded, Lumps: w.fault == FaultLumps, Heedless: w.fault == FaultHeedless,
-		Beyond: w.fault == FaultBeyond, Unready: w.fault == FaultUnready, Doubled: w.fault == FaultDoubled,
+		Endless: w.fault == FaultEndless, Beyond: w.fault == FaultBeyond,
+		Unready: w.fault == FaultUnready, Doubled: w.fault == FaultDoubled,
 		Overlaps: w.fault == FaultOverlaps, Hasty: w.fault == FaultHasty, Costly: w.fault == FaultCostly,
 		Rivals: w.fault == FaultRivals,
 	}

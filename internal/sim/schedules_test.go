@@ -25,6 +25,7 @@ func scheduled(b core.GroupOpened, rng *rand.Rand) core.GroupOpened {
 	b.Terms.Kind, b.Terms.Run, b.Terms.Pipeline, b.Terms.Stages = groups.Schedule, &run, nil, nil
 	b.Terms.Schedule = &schedule.Spec{Cron: []string{"0 */2 * * *", "*/20 * * * *", "30 2,14 * * *"}[rng.IntN(3)],
 		Zone: []string{"", "Europe/Berlin"}[rng.IntN(2)], NoCatchUp: rng.IntN(2) == 0, Runs: rng.IntN(6)}
+	b.Terms.GPUHours, b.Terms.WallClock = 0, 0 // those of each run
 	b.Terms.Budget = usd(run.Budget.Float() * (0.9 + 3*rng.Float64()))
 	return b
 }

@@ -206,13 +206,24 @@ func (f flags) schedule(p *prepared, now time.Time) error {
 	return nil
 }
 
+// limitsOf returns the limits of a whole pipeline that are no money.
+func limitsOf(b spec.Budget) (v api.GroupLimits) {
+	if b.GPUHours > 0 {
+		v.GPULimit = &b.GPUHours
+	}
+	if b.WallClock > 0 {
+		v.WallClock = new(time.Duration(b.WallClock))
+	}
+	return v
+}
+
 // agreed shows what a pipeline will do, and asks at a terminal before it does so.
 func (a *app) agreed(ctx context.Context, p prepared, yes bool) error {
 	if a.JSON {
 		return nil
 	}
 	a.Notef("%s", group.PipelinePlan(p.file.Whole.Name, graphOf(p.file), p.file.AtOnce, *p.file.Whole.Budget.Dollars,
-		p.file.Notes, a.Line()))
+		limitsOf(p.file.Whole.Budget), p.file.Notes, a.Line()))
 	question := "Run it? [Y/n] "
 	if y := p.wire.Schedule; y != nil {
 		question = "Schedule it? [Y/n] "

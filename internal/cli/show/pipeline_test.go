@@ -76,7 +76,7 @@ func TestPipelines_MatchGolden(t *testing.T) {
 	for width, p := range map[string]show.Place{"120": {Width: 120, Now: now}, "80": {Width: 80, Now: now}, "piped": {}} {
 		for name, text := range map[string]string{
 			"pipeline": group.Group(g, p), "pipeline-line": group.Progress(g, p) + "\n" + lines(p), "pipeline-graph": group.DrawGraph(group.Graph(g), g.Currency, p),
-			"pipeline-file": group.DrawGraph(file, money.USD, p), "pipeline-plan": group.PipelinePlan("retrain", file, 4, amount("25"), []string{"plots of the file is left out"}, p), "pipeline-cost": group.CostOf(receiptOf(g)).Text(p),
+			"pipeline-file": group.DrawGraph(file, money.USD, p), "pipeline-plan": group.PipelinePlan("retrain", file, 4, amount("25"), api.GroupLimits{GPULimit: new(40.0), WallClock: new(12 * time.Hour)}, []string{"plots of the file is left out"}, p), "pipeline-cost": group.CostOf(receiptOf(g)).Text(p),
 			"pipeline-why": why(g, "train").Text(p) + why(g, "clean@uk").Text(p) + why(g, "evaluate").Text(p) + why(oldest, "train").Text(p),
 		} {
 			golden.Check(t, name+"."+width+".txt", text)
@@ -173,7 +173,7 @@ func TestPipelines_LargeOnesFitAPage(t *testing.T) {
 		name := fmt.Sprint("many@", i)
 		g.Pipeline.Stages, graph = append(g.Pipeline.Stages, api.StageState{Name: name, State: "waiting"}), append(graph, group.GraphStage{Name: name})
 	}
-	page, plan := group.Group(g, show.Place{}), group.PipelinePlan("large", group.Layered(graph), 4, amount("25"), nil, show.Place{})
+	page, plan := group.Group(g, show.Place{}), group.PipelinePlan("large", group.Layered(graph), 4, amount("25"), api.GroupLimits{}, nil, show.Place{})
 	if strings.Count(page, "\n") > 20 || !strings.Contains(page, "probe") || !strings.Contains(page, "3 of 3007 stages") {
 		t.Errorf("the page is\n%.3000s", page)
 	}

@@ -15,8 +15,8 @@ import (
 // The page and the receipt of a search name its limits, and at which gain for another dollar it has stopped.
 func TestGroup_SaysAtWhichGainASearchStopped(t *testing.T) {
 	g := api.Group{ID: "s", Kind: "study", State: "over", Why: "plateau", Detail: "another dollar gains too little", Currency: money.USD,
-		Study: &api.StudyState{Metric: "auc", Maximize: true, Searcher: "default", GPUHours: 3.25, GPULimit: new(40.0),
-			WallClock: new(20 * time.Hour), Plateau: &api.StudyPlateau{Patience: 10, PointValue: 2000}, StoppedGain: new(0.00032), Past: 7}}
+		Study: &api.StudyState{Metric: "auc", Maximize: true, Searcher: "default", GroupLimits: api.GroupLimits{GPUHours: 3.25, GPULimit: new(40.0),
+			WallClock: new(20 * time.Hour)}, Plateau: &api.StudyPlateau{Patience: 10, PointValue: 2000}, StoppedGain: new(0.00032), Past: 7}}
 	page := group.Group(g, show.Place{Width: 200})
 	receipt := group.Receipt(api.GroupReceipt{Group: g, Study: &api.StudyReceipt{}}, show.Place{Width: 200})
 	for _, want := range []string{"3.25 of 40", "20h", "less than 0.0005 auc for 10 reports", "0.00032 auc for another dollar",

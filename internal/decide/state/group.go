@@ -20,11 +20,14 @@ import (
 
 // GroupTerms bounds the actions and the spending of a group.
 type GroupTerms struct {
-	Kind      groups.Kind   `json:"kind,omitempty"`
-	Owner     ledger.Owner  `json:"owner"`            // the members have the same owner
-	Parent    string        `json:"parent,omitempty"` // group whose budget it uses; empty: none, its own limits apply
-	Budget    money.Amount  `json:"budget,omitzero"`  // maximum budget of all members together
-	HasBudget bool          `json:"has_budget,omitempty"`
+	Kind      groups.Kind  `json:"kind,omitempty"`
+	Owner     ledger.Owner `json:"owner"`            // the members have the same owner
+	Parent    string       `json:"parent,omitempty"` // group whose budget it uses; empty: none, its own limits apply
+	Budget    money.Amount `json:"budget,omitzero"`  // maximum budget of all members together
+	HasBudget bool         `json:"has_budget,omitempty"`
+	// GPUHours and WallClock limit all stages of a pipeline together; 0: no limit. A study's Spec has its own.
+	GPUHours  float64       `json:"gpu_hours,omitempty"`
+	WallClock time.Duration `json:"wall_clock_ns,omitempty"`
 	AtOnce    int           `json:"at_once"`            // maximum number of open members
 	Grace     time.Duration `json:"grace_ns,omitempty"` // grace of a member
 	Rate      money.Rate    `json:"rate,omitempty"`     // maximum rate of a machine; 0: the highest for sale
@@ -42,6 +45,14 @@ type GroupTerms struct {
 	// schedule's budget.
 	Schedule *schedule.Spec `json:"schedule,omitempty"`
 	Run      *GroupTerms    `json:"run,omitempty"`
+}
+
+// Limits returns the wall clock and the GPU-hours of all members together; 0: no limit.
+func (t *GroupTerms) Limits() (wall time.Duration, gpuHours float64) {
+	if t.Study != nil {
+		return t.Study.Wall, t.Study.GPUHours
+	}
+	return t.WallClock, t.GPUHours
 }
 
 // Events about groups.

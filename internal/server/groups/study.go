@@ -15,6 +15,20 @@ import (
 	"scrimp/internal/work/tune"
 )
 
+// limitsOf returns the limits of a group that are no money, and what is used of them.
+func (d *Desk) limitsOf(k known, g *state.Group) (v api.GroupLimits) {
+	used, _ := k.m.GPUTime(g, d.Control.Now())
+	v.GPUHours = used.Hours()
+	wall, hours := g.Terms.Limits()
+	if hours > 0 {
+		v.GPULimit = &hours
+	}
+	if wall > 0 {
+		v.WallClock = &wall
+	}
+	return v
+}
+
 // studyOf returns the state of a study.
 func (d *Desk) studyOf(k known, g *state.Group) *api.StudyState {
 	spec, y := g.Terms.Study, g.Study
@@ -25,13 +39,7 @@ func (d *Desk) studyOf(k known, g *state.Group) *api.StudyState {
 		v.Params = append(v.Params, api.StudyParam{Name: q.Name, Values: q.Values, Min: q.Min, Max: q.Max, Int: q.Int,
 			Log: q.Log, Q: q.Q, Mu: q.Mu, Sigma: q.Sigma})
 	}
-	used, _ := k.m.GPUTime(g, d.Control.Now())
-	if v.GPUHours = used.Hours(); spec.GPUHours > 0 {
-		v.GPULimit = &spec.GPUHours
-	}
-	if spec.Wall > 0 {
-		v.WallClock = &spec.Wall
-	}
+	v.GroupLimits = d.limitsOf(k, g)
 	if spec.Fidelity.Name != "" {
 		v.Fidelity = new(api.StudyFidelity(spec.Fidelity))
 	}

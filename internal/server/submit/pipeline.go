@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"time"
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
@@ -45,6 +46,7 @@ func ofPipeline(b *api.Submission) *reply.Refusal {
 // the pipeline.
 func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (specs []json.RawMessage,
 	no *reply.Refusal) {
+	t.GPUHours, t.WallClock = whole.Budget.GPUHours, time.Duration(whole.Budget.WallClock)
 	byName := map[string]int{}
 	for i, s := range b.Pipeline.Stages {
 		byName[s.Name] = i
@@ -87,6 +89,9 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 			return nil, &reply.Refusal{Status: http.StatusInternalServerError, Title: "a job file was not written", Err: err}
 		}
 		terms := d.terms(j, now)
+		if most := t.GPUHours; most > 0 && (terms.GPUHours == 0 || terms.GPUHours > most) {
+			terms.GPUHours = most // limits on GPU-hours count what a stage may use
+		}
 		t.Grace, t.Rate = max(t.Grace, terms.Grace), max(t.Rate, terms.Need.MaxRate)
 		t.Stages, specs = append(t.Stages, terms), append(specs, text)
 	}

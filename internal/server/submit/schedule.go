@@ -48,6 +48,7 @@ func (d *Desk) scheduled(ctx context.Context, c identity.Caller, run *core.Group
 	}
 	t = *run
 	t.Kind, t.Schedule, t.Run, t.Pipeline, t.Stages = groups.Schedule, &y, run, nil, nil
+	t.GPUHours, t.WallClock = 0, 0 // those of each run
 	t.Budget, t.HasBudget = b.Budget, true
 	return t, nil
 }

@@ -48,6 +48,7 @@ type (
 	StudyParam      = client.StudyParam
 	StudyPast       = client.StudyPast
 	StudyPlateau    = client.StudyPlateau
+	GroupLimits     = client.GroupLimits
 	StudyPoint      = client.StudyPoint
 	StudyState      = client.StudyState
 	StudyReceipt    = client.StudyReceipt

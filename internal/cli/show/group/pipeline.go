@@ -72,6 +72,7 @@ func Pipeline(g api.Group, p show.Place) string {
 	if g.Rate != nil {
 		p.Fact(&b, "burns", "%s", show.PerHour(*g.Rate, g.Currency))
 	}
+	limits(&b, g, g.Pipeline.GroupLimits, p)
 	if !g.Pipeline.Saved.IsZero() {
 		p.Fact(&b, "saved", "%s by stages that were not run again", money.Format(g.Pipeline.Saved, g.Currency, 4))
 	}
@@ -233,7 +234,7 @@ const (
 )
 
 // PipelinePlan formats what a pipeline would run, before it spends anything.
-func PipelinePlan(name string, list []GraphStage, atOnce int, budget money.Amount, notes []string,
+func PipelinePlan(name string, list []GraphStage, atOnce int, budget money.Amount, most api.GroupLimits, notes []string,
 	p show.Place) string {
 	var b strings.Builder
 	first := list[:min(len(list), mostDrawn)]
@@ -243,6 +244,12 @@ func PipelinePlan(name string, list []GraphStage, atOnce int, budget money.Amoun
 	}
 	p.Fact(&b, "budget", "%s for all of them: at most that begins; their saves and minimum charges may add to it",
 		money.Short(budget, money.USD))
+	if n := most.GPULimit; n != nil {
+		p.Fact(&b, "GPU-hours", "%s for all of them, saves included", number(*n))
+	}
+	if n := most.WallClock; n != nil {
+		p.Fact(&b, "wall clock", "%s from the submission on: then its stages save and end", draw.Span(*n))
+	}
 	p.Fact(&b, "at once", "%s at most", draw.Count(atOnce, "stage"))
 	for _, n := range notes {
 		p.Fact(&b, "note", "%s", n)

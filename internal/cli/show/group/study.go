@@ -54,7 +54,8 @@ func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
 	if s.Best != nil {
 		bestTrial(b, *s.Best, s, p)
 	}
-	limits(b, g, p)
+	limits(b, g, g.Study.GroupLimits, p)
+	plateau(b, g.Study, p)
 	if s.Ignored > 0 {
 		p.Fact(b, "ignored", "%s: of no whole %s, or that came twice, late or beyond what is kept",
 			draw.Count(s.Ignored, "value"), unit)
@@ -69,9 +70,8 @@ func warnings(b *strings.Builder, s *api.StudyState, p show.Place) {
 	}
 }
 
-// limits adds the limits of a search that are no money, and when it ends by itself.
-func limits(b *strings.Builder, g api.Group, p show.Place) {
-	s := g.Study
+// limits adds the limits of a group that are no money.
+func limits(b *strings.Builder, g api.Group, s api.GroupLimits, p show.Place) {
 	if s.GPULimit != nil {
 		p.Fact(b, "GPU-hours", "%s of %s", number(s.GPUHours), number(*s.GPULimit))
 	}
@@ -82,6 +82,10 @@ func limits(b *strings.Builder, g api.Group, p show.Place) {
 		}
 		p.Fact(b, "wall clock", "%s", text)
 	}
+}
+
+// plateau adds when a search ends by itself.
+func plateau(b *strings.Builder, s *api.StudyState, p show.Place) {
 	if s.Plateau == nil {
 		return
 	}
@@ -183,7 +187,8 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	if s.Best != nil {
 		bestTrial(b, *s.Best, r.Group.Study, p)
 	}
-	limits(b, r.Group, p)
+	limits(b, r.Group, r.Group.Study.GroupLimits, p)
+	plateau(b, r.Group.Study, p)
 	if g := r.Group; g.Study.StoppedGain != nil || g.Why == noValues {
 		p.Fact(b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+show.Clean(g.Detail), ": "))
 	}

@@ -14,12 +14,13 @@ import (
 	"scrimp/internal/work/study"
 )
 
-// outOfTime reports whether the wall-clock limit of a study is reached. If not, it schedules the next check.
+// outOfTime reports whether the wall-clock limit of a group is reached. If not, it schedules the next check.
 func (ms *Members) outOfTime(g *state.Group) bool {
-	if g.Study == nil || g.Terms.Study.Wall == 0 {
+	wall, _ := g.Terms.Limits()
+	if wall == 0 {
 		return false
 	}
-	until := g.Opened.Add(g.Terms.Study.Wall)
+	until := g.Opened.Add(wall)
 	if ms.Now().Before(until) {
 		ms.Proposals.again(g.Name, until)
 		return false
@@ -27,15 +28,16 @@ func (ms *Members) outOfTime(g *state.Group) bool {
 	return true
 }
 
-// outOfHours reports whether a study must end so that its trials can save within its limit on GPU-hours. If not, it
+// outOfHours reports whether a group must end so that its members can save within its limit on GPU-hours. If not, it
 // schedules the next check.
 func (ms *Members) outOfHours(g *state.Group) bool {
-	if g.Study == nil || g.Terms.Study.GPUHours == 0 {
+	_, hours := g.Terms.Limits()
+	if hours == 0 || ms.Faults.Endless {
 		return false
 	}
 	used, gpus := ms.GPUTime(g, ms.Now())
 	saves := quantity.Times(g.Terms.Grace, gpus)
-	left := quantity.Sub(quantity.GPUTime(g.Terms.Study.GPUHours), quantity.Add(used, saves))
+	left := quantity.Sub(quantity.GPUTime(hours), quantity.Add(used, saves))
 	if left <= 0 {
 		return true
 	}
@@ -45,8 +47,25 @@ func (ms *Members) outOfHours(g *state.Group) bool {
 	return false
 }
 
+// usedByStages says how much of a limit a pipeline has used when it ends by it.
+func (ms *Members) usedByStages(g *state.Group, why string) string {
+	wall, hours := g.Terms.Limits()
+	if why == step.TimeSpent {
+		return fmt.Sprintf("%s of %s have passed", min(ms.Now().Sub(g.Opened), wall).Round(time.Second), wall)
+	}
+	used, gpus := ms.GPUTime(g, ms.Now())
+	text := fmt.Sprintf("%.3g of %.3g GPU-hours are used", used.Hours(), hours)
+	if rest := hours - used.Hours(); gpus > 0 && rest > 0 {
+		text += fmt.Sprintf(", and %.3g are kept for the saves of %s", rest, step.Count(g.Open, "stage"))
+	}
+	return text
+}
+
 // used says how much of a limit a study has used when it ends by it, and why it does not use the rest.
 func (ms *Members) used(g *state.Group, why string) string {
+	if g.Study == nil {
+		return ms.usedByStages(g, why)
+	}
 	spec, trials := g.Terms.Study, step.Count(g.Study.Active(), "trial")
 	switch why {
 	case step.NoValues:
@@ -105,10 +124,12 @@ func (ms *Members) GPUTime(g *state.Group, t time.Time) (used time.Duration, gpu
 	return used, gpus
 }
 
-// Uses checks the limit on GPU-hours of a job's study again, because the job has got a machine.
+// Uses checks the limit on GPU-hours of a job's group again, because the job has got a machine.
 func (ms *Members) Uses(j *state.Job) {
-	if g, _ := ms.State.StudyOf(j); g != nil && g.Terms.Study.GPUHours > 0 {
-		ms.Proposals.due(g.Name)
+	if g := ms.State.Group(j.Terms().Group); g != nil {
+		if _, hours := g.Terms.Limits(); hours > 0 {
+			ms.Proposals.due(g.Name)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ type Faults struct {
 	Crowded  bool                  // more members of a group are open than allowed
 	Lumps    bool                  // a time with several prices is posted at the newest price
 	Heedless bool                  // jobs start although their dependencies have failed
+	Endless  bool                  // the members of a group go on when its GPU-hours are used
 	Unready  bool                  // stages of a pipeline start before the stages that they need
 	Doubled  bool                  // two pipelines of a project make the same outputs at once
 	Trusts   bool                  // a stage that deploys is reused while what is in place is unknown

@@ -98,8 +98,6 @@ func fitsPipeline(t *core.GroupTerms, j spec.Job) *reply.Refusal {
 	switch {
 	case !t.HasBudget || t.Budget.IsZero():
 		return no("budget", "a pipeline needs a budget", "write how much all stages together may cost, as budget: $25")
-	case j.Budget.GPUHours > 0 || j.Budget.WallClock > 0:
-		return no("budget", "GPU hours and a wall clock of a pipeline are not supported yet", "give its budget in dollars")
 	case j.Deadline != spec.Deadline{}:
 		return no("deadline", "a deadline of a pipeline is not supported yet", "leave it out")
 	}
