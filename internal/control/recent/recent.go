@@ -27,13 +27,13 @@ func New[K comparable, V any](most int) *Cache[K, V] {
 	return &Cache[K, V]{most: most, by: map[K]*list.Element{}}
 }
 
-// Get returns the value of a key, or makes and keeps it. make returns the size as well. A value larger than the cache
-// is not kept, and neither is one that came with an error. Two callers at once may make the same value.
-func (c *Cache[K, V]) Get(key K, make func() (V, int, error)) (V, error) {
+// Get returns the value of a key, or loads and keeps it. load returns the size as well. A value larger than the cache
+// is not kept, and neither is one that came with an error. Two callers at once may load the same value.
+func (c *Cache[K, V]) Get(key K, load func() (V, int, error)) (V, error) {
 	if v, known := c.find(key); known {
 		return v, nil
 	}
-	v, size, err := make()
+	v, size, err := load()
 	if err == nil && size <= c.most {
 		c.keep(entry[K, V]{key, v, size})
 	}
