@@ -73,6 +73,12 @@ func TestExportFocus_EqualsTheLedgerUpToNow(t *testing.T) {
 	for i := range 6 {
 		w.must("POST", fmt.Sprintf("/v1/jobs/j%d/end", i), client.End{}, nil)
 	}
+	w.until(func(m *core.Machine) bool { // a machine that is granted late costs something later
+		for range m.State().Allocations() {
+			return false
+		}
+		return true
+	})
 	for {
 		var live []string
 		w.control.Read(func(m *core.Machine) {
