@@ -138,7 +138,7 @@ func TestDrain_SavesForEveryReason(t *testing.T) {
 
 func TestDrain_KillsProgramAndDropsTornSave(t *testing.T) {
 	t.Parallel()
-	r := running(t, assign(t, "deaf"), func(r *rig) { r.config.Quiet = time.Hour }) // the folder is never at rest
+	r := running(t, assign(t, "deaf"), nil)
 	r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "test", Grace: 50 * time.Millisecond} })
 	if err := r.end(); err != nil {
 		t.Fatal(err)
