@@ -7,11 +7,38 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
 // hang is the limit of one package's tests. It ends a test that hangs and says nothing of how fast a test is.
 const hang = "15m"
+
+var commitFlags = []string{"-trimpath", "-tags", "local", "-ldflags=-s -w", "-parallel", "6", "-timeout", hang}
+
+// mostFlaky is how many failed tests of the commit lane are run once more: where more fail, the change is at fault.
+const mostFlaky = 2
+
+// flickered runs the packages of failed tests once more if the tests are few. It runs whole packages, because a test
+// that panics hides those after it.
+func flickered(ctx context.Context, env []string, r *results) error {
+	failed := tops(r.failed())
+	if len(failed) == 0 || len(failed) > mostFlaky {
+		return nil
+	}
+	rec, err := openRecord()
+	if err != nil {
+		return err
+	}
+	for _, f := range failed {
+		second, err := goTest(ctx, env, append(slices.Clip(commitFlags), "-count=1", f.Package)...)
+		if err != nil {
+			return err
+		}
+		r.flaky(rec, f, second, func(o outcome) bool { return o.Package == f.Package })
+	}
+	return nil
+}
 
 // commit runs the commit lane: gofmt, vet and every test that needs nothing but Go.
 func commit(ctx context.Context, root string, marks []mark) error {
@@ -28,10 +55,12 @@ func commit(ctx context.Context, root string, marks []mark) error {
 		return err
 	}
 	fmt.Println("testing ...")
-	r, err := goTest(ctx, env, "-trimpath", "-tags", "local", "-ldflags=-s -w", "-vet=all", "-p", "3", "-parallel", "6",
-		"-timeout", hang, "./...")
+	r, err := goTest(ctx, env, append(slices.Clip(commitFlags), "-vet=all", "-p", "3", "./...")...)
 	if r == nil {
 		return err
+	}
+	if err == nil {
+		err = flickered(ctx, env, r)
 	}
 	if left := p.left(); len(left) > 0 && err == nil {
 		r.broken = append(r.broken, "the tests left behind:\n  "+strings.Join(left, "\n  "))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,5 +46,26 @@ func TestPlace_NamesWhatTestsLeaveBehind(t *testing.T) {
 	}
 	if _, err := os.Stat(p.tmp); err == nil {
 		t.Error("the folder is still there after the run")
+	}
+}
+
+func TestFlickered_RunsAFewFailedTestsOnceMore(t *testing.T) {
+	const broken = "func TestBroken%d(t *testing.T) { t.Fatal(\"always\") }\n"
+	for _, c := range []struct {
+		broken, failed, flaky int
+	}{{0, 0, 1}, {1, 2, 0}, {2, 3, 0}} { // what passes the second time counts only if its whole package passes
+		text := failsOnce
+		for i := range c.broken {
+			text += fmt.Sprintf(broken, i)
+		}
+		_, env := module(t, text)
+		r, err := goTest(t.Context(), env, append(slices.Clip(commitFlags), ".")...)
+		must.Do(t, err)
+		must.Do(t, flickered(t.Context(), env, r))
+		rec, err := openRecord()
+		must.Do(t, err)
+		if len(r.failed()) != c.failed || len(rec.Flaky) != c.flaky {
+			t.Errorf("%d broken tests: failed %v, flaky %v; want %d and %d", c.broken, r.failed(), rec.Flaky, c.failed, c.flaky)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,27 +150,39 @@ func suite(ctx context.Context, env []string, s dueSuite, rec *record) (*results
 
 // again runs the tests that failed once more, each by itself, and replaces the outcome of those that pass.
 func again(ctx context.Context, env []string, r *results, rec *record) error {
-	tops := map[string]string{} // test to package
-	for _, o := range r.failed() {
-		tops[o.top()] = o.Package
-	}
-	for _, test := range slices.Sorted(maps.Keys(tops)) {
-		log := rec.keepLog(test, r)
-		second, err := goTest(ctx, env, append(slices.Clip(suiteFlags), "-run", "^"+test+"$", tops[test])...)
+	for _, f := range tops(r.failed()) {
+		second, err := goTest(ctx, env, append(slices.Clip(suiteFlags), "-run", "^"+f.Test+"$", f.Package)...)
 		if err != nil {
 			return err
 		}
-		if len(second.failed())+len(second.broken) > 0 {
-			continue // it failed twice, so it fails
-		}
-		r.outcomes = slices.DeleteFunc(r.outcomes, func(o outcome) bool {
-			return o.top() == test && o.Package == tops[test]
-		})
-		r.outcomes = append(r.outcomes, second.outcomes...)
-		fmt.Printf("FLAKY %s failed once and passed when run by itself; %s; the failure's log is %s\n", test,
-			rec.flaky(test), log)
+		r.flaky(rec, f, second, func(o outcome) bool { return o.Package == f.Package && o.top() == f.Test })
 	}
 	return nil
+}
+
+// flaky replaces outcomes by those of a second run if nothing failed in it, and prints that test f is flaky.
+func (r *results) flaky(rec *record, f outcome, second *results, replaced func(outcome) bool) {
+	if len(second.failed())+len(second.broken) > 0 {
+		return // it failed twice, so it fails
+	}
+	var failure strings.Builder
+	for _, o := range r.outcomes {
+		if o.Package == f.Package && o.top() == f.Test && o.Action == "fail" {
+			failure.WriteString(o.Output)
+		}
+	}
+	fmt.Printf("FLAKY %s failed once and passed when run again; %s; the failure's log is %s\n%s", f.Test, rec.flaky(f.Test),
+		rec.keepLog(f.Test, failure.String()), begin(failure.String()))
+	r.outcomes = append(slices.DeleteFunc(r.outcomes, replaced), second.outcomes...)
+}
+
+// tops returns the test functions of failed tests, in order, each once.
+func tops(failed []outcome) (list []outcome) {
+	for _, o := range failed {
+		list = append(list, outcome{Package: o.Package, Test: o.top()})
+	}
+	slices.SortFunc(list, func(a, b outcome) int { return cmp.Compare(a.name(), b.name()) })
+	return slices.Compact(list)
 }
 
 // missing returns an error if a component is not installed although SCRIMP_CI is 1.

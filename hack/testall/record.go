@@ -119,17 +119,11 @@ func (r *record) flaky(test string) string {
 }
 
 // keepLog writes what a failed test printed to a file beside the record and returns its path.
-func (r *record) keepLog(test string, res *results) string {
-	var b strings.Builder
-	for _, o := range res.outcomes {
-		if o.top() == test && o.Action == "fail" {
-			b.WriteString(o.Output)
-		}
-	}
+func (r *record) keepLog(test, failure string) string {
 	path := filepath.Join(r.folder, "flaky", test+"-"+time.Now().UTC().Format("20060102-150405")+".log")
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
-		err = os.WriteFile(path, []byte(b.String()), 0o600)
+		err = os.WriteFile(path, []byte(failure), 0o600)
 	}
 	if err != nil {
 		return "lost (" + err.Error() + ")"
