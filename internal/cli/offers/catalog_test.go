@@ -71,7 +71,7 @@ func TestFetch_FailedSourceKeepsCopyAndOthersContinue(t *testing.T) {
 	list := func() error {
 		a, _, _ := testApp(dir)
 		cmd := a.offersCmd()
-		cmd.SetArgs(nil)
+		cmd.SetArgs([]string{})
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		return cmd.ExecuteContext(t.Context())
 	}
