@@ -171,8 +171,8 @@ func (r *results) flaky(rec *record, f outcome, second *results, replaced func(o
 			failure.WriteString(o.Output)
 		}
 	}
-	fmt.Printf("FLAKY %s failed once and passed when run again; %s; the failure's log is %s\n%s", f.Test, rec.flaky(f.Test),
-		rec.keepLog(f.Test, failure.String()), begin(failure.String()))
+	fmt.Printf("FLAKY %s failed once and passed when run again; %s; the failure's log is %s\n%s", f.Test,
+		rec.flaky(f.Test), rec.keepLog(f.Test, failure.String()), begin(failure.String()))
 	r.outcomes = append(slices.DeleteFunc(r.outcomes, replaced), second.outcomes...)
 }
 

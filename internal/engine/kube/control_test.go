@@ -296,7 +296,7 @@ func waitsInWords(s *site) {
 		_, err := s.ask(d, "a.1", later, 1)
 		return strings.Contains(err.Error(), "didn't match Pod's node affinity/selector")
 	})
-	ctx, stop := context.WithTimeout(s.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(s.Context(), await.Limit)
 	defer stop()
 	if err := d.Cancel(ctx, "a.1"); err != nil {
 		s.Error(err)

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/engine/hostd"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/await"
 	"scrimp/internal/test/enginetest"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
@@ -101,7 +102,7 @@ func (l *lab) restart() {
 }
 
 func (l *lab) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	l.look(ctx)
 	l.mu.Lock()

@@ -125,12 +125,14 @@ type outward struct {
 	all   bool // addresses inside are allowed
 	names resolver
 	proxy func(*http.Request) (*url.URL, error)
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	roots *x509.CertPool // trusted certificates; nil: the system's
 }
 
 // newOutward returns an outward with the system's resolver and proxies.
 func newOutward(hosts []string, all bool) *outward {
-	return &outward{hosts: hosts, all: all, names: net.DefaultResolver, proxy: http.ProxyFromEnvironment}
+	return &outward{hosts: hosts, all: all, names: net.DefaultResolver, proxy: http.ProxyFromEnvironment,
+		dial: (&net.Dialer{Timeout: tryTimeout}).DialContext}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -157,7 +159,7 @@ func (o *outward) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	t := &http.Transport{ // used for one request, since it has the name of one server
 		DisableKeepAlives: true, TLSHandshakeTimeout: tryTimeout,
-		DialContext:     (&net.Dialer{Timeout: tryTimeout}).DialContext,
+		DialContext:     o.dial,
 		TLSClientConfig: &tls.Config{ServerName: host, RootCAs: o.roots, MinVersion: tls.VersionTLS12}}
 	if proxy != nil {
 		t.Proxy = http.ProxyURL(proxy)

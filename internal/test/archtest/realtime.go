@@ -57,6 +57,9 @@ func realTime(call *ast.CallExpr, clock string) string {
 			return "time." + name
 		}
 	}
+	if isCall(call, "context", "WithTimeout") && len(call.Args) == 2 && !isLimit(call.Args[1]) {
+		return "context.WithTimeout without await.Limit"
+	}
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || !slices.Contains(compares, sel.Sel.Name) {
 		return ""
@@ -69,6 +72,16 @@ func realTime(call *ast.CallExpr, clock string) string {
 		return "time.Now in " + sel.Sel.Name
 	}
 	return ""
+}
+
+// isLimit reports whether a duration is await.Limit.
+func isLimit(x ast.Expr) bool {
+	sel, ok := x.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	of, ok := sel.X.(*ast.Ident)
+	return ok && of.Name == "await" && sel.Sel.Name == "Limit"
 }
 
 // marked reports whether a test starts with lane.Component or lane.Nightly.

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/local"
 	"scrimp/internal/engine/procs"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 )
@@ -218,9 +219,7 @@ func TestCrash_AtAnyMomentBillsMachinesOnce(t *testing.T) {
 
 // pause waits for a random number of milliseconds.
 func pause(t *testing.T, chance *rand.Rand, most int) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(chance.IntN(most))*time.Millisecond)
-	defer cancel()
-	<-ctx.Done()
+	_ = wait.For(t.Context(), time.Duration(chance.IntN(most))*time.Millisecond)
 }
 
 func TestAdopt_FindsEndWithoutDaemon(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/engine/procs"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
 	"scrimp/internal/test/await"
 	"scrimp/internal/test/fast"
@@ -139,9 +140,7 @@ func play(what string) int {
 	case "env":
 		_ = os.WriteFile("env", []byte(strings.Join(os.Environ(), "\n")), 0o600)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // a crashed test leaves nothing for long
-	defer cancel()
-	<-ctx.Done() // it is killed
+	_ = wait.For(context.Background(), 10*time.Minute) // it is killed; after a crashed test it ends by itself
 	return 0
 }
 
