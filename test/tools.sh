@@ -14,7 +14,7 @@ export CGO_ENABLED=0
 
 {
 	need=""
-	for p in openssh-server openssh-client iproute2 python3 python3-pip python3-venv python3-torch jupyter-notebook postgresql curl slurmctld \
+	for p in openssh-server openssh-client iproute2 python3 python3-pip python3-venv python3-torch python3-onnx jupyter-notebook postgresql curl slurmctld \
 		slurmd slurm-client slurmrestd slurm-wlm-jwt-plugin munge containerd runc containernetworking-plugins iptables \
 		busybox-static openssl procps chromium; do
 		dpkg -s "$p" >/dev/null 2>&1 || need="$need $p"
@@ -52,6 +52,14 @@ export CGO_ENABLED=0
 		npm install --no-fund --no-audit --ignore-scripts --prefix "$tools/axe" "axe-core@$axe"
 		echo "$axe" >"$tools/axe/version"
 	}
+	onnx=1.30.0 # the package has the library of ONNX Runtime for each platform: keep this one's
+	[ "$(cat "$tools/onnxruntime/version" 2>/dev/null)" = "$onnx" ] || {
+		rm -rf "$tools/onnxruntime"
+		npm install --no-fund --no-audit --ignore-scripts --prefix "$tools/onnxruntime/npm" "onnxruntime-node@$onnx"
+		mv "$tools"/onnxruntime/npm/node_modules/onnxruntime-node/bin/napi-v6/linux/"$(node -p process.arch)"/libonnxruntime.so.1 "$tools/onnxruntime/"
+		rm -rf "$tools/onnxruntime/npm"
+		echo "$onnx" >"$tools/onnxruntime/version"
+	}
 	# The linters' step says so where this one is missing: its module is not to be had everywhere.
 	[ -x "$tools/bin/govulncheck" ] || GOBIN="$tools/bin" go install -trimpath golang.org/x/vuln/cmd/govulncheck@v1.1.4 || true
 
@@ -70,6 +78,7 @@ SCRIMP_VERSITYGW=$tools/bin/versitygw
 SCRIMP_FAKE_GCS_SERVER=$tools/bin/fake-gcs-server
 SCRIMP_AZURITE=$tools/azurite/node_modules/.bin/azurite-blob
 SCRIMP_AXE=$tools/axe/node_modules/axe-core/axe.min.js
+SCRIMP_ONNXRUNTIME=$tools/onnxruntime/libonnxruntime.so.1
 KUBE_BIN=$tools/kube
 SCRIMP_WITHOUT=$without
 END

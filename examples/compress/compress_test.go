@@ -2,12 +2,14 @@
 package compress
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +20,7 @@ import (
 	"scrimp/internal/work/compress"
 )
 
-var scripts = []string{"model.py", "distill.py", "export.py", "quantise.py"}
+var scripts = []string{"model.py", "distill.py", "export.py", "quantise.py", "prune.py"}
 
 // The scripts are valid Python.
 func TestScripts_Compile(t *testing.T) {
@@ -86,9 +88,14 @@ func TestRecipes_MakeASmallerModelThatAnswersAlike(t *testing.T) {
 	if teacher < 0.95 || student < teacher-0.02 {
 		t.Errorf("the teacher has %g and the student %g", teacher, student)
 	}
-	text = run("quantise.py")
-	if before, after := found(t, text, `accuracy: before=([0-9.]+)`), found(t, text, `after=([0-9.]+)\s*$`); after < before-0.01 {
-		t.Errorf("int8 has %g instead of %g", after, before)
+	for _, method := range []string{"dynamic", "static", "qat"} {
+		text = run("quantise.py", "--method", method)
+		if before, after := found(t, text, `accuracy: before=([0-9.]+)`), found(t, text, `after=([0-9.]+)\s*$`); after < before-0.01 {
+			t.Errorf("%s: int8 has %g instead of %g", method, after, before)
+		}
+		if before, after := found(t, text, `before=([0-9]+)`), found(t, text, `after=([0-9]+)\n`); after >= before {
+			t.Errorf("%s: %g bytes become %g", method, before, after)
+		}
 	}
 	run("export.py")
 	model, err := os.ReadFile(filepath.Join(dir, "model.onnx"))
@@ -117,6 +124,41 @@ func TestRecipes_MakeASmallerModelThatAnswersAlike(t *testing.T) {
 		if _, err := compress.New(m, compress.Options{Method: method, Sparsity: 0.5}); err != nil {
 			t.Errorf("%s: %v", method, err)
 		}
+	}
+}
+
+// scrimp removes exactly the channels that prune.py set to zero, so the copy computes what the pruned network computes.
+func TestPrune_LeavesChannelsThatScrimpRemoves(t *testing.T) {
+	lane.Component(t, "pytorch")
+	dir, run := copied(t)
+	run("distill.py", "--epochs", "3")
+	text := run("prune.py", "--sparsity", "0.5", "--epochs", "2")
+	cut, after := found(t, text, `cut=([0-9.]+)`), found(t, text, `after=([0-9.]+)`)
+	if before := found(t, text, `before=([0-9.]+)`); after < cut || after < before-0.03 {
+		t.Errorf("%g falls to %g without and %g with training", before, cut, after)
+	}
+	run("export.py")
+	file, err := os.ReadFile(filepath.Join(dir, "model.onnx"))
+	must.Do(t, err)
+	whole, err := onnxrun.Load(file)
+	must.Do(t, err)
+	plan, err := compress.New(whole, compress.Options{Method: compress.PruneStructured, Sparsity: 0.5})
+	must.Do(t, err)
+	var b bytes.Buffer
+	_, err = plan.Write(&b)
+	must.Do(t, err)
+	thin, err := onnxrun.Load(b.Bytes())
+	must.Do(t, err)
+	in := onnxrun.Value{Dims: []int{2, 64}}
+	for i := range 2 * 64 {
+		in.V = append(in.V, float64(i%5)/2-1)
+	}
+	want, err := onnxrun.Run(whole, in)
+	must.Do(t, err)
+	got, err := onnxrun.Run(thin, in)
+	must.Do(t, err)
+	if !slices.Equal(got.V, want.V) || b.Len() > 6*len(file)/10 {
+		t.Errorf("%d of %d bytes compute %v, want %v", b.Len(), len(file), got.V, want.V)
 	}
 }
 

@@ -25,9 +25,8 @@ const (
 	maxBatch   = 1 << 28 // bytes of a file
 )
 
-// calibrate runs the model on the .npy files of a folder, each a batch of its input, and returns the range of each
-// activation that int8-static rounds.
-func calibrate(ctx context.Context, m *onnx.Model, dir string) (map[string]compress.Range, error) {
+// batchFiles returns the .npy files of a folder in order.
+func batchFiles(dir string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.npy"))
 	switch {
 	case err != nil:
@@ -38,6 +37,17 @@ func calibrate(ctx context.Context, m *onnx.Model, dir string) (map[string]compr
 	case len(files) > maxBatches:
 		return nil, fmt.Errorf("--calibration %s has %d files: keep at most %d; a few hundred examples do", dir, len(files),
 			maxBatches)
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// calibrate runs the model on the .npy files of a folder, each a batch of its input, and returns the range of each
+// activation that int8-static rounds.
+func calibrate(ctx context.Context, m *onnx.Model, dir string) (map[string]compress.Range, error) {
+	files, err := batchFiles(dir)
+	if err != nil {
+		return nil, err
 	}
 	net, err := forward.New(m)
 	if err != nil {
@@ -56,7 +66,6 @@ func calibrate(ctx context.Context, m *onnx.Model, dir string) (map[string]compr
 		}
 		return context.Cause(ctx)
 	}
-	slices.Sort(files)
 	for _, file := range files {
 		v, err := readBatch(file)
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,9 @@ type flags struct {
 	method, output, eval, metric  string
 	calibration                   string
 	latency, latencyMetric, price string
+	runtime                       string
+	batch, threads                int
+	timer                         *inRuntime // nil without --runtime
 	sparsity, tolerance           float64
 	lower                         bool
 	repeat                        int
@@ -64,8 +68,10 @@ weights, and shrinks the layers that read them. External data moves into the cop
 scrimp recommends a copy only if your command measures its quality: --eval runs once on each model, on the original
 before scrimp writes the copy, and the last number that --metric finds in its output is the quality. --latency runs
 several times on each, in turns; each number that --latency-metric finds is the latency of one prediction in
-milliseconds. {model} stands for the file. Without --latency scrimp claims no speed. With --price it computes the cost
-of predictions that run one after another. See docs/compress.md.
+milliseconds. {model} stands for the file. --runtime times both models in ONNX Runtime instead, on the batches of
+--calibration or on random ones, and compares their outputs: it names the library, and needs python3 without packages.
+Without either, scrimp claims no speed. With --price it computes the cost of predictions that run one after another.
+See docs/compress.md.
 
 Exit status: 0 done, 1 error, 2 the copy is written and not recommended: it is slower, not smaller, or its quality
 falls by more than the tolerance.`,
@@ -73,7 +79,9 @@ falls by more than the tolerance.`,
   scrimp compress model.onnx --method int8-dynamic -o small.onnx \
     --eval 'python eval.py {model}' --metric 'accuracy=([0-9.]+)' --tolerance 0.005
   scrimp compress model.onnx --method int4-weights -o small.onnx \
-    --latency './bench {model}' --price 0.526`,
+    --latency './bench {model}' --price 0.526
+  scrimp compress model.onnx --method int8-static --calibration batches -o small.onnx \
+    --runtime /usr/lib/libonnxruntime.so --price 0.526`,
 		Args: command.Takes("MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd); err != nil {
@@ -97,7 +105,7 @@ func (f *flags) add(cmd *cobra.Command) {
 	s.Float64Var(&f.sparsity, "sparsity", 0.5, "`share` of the weights that prune-unstructured sets to zero, or of "+
 		"the channels that prune-structured removes")
 	s.StringVar(&f.calibration, "calibration", "", "`folder` of .npy files, batches of the input for the ranges of "+
-		"int8-static (default: none)")
+		"int8-static and for --runtime (default: none)")
 	s.StringVar(&f.eval, "eval", "", "`command` that prints the quality of {model} (default: no quality is measured)")
 	s.StringVar(&f.metric, "metric", "", "`pattern` with one group, the number that --eval prints; --eval "+
 		"needs it (default: none)")
@@ -106,8 +114,12 @@ func (f *flags) add(cmd *cobra.Command) {
 	s.StringVar(&f.latency, "latency", "", "`command` that prints the latency of {model} (default: none is measured)")
 	s.StringVar(&f.latencyMetric, "latency-metric", latencyPattern, "`pattern` with one group, the milliseconds of one "+
 		"prediction")
-	s.IntVar(&f.repeat, "repeat", 3, "`times` that --latency runs on each model, 1 to 100")
-	s.StringVar(&f.price, "price", "", "`dollars` an hour of the machine that --latency measures (default: no cost)")
+	s.StringVar(&f.runtime, "runtime", "", "`file` of the library of ONNX Runtime, which measures latency and outputs "+
+		"(default: neither is measured)")
+	s.IntVar(&f.batch, "batch", 1, "`examples` in a run of --runtime without --calibration, 1 to 4096")
+	s.IntVar(&f.threads, "threads", 0, "`threads` of --runtime, up to 1024 (0: one for each processor core)")
+	s.IntVar(&f.repeat, "repeat", 3, "`times` that --latency or --runtime runs on each model, 1 to 100")
+	s.StringVar(&f.price, "price", "", "`dollars` an hour of the machine that is measured, this one (default: no cost)")
 	_ = cmd.MarkFlagRequired("method")
 	_ = cmd.MarkFlagRequired("output")
 }
@@ -119,15 +131,27 @@ func (f *flags) unused(given func(flag string) bool) error {
 		has   bool
 		flags []string
 	}{{"--eval", f.eval != "", []string{"metric", "tolerance", "lower-is-better"}},
-		{"--latency", f.latency != "", []string{"latency-metric", "repeat", "price"}},
+		{"--latency", f.latency != "", []string{"latency-metric"}},
+		{"--latency or --runtime", f.timed(), []string{"repeat", "price"}},
+		{"--runtime", f.runtime != "", []string{"batch", "threads"}},
 		{"--method prune-structured or prune-unstructured", f.options.Method.Prunes(), []string{"sparsity"}},
-		{"--method int8-static", f.options.Method == compress.Int8Static, []string{"calibration"}}} {
+		{"--method int8-static or --runtime", f.options.Method == compress.Int8Static || f.runtime != "",
+			[]string{"calibration"}}} {
 		if i := slices.IndexFunc(need.flags, given); i >= 0 && !need.has {
 			return fmt.Errorf("--%s has no effect without %s", need.flags[i], need.with)
 		}
 	}
+	switch {
+	case f.latency != "" && f.runtime != "":
+		return errors.New("--latency and --runtime both measure the latency: give one")
+	case f.calibration != "" && given("batch"):
+		return errors.New("--batch has no effect with --calibration, whose files are the batches")
+	}
 	return nil
 }
+
+// timed reports whether latencies are measured.
+func (f *flags) timed() bool { return f.latency != "" || f.runtime != "" }
 
 // check reads the flags and refuses those that have no effect.
 func (f *flags) check(cmd *cobra.Command) (err error) {
@@ -152,8 +176,14 @@ func (f *flags) check(cmd *cobra.Command) (err error) {
 	if f.options.Sparsity = f.sparsity; !(f.sparsity > 0 && f.sparsity < 1) {
 		return fmt.Errorf("--sparsity %g is not above 0 and below 1", f.sparsity)
 	}
-	if f.repeat < 1 || f.repeat > maxRepeat {
-		return fmt.Errorf("--repeat %d is not between 1 and %d", f.repeat, maxRepeat)
+	for _, n := range []struct {
+		flag               string
+		value, least, most int
+	}{{"repeat", f.repeat, 1, maxRepeat}, {"batch", f.batch, 1, maxRuntimeBatch},
+		{"threads", f.threads, 0, maxRuntimeThreads}} {
+		if n.value < n.least || n.value > n.most {
+			return fmt.Errorf("--%s %d is not between %d and %d", n.flag, n.value, n.least, n.most)
+		}
 	}
 	return f.patterns()
 }
@@ -182,11 +212,21 @@ func (f *flags) patterns() (err error) {
 }
 
 func (a *app) compress(ctx context.Context, model string, f flags) error {
-	p, err := prepare(ctx, model, f.output, f.calibration, f.options)
+	calibration := f.calibration
+	if f.options.Method != compress.Int8Static {
+		calibration = "" // only --runtime reads it
+	}
+	p, err := prepare(ctx, model, f.output, calibration, f.options)
 	if err != nil {
 		return err
 	}
 	defer p.folder.close()
+	if f.runtime != "" {
+		if f.timer, err = newRuntime(f); err != nil {
+			return err
+		}
+		defer f.timer.close()
+	}
 	found, err := a.original(ctx, model, f)
 	if err != nil {
 		return fmt.Errorf("%w; nothing is written", err)
@@ -198,17 +238,9 @@ func (a *app) compress(ctx context.Context, model string, f flags) error {
 	if err := a.compare(ctx, model, f, &found); err != nil {
 		return fmt.Errorf("%w; %s is written", err, f.output)
 	}
-	m := judge.Measures{Size: c.size, Quality: found.quality}
-	if f.latency != "" {
-		m.P50 = new(found.quantile(0.5))
-	}
-	r := compression.Of(c.plan, m)
-	r.Model, r.Output, r.Parameters = model, f.output, c.parameters
-	if m.P50 != nil {
-		r.P50, r.P99 = compression.Seconds(*m.P50), compression.Seconds(found.quantile(0.99))
-		if f.price != "" {
-			r.PerMillion = &compression.Costs{Before: f.rate.Until(1e6 * m.P50.Before), After: f.rate.Until(1e6 * m.P50.After)}
-		}
+	r, err := result(model, f, c, &found)
+	if err != nil {
+		return err
 	}
 	if a.JSON {
 		if err := a.Print(r); err != nil {
@@ -222,4 +254,35 @@ func (a *app) compress(ctx context.Context, model string, f flags) error {
 			strings.Join(r.Why, "; "))}
 	}
 	return nil
+}
+
+// result puts together what was measured.
+func result(model string, f flags, c copied, found *measured) (compression.Result, error) {
+	m := judge.Measures{Size: c.size, Quality: found.quality}
+	if f.timed() {
+		m.P50 = new(found.quantile(0.5))
+	}
+	r := compression.Of(c.plan, m)
+	r.Model, r.Output, r.Parameters = model, f.output, c.parameters
+	if m.P50 == nil {
+		return r, nil
+	}
+	each := 1 // predictions of one run
+	if t := f.timer; t != nil {
+		if t.predictions < 1 {
+			return r, errors.New("--runtime: the run named no batch")
+		}
+		each, r.Runtime, r.Batch = t.predictions, t.version, t.predictions
+		var err error
+		if r.Outputs, err = t.difference(model, f.output); err != nil {
+			return r, err
+		}
+	}
+	r.P50, r.P99 = compression.Seconds(*m.P50), compression.Seconds(found.quantile(0.99))
+	r.Throughput = &compression.Numbers{Before: judge.Rate(found.before, each), After: judge.Rate(found.after, each)}
+	if f.price != "" {
+		million := func(span time.Duration) money.Amount { return f.rate.Until(1e6 * span / time.Duration(each)) }
+		r.PerMillion = &compression.Costs{Before: million(m.P50.Before), After: million(m.P50.After)}
+	}
+	return r, nil
 }

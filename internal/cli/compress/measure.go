@@ -41,13 +41,17 @@ func (a *app) run(ctx context.Context, flag, line, model string) (string, error)
 		return "", err
 	}
 	quoted := "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", strings.ReplaceAll(line, place, quoted))
+	return a.output(ctx, flag, model, exec.CommandContext(ctx, "/bin/sh", "-c", strings.ReplaceAll(line, place, quoted)))
+}
+
+// output runs a command for one model and returns what it prints.
+func (a *app) output(ctx context.Context, flag, model string, cmd *exec.Cmd) (string, error) {
 	var out limited
 	cmd.Stdout, cmd.Stderr = &out, io.Writer(a.Err)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
-	err = cmd.Run()
+	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
@@ -87,15 +91,33 @@ func (a *app) evaluate(ctx context.Context, model string, f flags) (float64, err
 	return list[len(list)-1], nil
 }
 
-// time returns list with the latencies of one more run of --latency.
+// inRuntime returns the latencies of a model in ONNX Runtime, in milliseconds.
+func (a *app) inRuntime(ctx context.Context, model string, f flags) ([]float64, error) {
+	text, err := a.output(ctx, "runtime", model, f.timer.command(ctx, model))
+	if err != nil {
+		return nil, err
+	}
+	f.timer.see(text)
+	return f.milliseconds.Numbers(text)
+}
+
+// time returns list with the latencies of one more run of --latency or --runtime.
 func (a *app) time(ctx context.Context, model string, f flags, list []time.Duration) ([]time.Duration, error) {
-	found, err := a.numbers(ctx, "latency", f.latency, "latency-metric", model, f.milliseconds)
+	flag := "latency"
+	var found []float64
+	var err error
+	if f.timer != nil {
+		flag = "runtime"
+		found, err = a.inRuntime(ctx, model, f)
+	} else {
+		found, err = a.numbers(ctx, flag, f.latency, "latency-metric", model, f.milliseconds)
+	}
 	if err != nil {
 		return nil, err
 	}
 	spans, err := judge.Latencies(found)
 	if err != nil {
-		return nil, fmt.Errorf("--latency: the command for %s: %w", model, err)
+		return nil, fmt.Errorf("--%s: the command for %s: %w", flag, model, err)
 	}
 	if list = append(list, spans...); len(list) > maxLatencies {
 		return nil, errors.New("--latency: the command prints too many latencies; let it print fewer")
@@ -115,7 +137,7 @@ func (a *app) original(ctx context.Context, model string, f flags) (m measured, 
 			return m, err
 		}
 	}
-	if f.latency != "" {
+	if f.timed() {
 		m.before, err = a.time(ctx, model, f, nil)
 	}
 	return m, err
@@ -129,7 +151,7 @@ func (a *app) compare(ctx context.Context, model string, f flags, m *measured) (
 			return err
 		}
 	}
-	if f.latency == "" {
+	if !f.timed() {
 		return nil
 	}
 	for turn := range f.repeat {

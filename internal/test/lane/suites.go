@@ -49,9 +49,10 @@ var Suites = []Suite{
 			common...),
 	},
 	{
-		Name: "pytorch", Needs: "python3-torch",
+		Name: "pytorch", Needs: "python3-torch, python3-onnx, ONNX Runtime",
 		Inputs: append([]string{"examples/pytorch", "examples/tune-torch", "examples/compress", "sdk",
-			"internal/work/onnx", "internal/work/compress", "internal/test/onnxrun", "internal/work/loop",
+			"internal/work/onnx", "internal/work/compress", "internal/cli/compress",
+			"internal/test/onnxrun", "internal/work/loop",
 			"internal/work/tune", "internal/work/study", "internal/work/studyfile", "internal/work/propose",
 			"internal/work/diagnose", "internal/cli/testdata/diagnose", "internal/work/ab", "internal/cli/testdata/ab",
 			"internal/job/launcher", "internal/content/checkpoint", "internal/estimate"}, common...),

@@ -40,6 +40,13 @@ type Quality struct {
 	Tolerance float64 `json:"tolerance"`
 }
 
+// Outputs compares what both models compute for the same inputs.
+type Outputs struct {
+	Values     int     `json:"values"`
+	Difference float64 `json:"largest_difference"`
+	Largest    float64 `json:"largest_magnitude"` // of the original's outputs
+}
+
 // Layer is what happened to the weight of one node.
 type Layer struct {
 	Node    string  `json:"node"`
@@ -66,6 +73,10 @@ type Result struct {
 	Quality     *Quality        `json:"quality"`
 	P50         *Numbers        `json:"latency_p50_seconds"`
 	P99         *Numbers        `json:"latency_p99_seconds"`
+	Throughput  *Numbers        `json:"predictions_per_second"` // one after another
+	Runtime     string          `json:"onnx_runtime,omitempty"` // version that --runtime measured with
+	Batch       int             `json:"batch,omitempty"`        // examples in a run of --runtime
+	Outputs     *Outputs        `json:"outputs"`
 	PerMillion  *Costs          `json:"usd_per_million_predictions"`
 	Diff        float64         `json:"largest_difference"`
 	Recommended *bool           `json:"recommended"`
@@ -107,9 +118,14 @@ func (r Result) Text(p show.Place) string {
 	}
 	row("latency p50", r.P50, seconds)
 	row("latency p99", r.P99, seconds)
+	row("predictions/s", r.Throughput, metric)
 	if c := r.PerMillion; c != nil {
-		rows = append(rows, []string{"$ per million", money.Format(c.Before, money.USD, 4),
-			money.Format(c.After, money.USD, 4), times(c.After.Float() / c.Before.Float())})
+		digits := 4
+		if c.Before.Float() < 0.01 || c.After.Float() < 0.01 {
+			digits = 8
+		}
+		rows = append(rows, []string{"$ per million", money.Format(c.Before, money.USD, digits),
+			money.Format(c.After, money.USD, digits), times(c.After.Float() / c.Before.Float())})
 	}
 	b.WriteString(draw.Grid([]draw.Column{{Name: "", Key: true}, {Name: "BEFORE", Right: true},
 		{Name: "AFTER", Right: true}, {Name: "CHANGE", Right: true}}, rows, p.Columns()))
@@ -159,7 +175,12 @@ func (r Result) notes() []string {
 			"only a runtime or an archive that stores sparse weights.")
 	}
 	if r.P50 == nil {
-		list = append(list, "No speed was measured: --latency does.")
+		list = append(list, "No speed was measured: --runtime or --latency does.")
+	}
+	if o := r.Outputs; o != nil {
+		list = append(list, fmt.Sprintf("In ONNX Runtime %s, with %d examples a run: %s outputs of the copy differ by at "+
+			"most %.4g; the largest of the original is %.4g.", show.Clean(r.Runtime), r.Batch, draw.Short(int64(o.Values)),
+			o.Difference, o.Largest))
 	}
 	switch {
 	case len(r.Why) > 0:

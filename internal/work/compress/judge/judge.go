@@ -104,6 +104,15 @@ func Quantile(list []time.Duration, q float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
+// Rate returns the predictions per second of runs one after another, each of which makes so many predictions.
+func Rate(list []time.Duration, predictions int) float64 {
+	sum := 0.0
+	for _, d := range list {
+		sum += d.Seconds()
+	}
+	return float64(predictions) * float64(len(list)) / sum
+}
+
 // Quality is the metric of both models and how far it may fall.
 type Quality struct {
 	Pair[float64]
