@@ -2,8 +2,12 @@ package cli_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"scrimp/internal/test/must"
 )
 
 // The input and output of a plan follow the benchmark's protocol: purchases of a region at the first hours of months.
@@ -115,6 +119,62 @@ func TestOwnership_PrintsAndReportsErrors(t *testing.T) {
 		"tco nowhere.yaml": "read nowhere.yaml", "tco": "FILE is missing"} {
 		if text, err := h.try(strings.Fields(args)...); err == nil || !strings.Contains(text, says) {
 			t.Errorf("scrimp %s: %v: %s, want %q", args, err, text, says)
+		}
+	}
+}
+
+// The costs of the blocks and of the rest add up to the whole, and each follows from its machines, days and price.
+func TestCommitBlocks_AddsUp(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("plan.csv", h.out("commit", "demand", "batch", "--months", "3"))
+	var got struct {
+		Blocks []struct {
+			Start, End     time.Time
+			Days, Machines int
+			Cost           string `json:"cost_usd"`
+		}
+		Advance  string `json:"blocks_usd"`
+		Rest     string `json:"rest_usd"`
+		Cost     string `json:"cost_usd"`
+		OnDemand string `json:"on_demand_usd"`
+		Saved    string `json:"saved_usd"`
+	}
+	must.Do(t, json.Unmarshal([]byte(h.out("commit", "blocks", "--demand", "plan.csv", "--price", "20", "--on-demand", "40", "--json")), &got))
+	number := func(s string) float64 {
+		v, err := strconv.ParseFloat(s, 64)
+		must.Do(t, err)
+		return v
+	}
+	advance := 0.0
+	for _, b := range got.Blocks {
+		advance += number(b.Cost)
+		if number(b.Cost) != float64(b.Days*24*b.Machines*20) || b.End.Sub(b.Start) != time.Duration(b.Days)*24*time.Hour ||
+			b.Start.Format("15:04") != "11:30" {
+			t.Errorf("%+v", b)
+		}
+	}
+	units := 0.0
+	for _, line := range strings.Split(h.out("commit", "demand", "batch", "--months", "3"), "\n")[1:] {
+		if _, n, ok := strings.Cut(line, ","); ok {
+			units += number(n)
+		}
+	}
+	if len(got.Blocks) < 3 || number(got.Advance) != advance || number(got.Cost) != advance+number(got.Rest) ||
+		number(got.OnDemand) != 40*units || number(got.Saved) != number(got.OnDemand)-number(got.Cost) || number(got.Saved) <= 0 {
+		t.Errorf("%v units, %v in advance: %+v", units, advance, got)
+	}
+	for args, says := range map[string]string{
+		"--price 50 --on-demand 40":               "--price 50 is not below --on-demand 40",
+		"--price -1 --on-demand 40":               "--price: ",
+		"--price 1 --on-demand 1e9":               "--on-demand: ",
+		"--price 1 --on-demand 2 --machines 300":  "--machines 300: give 1 to 256",
+		"--price 1 --on-demand 2 --longest 0":     "--longest 0: give 1 to 182 days",
+		"--price 1 --on-demand 2 --demand no.csv": "read --demand",
+	} {
+		out, err := h.try(append([]string{"commit", "blocks", "--demand", "plan.csv"}, strings.Fields(args)...)...)
+		if err == nil || !strings.Contains(out, says) {
+			t.Errorf("%s: %v: %s", args, err, out)
 		}
 	}
 }

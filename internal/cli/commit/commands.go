@@ -20,7 +20,7 @@ type app struct{ *command.App }
 func Commands(shared *command.App) []*cobra.Command {
 	a := &app{shared}
 	cmd := &cobra.Command{
-		Use: "commit", Short: "Plan reserved machines, savings plans and committed use", GroupID: command.GroupMoney,
+		Use: "commit", Short: "Plan reserved machines, savings plans and capacity blocks", GroupID: command.GroupMoney,
 		Long: `Says how many machines to commit to, and when, from the demand of each hour. A commitment (a reserved machine,
 a savings plan, committed use) costs less than on-demand and is owed for its whole term, used or not.
 
@@ -28,9 +28,10 @@ A demand file is CSV: hour, then a column for each region with the machines in u
 of any type. Hours follow each other without a gap: they are numbers from 0, or times in UTC.`,
 		Example: `  scrimp commit demand growth > demand.csv
   scrimp commit simulate --demand demand.csv --discount 28% --curve
-  scrimp commit plan --demand demand.csv --discount 28%`,
+  scrimp commit plan --demand demand.csv --discount 28%
+  scrimp commit blocks --demand plan.csv --price 31.46 --on-demand 55.04`,
 	}
-	cmd.AddCommand(a.simulateCmd(), a.planCmd(), a.historyCmd(), a.demandCmd())
+	cmd.AddCommand(a.simulateCmd(), a.planCmd(), a.blocksCmd(), a.historyCmd(), a.demandCmd())
 	return []*cobra.Command{cmd}
 }
 
@@ -41,12 +42,16 @@ type flags struct {
 }
 
 func (f *flags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.demand, "demand", "", "CSV `file` of the machines in use in each hour")
-	cmd.Flags().StringVar(&f.start, "start", defaultStart, "`day` of hour 0, where the file numbers its hours")
+	f.addDemand(cmd)
 	cmd.Flags().StringVar(&f.insure, "insure", "10%", "`chance` that demand falls within twelve months: more buys less, "+
 		"and at more different times; 0 to 99%")
 	cmd.Flags().StringVar(&f.fall, "fall", "50%", "`share` of the demand that this fall takes, for good")
 	cmd.Flags().IntVar(&f.years, "years", 1, "`term` of a purchase: 1 or 3 years")
+}
+
+func (f *flags) addDemand(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.demand, "demand", "", "CSV `file` of the machines in use in each hour")
+	cmd.Flags().StringVar(&f.start, "start", defaultStart, "`day` of hour 0, where the file numbers its hours")
 	_ = cmd.MarkFlagRequired("demand")
 	_ = cmd.MarkFlagFilename("demand", "csv")
 }
