@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,12 +23,17 @@ func (h *home) classifier() int {
 }
 
 type compressed struct {
-	Size        struct{ Before, After int }                       `json:"size_bytes"`
-	Ratio       float64                                           `json:"size_ratio"`
-	Quality     *struct{ Before, After, Fall, Tolerance float64 } `json:"quality"`
-	P50         *struct{ Before, After float64 }                  `json:"latency_p50_seconds"`
-	P99         *struct{ Before, After float64 }                  `json:"latency_p99_seconds"`
-	PerMillion  *struct{ Before, After string }                   `json:"usd_per_million_predictions"`
+	Size       struct{ Before, After int }                       `json:"size_bytes"`
+	Ratio      float64                                           `json:"size_ratio"`
+	Quality    *struct{ Before, After, Fall, Tolerance float64 } `json:"quality"`
+	P50        *struct{ Before, After float64 }                  `json:"latency_p50_seconds"`
+	P99        *struct{ Before, After float64 }                  `json:"latency_p99_seconds"`
+	PerMillion *struct{ Before, After string }                   `json:"usd_per_million_predictions"`
+	Offers     []struct {
+		Machine    string
+		Hourly     string                         `json:"usd_per_hour"`
+		PerMillion struct{ Before, After string } `json:"usd_per_million_predictions"`
+	}
 	Recommended *bool
 	Reasons     []string
 }
@@ -60,6 +66,22 @@ func TestCompress_ReportsWhatIsMeasured(t *testing.T) {
 	// 0.72 an hour is 0.0002 a second; a million predictions of 50 ms take 50,000 seconds: 10 dollars.
 	if v.PerMillion == nil || v.PerMillion.Before != "10" || v.PerMillion.After != "5" {
 		t.Errorf("%+v", v.PerMillion)
+	}
+	must.Do(t, os.Remove(small))
+	onOffers := append(args[:len(args)-2:len(args)-2], "--machine", "g4dn.*", "--json")
+	must.Do(t, json.Unmarshal([]byte(h.out(onOffers...)), &v))
+	dearest := 0.0
+	for i, o := range v.Offers {
+		hour, err := strconv.ParseFloat(o.Hourly, 64)
+		cost, err2 := strconv.ParseFloat(o.PerMillion.Before, 64)
+		if err != nil || err2 != nil || !strings.HasPrefix(o.Machine, "g4dn.") || math.Abs(cost-hour*50000/3600) > 1e-9 ||
+			hour < dearest {
+			t.Errorf("offer %d: %+v", i, o)
+		}
+		dearest = hour
+	}
+	if len(v.Offers) == 0 {
+		t.Error("no offers")
 	}
 	if text, err := h.try(args...); err == nil || !strings.Contains(text, "exists: choose another name") {
 		t.Errorf("%v: %s", err, text)

@@ -2,6 +2,7 @@
 package compress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/show/compression"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/market/catalog"
 	"scrimp/internal/work/compress"
 	"scrimp/internal/work/compress/judge"
 )
@@ -39,7 +42,8 @@ type flags struct {
 	method, output, eval, metric  string
 	calibration                   string
 	latency, latencyMetric, price string
-	runtime                       string
+	runtime, machine              string
+	offers                        []catalog.Listing // of --machine
 	batch, threads                int
 	timer                         *inRuntime // nil without --runtime
 	sparsity, tolerance           float64
@@ -70,7 +74,8 @@ before scrimp writes the copy, and the last number that --metric finds in its ou
 several times on each, in turns; each number that --latency-metric finds is the latency of one prediction in
 milliseconds. {model} stands for the file. --runtime times both models in ONNX Runtime instead, on the batches of
 --calibration or on random ones, and compares their outputs: it names the library, and needs python3 without packages.
-Without either, scrimp claims no speed. With --price it computes the cost of predictions that run one after another.
+Without either, scrimp claims no speed. With --price, or --machine and the catalogue's prices, it computes the cost of
+predictions that run one after another.
 See docs/compress.md.
 
 Exit status: 0 done, 1 error, 2 the copy is written and not recommended: it is slower, not smaller, or its quality
@@ -120,6 +125,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	s.IntVar(&f.threads, "threads", 0, "`threads` of --runtime, up to 1024 (0: one for each processor core)")
 	s.IntVar(&f.repeat, "repeat", 3, "`times` that --latency or --runtime runs on each model, 1 to 100")
 	s.StringVar(&f.price, "price", "", "`dollars` an hour of the machine that is measured, this one (default: no cost)")
+	s.StringVar(&f.machine, "machine", "", "`pattern` of the type of this machine in the catalogue, whose offers are "+
+		"priced, such as c7i.large (default: none)")
 	_ = cmd.MarkFlagRequired("method")
 	_ = cmd.MarkFlagRequired("output")
 }
@@ -132,7 +139,7 @@ func (f *flags) unused(given func(flag string) bool) error {
 		flags []string
 	}{{"--eval", f.eval != "", []string{"metric", "tolerance", "lower-is-better"}},
 		{"--latency", f.latency != "", []string{"latency-metric"}},
-		{"--latency or --runtime", f.timed(), []string{"repeat", "price"}},
+		{"--latency or --runtime", f.timed(), []string{"repeat", "price", "machine"}},
 		{"--runtime", f.runtime != "", []string{"batch", "threads"}},
 		{"--method prune-structured or prune-unstructured", f.options.Method.Prunes(), []string{"sparsity"}},
 		{"--method int8-static or --runtime", f.options.Method == compress.Int8Static || f.runtime != "",
@@ -216,6 +223,12 @@ func (a *app) compress(ctx context.Context, model string, f flags) error {
 	if f.options.Method != compress.Int8Static {
 		calibration = "" // only --runtime reads it
 	}
+	if f.machine != "" {
+		var err error
+		if f.offers, err = a.pricedOffers(f.machine); err != nil {
+			return err
+		}
+	}
 	p, err := prepare(ctx, model, f.output, calibration, f.options)
 	if err != nil {
 		return err
@@ -280,9 +293,38 @@ func result(model string, f flags, c copied, found *measured) (compression.Resul
 	}
 	r.P50, r.P99 = compression.Seconds(*m.P50), compression.Seconds(found.quantile(0.99))
 	r.Throughput = &compression.Numbers{Before: judge.Rate(found.before, each), After: judge.Rate(found.after, each)}
+	million := func(rate money.Rate) compression.Costs {
+		cost := func(span time.Duration) money.Amount { return rate.Until(1e6 * span / time.Duration(each)) }
+		return compression.Costs{Before: cost(m.P50.Before), After: cost(m.P50.After)}
+	}
 	if f.price != "" {
-		million := func(span time.Duration) money.Amount { return f.rate.Until(1e6 * span / time.Duration(each)) }
-		r.PerMillion = &compression.Costs{Before: million(m.P50.Before), After: million(m.P50.After)}
+		r.PerMillion = new(million(f.rate))
+	}
+	for _, l := range f.offers {
+		o := l.Offer
+		r.Offers = append(r.Offers, compression.Offer{Provider: o.Provider, Region: o.Region, Machine: o.Machine,
+			Capacity: o.Capacity, Hourly: l.Quote.Rate, PerMillion: million(l.Quote.Rate)})
 	}
 	return r, nil
+}
+
+// pricedOffers returns the offers of a type of machine that have a price in dollars, the cheapest first.
+func (a *app) pricedOffers(machine string) ([]catalog.Listing, error) {
+	want := catalog.Filter{Machines: []string{machine}, Terms: []string{catalog.NoTerm}, Platforms: []string{catalog.Raw}}
+	if err := want.Check(); err != nil {
+		return nil, fmt.Errorf("--machine %w", err)
+	}
+	c, _, err := offers.LoadCatalog(a.App)
+	if err != nil {
+		return nil, err
+	}
+	list := slices.DeleteFunc(c.Match(want), func(l catalog.Listing) bool {
+		return l.Offer.Currency != money.USD || !l.Quote.Priced
+	})
+	if len(list) == 0 {
+		return nil, fmt.Errorf("--machine %s: no offer in dollars has that type: scrimp offers lists them; prices.csv in "+
+			"the data folder takes your own", machine)
+	}
+	slices.SortStableFunc(list, func(a, b catalog.Listing) int { return cmp.Compare(a.Quote.Rate, b.Quote.Rate) })
+	return list, nil
 }

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
+	"scrimp/internal/market"
 	"scrimp/internal/work/compress"
 	"scrimp/internal/work/compress/judge"
 )
@@ -31,6 +32,16 @@ type Sizes struct {
 type Costs struct {
 	Before money.Amount `json:"before"`
 	After  money.Amount `json:"after"`
+}
+
+// Offer is an offer of the machine that was measured, with the dollars of a million predictions on it.
+type Offer struct {
+	Provider   string          `json:"provider"`
+	Region     string          `json:"region"`
+	Machine    string          `json:"machine"`
+	Capacity   market.Capacity `json:"capacity"`
+	Hourly     money.Rate      `json:"usd_per_hour"`
+	PerMillion Costs           `json:"usd_per_million_predictions"`
 }
 
 // Quality is the user's metric.
@@ -78,6 +89,7 @@ type Result struct {
 	Batch       int             `json:"batch,omitempty"`        // examples in a run of --runtime
 	Outputs     *Outputs        `json:"outputs"`
 	PerMillion  *Costs          `json:"usd_per_million_predictions"`
+	Offers      []Offer         `json:"offers,omitempty"` // of --machine, the cheapest first
 	Diff        float64         `json:"largest_difference"`
 	Recommended *bool           `json:"recommended"`
 	Why         []string        `json:"reasons"` // why it is not recommended
@@ -129,11 +141,33 @@ func (r Result) Text(p show.Place) string {
 	}
 	b.WriteString(draw.Grid([]draw.Column{{Name: "", Key: true}, {Name: "BEFORE", Right: true},
 		{Name: "AFTER", Right: true}, {Name: "CHANGE", Right: true}}, rows, p.Columns()))
-	b.WriteString("\n" + r.layers(p))
+	b.WriteString(r.offers(p) + "\n" + r.layers(p))
 	for _, line := range r.notes() {
 		b.WriteString(draw.Wrap("", line, p.Columns()))
 	}
 	return b.String()
+}
+
+// mostOffers is how many offers the table shows; --json has all.
+const mostOffers = 12
+
+func (r Result) offers(p show.Place) string {
+	var rows [][]string
+	for _, o := range r.Offers[:min(len(r.Offers), mostOffers)] {
+		rows = append(rows, []string{show.Clean(o.Machine), show.Clean(o.Provider), show.Clean(o.Region), string(o.Capacity),
+			money.Format(o.Hourly.Until(time.Hour), money.USD, 4), money.Short(o.PerMillion.Before, money.USD),
+			money.Short(o.PerMillion.After, money.USD)})
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	text := "\n" + draw.Grid([]draw.Column{{Name: "MACHINE", Key: true}, {Name: "PROVIDER"}, {Name: "REGION"},
+		{Name: "CAPACITY"}, {Name: "AN HOUR", Right: true}, {Name: "$ PER MILLION", Right: true},
+		{Name: "AFTER", Right: true}}, rows, p.Columns())
+	if n := len(r.Offers) - len(rows); n > 0 {
+		text += fmt.Sprintf("%s more: --json has all.\n", draw.Count(n, "offer"))
+	}
+	return text
 }
 
 func (r Result) layers(p show.Place) string {
@@ -178,9 +212,9 @@ func (r Result) notes() []string {
 		list = append(list, "No speed was measured: --runtime or --latency does.")
 	}
 	if o := r.Outputs; o != nil {
-		list = append(list, fmt.Sprintf("In ONNX Runtime %s, with %d examples a run: %s outputs of the copy differ by at "+
-			"most %.4g; the largest of the original is %.4g.", show.Clean(r.Runtime), r.Batch, draw.Short(int64(o.Values)),
-			o.Difference, o.Largest))
+		list = append(list, fmt.Sprintf("In ONNX Runtime %s, with %s a run: %s outputs of the copy differ by at "+
+			"most %.4g; the largest of the original is %.4g.", show.Clean(r.Runtime),
+			draw.Count(r.Batch, "example"), draw.Short(int64(o.Values)), o.Difference, o.Largest))
 	}
 	switch {
 	case len(r.Why) > 0:
