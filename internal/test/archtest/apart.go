@@ -17,7 +17,7 @@ var neighbours = map[string][]string{
 	"cli/bill":      {"cli/command", "cli/show", "cli/show/bills", "cli/show/spending"},
 	"cli/command":   {"cli/show", "server", "server/kept", "server/workdir", "server/workdir/pack"},
 	"cli/commit":    {"cli/command", "cli/show/purchase"},
-	"cli/compress":  {"cli/command", "cli/show/compression"},
+	"cli/compress":  {"cli/command", "cli/offers", "cli/show/compression"},
 	"cli/data": {"cli/command", "cli/show/holdings", "cli/show/utilization", "cli/storage",
 		"cli/storage/compare"},
 	"cli/engines":  {"cli/command", "cli/jobfile", "cli/show", "server", "server/disk"},

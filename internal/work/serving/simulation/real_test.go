@@ -26,17 +26,19 @@ type classifierServer struct {
 	most    int
 	waiting chan chan struct{}
 	times   drawn // of the requests in the order in which they were computed
+	since   func(time.Time) time.Duration
 }
 
 // images are classified for one request, so that it takes some milliseconds.
 const images = 256
 
-func newClassifierServer(b *testing.B, most int) (*classifierServer, *httptest.Server) {
+func newClassifierServer(b *testing.B, most int, since func(time.Time) time.Duration) (*classifierServer, *httptest.Server) {
 	m, err := onnxrun.Load(onnxrun.Classifier(7))
 	must.Do(b, err)
 	net, err := forward.New(m)
 	must.Do(b, err)
-	c := &classifierServer{net: net, input: net.Inputs()[0], most: most, waiting: make(chan chan struct{}, 10_000)}
+	c := &classifierServer{net: net, input: net.Inputs()[0], most: most, since: since,
+		waiting: make(chan chan struct{}, 10_000)}
 	go c.work(b)
 	site := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -70,7 +72,7 @@ func (c *classifierServer) work(b *testing.B) {
 			if err := c.net.Run(map[string]forward.Value{c.input: x}, func(string, forward.Value) error { return nil }); err != nil {
 				b.Error(err)
 			}
-			c.times = append(c.times, time.Since(begun))
+			c.times = append(c.times, c.since(begun))
 		}
 		for _, done := range batch {
 			close(done)
@@ -79,7 +81,7 @@ func (c *classifierServer) work(b *testing.B) {
 }
 
 // ask returns the latency of a request.
-func ask(b *testing.B, url string, since time.Time) time.Duration {
+func (c *classifierServer) ask(b *testing.B, url string, begun time.Time) time.Duration {
 	r, err := http.Post(url, "text/plain", strings.NewReader("x"))
 	if err != nil {
 		b.Error(err)
@@ -87,7 +89,7 @@ func ask(b *testing.B, url string, since time.Time) time.Duration {
 	}
 	_, _ = io.Copy(io.Discard, r.Body)
 	_ = r.Body.Close()
-	return time.Since(since)
+	return c.since(begun)
 }
 
 // measured returns the times of batches of 1 to most requests, each as the median of several.
@@ -97,7 +99,7 @@ func (c *classifierServer) measured(b *testing.B, url string) load.Measured {
 		var list []time.Duration
 		for range 40 {
 			begun := time.Now()
-			one := ask(b, url, begun)
+			one := c.ask(b, url, begun)
 			list = append(list, one)
 		}
 		slices.Sort(list)
@@ -117,9 +119,9 @@ func BenchmarkSimulation_AgainstARealServer(b *testing.B) {
 		load float64
 	}{{"fixed", 1, 0.6}, {"batched", 4, 0.6}} {
 		b.Run(c.name, func(b *testing.B) {
-			server, site := newClassifierServer(b, c.most)
+			server, site := newClassifierServer(b, c.most, func(t time.Time) time.Duration { return time.Since(t) })
 			for range 20 {
-				ask(b, site.URL, time.Now())
+				server.ask(b, site.URL, time.Now())
 			}
 			times := server.measured(b, site.URL)
 			const requests = 1500
@@ -136,7 +138,7 @@ func BenchmarkSimulation_AgainstARealServer(b *testing.B) {
 				before = len(server.times) // nothing runs now
 				for i, at := range trace.At {
 					time.Sleep(time.Until(begun.Add(at)))
-					all.Go(func() { took[i] = ask(b, site.URL, begun.Add(at)) })
+					all.Go(func() { took[i] = server.ask(b, site.URL, begun.Add(at)) })
 				}
 				all.Wait()
 			}
