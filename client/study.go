@@ -26,6 +26,17 @@ type Study struct {
 	Final     bool           `json:"final,omitempty"`     // train the best configuration in full at the end
 	Plateau   *StudyPlateau  `json:"plateau,omitempty"`   // when the search ends by itself; null: never
 	Past      []StudyPast    `json:"past,omitempty"`      // what earlier searches have found, for the default searcher
+	Proxy     *StudyProxy    `json:"proxy,omitempty"`     // the cheaper training to search on; null: the full one
+}
+
+// StudyProxy is a cheaper training on which a study searches. The best configurations are promoted: trained anew
+// without its settings, from the reserved part of the budget.
+type StudyProxy struct {
+	Set     map[string]string `json:"set,omitempty"`     // values of parameters, as JSON text
+	Env     map[string]string `json:"env,omitempty"`     // environment variables
+	Max     float64           `json:"max,omitempty"`     // of the fidelity; 0: that of a full training
+	Promote int               `json:"promote"`           // highest number of promoted configurations
+	Reserve float64           `json:"reserve,omitempty"` // part of each limit kept for them, 0.05 to 0.95; 0: a half
 }
 
 // StudyPlateau ends a search once the expected gain of another dollar stays too small. Exactly one of MinGain and
@@ -75,7 +86,7 @@ type StudyState struct {
 	Searcher string         `json:"searcher"`
 	Fidelity *StudyFidelity `json:"fidelity"`
 	Params   []StudyParam   `json:"params"`  // the space
-	Best     *Trial         `json:"best"`    // so far; null: no value yet
+	Best     *Trial         `json:"best"`    // so far; null: no value yet. With a proxy it is a promoted trial
 	Full     int            `json:"full"`    // trials trained in full
 	Paused   int            `json:"paused"`  // trials that the searcher may continue
 	Ignored  int            `json:"ignored"` // values not at a whole unit, repeated, late, or too many to keep
@@ -84,8 +95,21 @@ type StudyState struct {
 	// StoppedGain is the expected gain of the metric per dollar at which the search ended by itself; null: it has not.
 	StoppedGain *float64 `json:"stopped_gain_per_usd"`
 	Past        int      `json:"past,omitempty"` // configurations of earlier searches that the searcher knows
+	// Proxy is the cheaper training on which it searches, and what that has found; null: none.
+	Proxy *StudyProxyState `json:"proxy,omitempty"`
 	// Warnings says in sentences what is probably wrong with the values that the trials report.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// StudyProxyState is a proxy with what it has found. Its values do not compare with those of full trainings.
+type StudyProxyState struct {
+	StudyProxy
+	Promoted int    `json:"promoted"` // promoted trials that have started
+	Best     *Trial `json:"best"`     // on the proxy; null: no value yet
+	// Compared is the number of trials that were trained in full, and RankCorrelation that of their best values with
+	// those on the proxy, from -1 to 1 (Spearman's); null: fewer than three, or all are equal.
+	Compared        int      `json:"compared"`
+	RankCorrelation *float64 `json:"rank_correlation"`
 }
 
 // Trial is a configuration that a search trains, with amounts so far.
@@ -103,6 +127,10 @@ type Trial struct {
 	Cost   money.Amount      `json:"cost"`
 	// Curve has the stored values in order, with ?curves=1.
 	Curve []TrialPoint `json:"curve,omitempty"`
+	// Proxy: it trains on the proxy of its study, and its values do not compare with those of full trainings. PromotedFrom
+	// is the number of the trial whose configuration a promoted one trains in full.
+	Proxy        bool `json:"proxy,omitempty"`
+	PromotedFrom *int `json:"promoted_from,omitempty"`
 }
 
 // TrialPoint is a value of a trial's metric, with what the trial had used by then.
@@ -125,12 +153,17 @@ type StudyReceipt struct {
 	PerTrial    *float64     `json:"per_trial_usd"`
 	PerFull     *float64     `json:"per_full_usd"` // cost of all trials per fully trained one; null: none
 	// AllFull is the estimated cost if no trial had been left early: one that was, at its mean cost per unit; all others
-	// at what they cost. Null: unknown, as where a trial was left before its first unit.
+	// at what they cost. With a proxy, it is the mean cost of the trials trained in full for each configuration. Null:
+	// unknown, as where a trial was left before its first unit.
 	AllFull *float64 `json:"all_full_usd"`
 	// BestBySpend is the best value against the cost of all trials, as reported with their values: a mark where it
 	// improved, and one at the end.
 	BestBySpend []StudyMark `json:"best_by_spend,omitempty"`
-	Rungs       []StudyRung `json:"rungs,omitempty"` // of a search with a fidelity, as far as a trial has reached them
+	// ProxyBySpend is the same for the trials of a proxy, and BestBySpend that of the promoted ones.
+	ProxyBySpend []StudyMark `json:"proxy_by_spend,omitempty"`
+	// OnProxy is the part of the cost for the trials of a proxy; null: the study has none.
+	OnProxy *money.Amount `json:"on_proxy,omitempty"`
+	Rungs   []StudyRung   `json:"rungs,omitempty"` // of a search with a fidelity, as far as a trial has reached them
 	// Importance says how much each parameter matters; null: too few trials have values that can be compared.
 	Importance *StudyImportance `json:"importance"`
 }

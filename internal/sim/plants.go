@@ -54,6 +54,7 @@ const (
 	FaultHeedless    Fault = "heedless"         // a job starts although its dependency failed
 	FaultEndless     Fault = "endless-group"    // the members of a group go on when its GPU-hours are used
 	FaultBeyond      Fault = "beyond-the-end"   // the trials of a study continue after its end
+	FaultUnreserved  Fault = "no-reserve"       // the trials of a proxy use what is reserved for full trainings
 	FaultUnready     Fault = "unready-stage"    // a pipeline stage starts before its dependencies are done
 	FaultDoubled     Fault = "made-twice"       // two pipelines of a project make the same output at once
 	FaultOverlaps    Fault = "overlapping-run"  // a scheduled run starts although the previous one is still open

@@ -138,7 +138,8 @@ func (w *World) breaksCore() {
 		Stale: w.fault == FaultStaleGroup, Unpins: w.fault == FaultUnpinned, Seizes: w.fault == FaultTwoDeciders,
 		Crowded: w.fault == FaultCrowded, Lumps: w.fault == FaultLumps, Heedless: w.fault == FaultHeedless,
 		Endless: w.fault == FaultEndless, Beyond: w.fault == FaultBeyond,
-		Unready: w.fault == FaultUnready, Doubled: w.fault == FaultDoubled,
+		Unreserved: w.fault == FaultUnreserved,
+		Unready:    w.fault == FaultUnready, Doubled: w.fault == FaultDoubled,
 		Overlaps: w.fault == FaultOverlaps, Hasty: w.fault == FaultHasty, Costly: w.fault == FaultCostly,
 		Rivals: w.fault == FaultRivals,
 	}

@@ -55,7 +55,7 @@ var moments = []string{
 	"a job is archived", "a job is rehydrated", "a group is archived", "a group is rehydrated",
 	"a posting about time", "time is taken back", "time that was posted gets its use",
 	"a stage begins", "a stage is done", "a stage is reused", "a stage is skipped", "a stage is failed", "a pipeline is over", "a pipeline is over: gpu_hours_spent", "a pipeline is over: time_spent", "a study is over: gpu_hours_spent",
-	"a study is over: time_spent", "a study is over: plateau", "a run begins", "a run is skipped", "a run waits for a price", "a stage deploys", "a schedule is over",
+	"a study is over: time_spent", "a study is over: plateau", "a trial is promoted", "a run begins", "a run is skipped", "a run waits for a price", "a stage deploys", "a schedule is over",
 	"a round moves a job", "a seat is left for another job", "a group is stale", "a job is pinned",
 	"a job is preempted", "a preempted job goes on",
 }
@@ -206,6 +206,7 @@ var plants = map[Fault]plant{
 	FaultLumps:       {"complete", 0},
 	FaultHeedless:    {"after", 97},
 	FaultBeyond:      {"study", 279},
+	FaultUnreserved:  {"study", 19},
 	FaultEndless:     {"pipeline", 0},
 	FaultUnready:     {"pipeline", 1},
 	FaultDoubled:     {"pipeline", 8},

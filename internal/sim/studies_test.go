@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"scrimp/internal/decide/core"
@@ -50,12 +52,27 @@ func (w *World) drawStudies(gpus int) {
 	if rng.IntN(3) == 0 {
 		spec.Plateau = &search.Plateau{Patience: 1 + rng.IntN(5), MinGain: math.Pow(10, -6+8*rng.Float64())}
 	}
+	w.drawProxy(spec, t)
 	w.study, w.members = &one, w.begins
 	at := 10*time.Minute + time.Duration(rng.IntN(20*60))*time.Minute
 	w.after(at, func() { w.opensStudy(b) })
 	w.after(at+96*time.Hour, func() { w.closesStudy(state.CancelMembers) })
 	if rng.IntN(4) == 0 {
 		w.after(at+time.Duration(rng.IntN(40*60))*time.Minute, func() { w.closesStudy(state.StopMembers) })
+	}
+}
+
+// drawProxy lets a study in some lives search on a proxy. Its own random source leaves the other lives unchanged.
+func (w *World) drawProxy(spec *search.Spec, t *core.Terms) {
+	rng := rand.New(rand.NewPCG(w.seed, 0x9d0c))
+	if rng.IntN(3) > 0 {
+		return
+	}
+	spec.Final = false
+	spec.Proxy = &search.Proxy{Set: map[string]string{"data_fraction": "0.1"}, Promote: 1 + rng.IntN(3),
+		Reserve: 0.1 + 0.6*rng.Float64()}
+	if f := spec.Fidelity; rng.IntN(2) == 0 && t.Work > 0 {
+		spec.Proxy.Max = f.Min + rng.Float64()*(f.Max-f.Min)
 	}
 }
 
@@ -75,7 +92,9 @@ func (w *World) closesStudy(ends state.EndMembers) {
 	}
 }
 
-// studies verifies that no configuration starts twice, that trials together get no more than their study's budget, that
+// studies verifies that no configuration starts twice on the proxy or in full, that trials together get no more than
+// their study's budget and those of its proxy nothing of what is reserved for full trainings, that no more of these
+// begin than are to be promoted, and only of configurations that the proxy has trained, that
 // no more of them train at once than allowed, that a fully trained trial stops, and that a paused trial has no machine
 // and continues only on a decision of its search.
 func (t *twin) studies(e core.Event, out core.Outcome) {
@@ -99,12 +118,7 @@ func (t *twin) studies(e core.Event, out core.Outcome) {
 				w.saw("a trial is resumed")
 				continue
 			}
-			config := g.Study.Trials[j.Terms().Index].Config
-			if t.configs[config] {
-				w.breaks("study: configuration %d begins twice", config)
-			}
-			t.configs[config] = true
-			w.saw("a trial begins")
+			t.trialBegins(g, j.Terms().Index)
 		case state.JobSuspended:
 			if f.Why == core.PausedBySearch {
 				w.saw("a trial is paused")
@@ -123,7 +137,7 @@ func (t *twin) studies(e core.Event, out core.Outcome) {
 	if len(out.Facts) == 0 {
 		return
 	}
-	given, proposed := money.Amount{}, e.Body.Kind() == (core.Proposed{}).Kind()
+	given, proxy, proposed := money.Amount{}, money.Amount{}, e.Body.Kind() == (core.Proposed{}).Kind()
 	for n := range g.Began {
 		j, ok := w.known(g.MemberID(n))
 		if !ok {
@@ -131,7 +145,7 @@ func (t *twin) studies(e core.Event, out core.Outcome) {
 		}
 		trial := g.Study.Trials[n]
 		a, _ := e.Body.(core.Progressed)
-		if trial.Unit >= g.Terms.Study.Units() && trial.Phase == groups.Open && j.State() == core.Running &&
+		if trial.Unit >= g.Terms.Study.Length(trial.Promoted).Units() && trial.Phase == groups.Open && j.State() == core.Running &&
 			j.Live() != nil && j.Live().ID() == a.Attempt && !j.Live().Draining() && j.Live().Task() == core.TaskRunning &&
 			j.Total() > j.Step() {
 			w.breaks("study: %s goes on although it is trained in full", j.ID())
@@ -139,17 +153,40 @@ func (t *twin) studies(e core.Event, out core.Outcome) {
 		if (trial.Phase == groups.Paused) != (j.State() == core.Paused) || (trial.Phase == groups.Over) != j.State().Over() {
 			w.breaks("study: %s is %s, and its trial is %s", j.ID(), j.State(), trial.Phase)
 		}
+		takes := claim(w, j)
 		if trial.Phase == groups.Paused && j.Why() == core.PausedBySearch {
-			given = given.Add(j.Spent(w.event(core.Tick{}).At))
-		} else {
-			given = given.Add(claim(w, j))
+			takes = j.Spent(w.event(core.Tick{}).At)
+		}
+		if given = given.Add(takes); !trial.Promoted {
+			proxy = proxy.Add(takes)
 		}
 	}
 	switch active := g.Study.Active(); {
 	case proposed && active > g.Terms.AtOnce:
 		w.breaks("study: %d trials are active, at most %d may be", active, g.Terms.AtOnce)
+	case proposed && out.Moved > 0 && beginsOnProxy(g, out) &&
+		proxy.Cmp(g.Terms.Budget.Sub(g.Terms.Study.Reserved(g.Terms.Budget))) > 0:
+		w.breaks("study: the trials of its proxy may cost %v of %v, and %v is reserved", proxy, g.Terms.Budget,
+			g.Terms.Study.Reserved(g.Terms.Budget))
 	case proposed && out.Moved > 0 && given.Cmp(g.Terms.Budget) > 0 && begins(out):
 		w.breaks("study: its trials may cost %v, and it has %v", given, g.Terms.Budget)
+	}
+}
+
+// trialBegins verifies that a trial may begin.
+func (t *twin) trialBegins(g *state.Group, n int) {
+	w, trial := t.w, g.Study.Trials[n]
+	key := fmt.Sprintln(trial.Config, trial.Promoted)
+	if t.configs[key] {
+		w.breaks("study: configuration %d begins twice", trial.Config)
+	}
+	t.configs[key] = true
+	if w.saw("a trial begins"); !trial.Promoted {
+		return
+	}
+	w.saw("a trial is promoted")
+	if p := g.Terms.Study.Proxy; p == nil || g.Study.Promoted() > p.Promote || !t.configs[fmt.Sprintln(trial.Config, false)] {
+		w.breaks("study: configuration %d is promoted, as the %d.", trial.Config, g.Study.Promoted())
 	}
 }
 
@@ -161,4 +198,16 @@ func begins(out core.Outcome) bool {
 		}
 	}
 	return false
+}
+
+// beginsOnProxy reports whether a step starts or resumes a trial of a proxy.
+func beginsOnProxy(g *state.Group, out core.Outcome) bool {
+	return g.Terms.Study.Proxy != nil && slices.ContainsFunc(out.Facts, func(f core.Fact) bool {
+		q, is := f.(state.JobQueued)
+		n := 0
+		for is && n < len(g.Study.Trials) && g.MemberID(n) != q.Job {
+			n++
+		}
+		return is && n < len(g.Study.Trials) && !g.Study.Trials[n].Promoted
+	})
 }

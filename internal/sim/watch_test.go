@@ -31,7 +31,7 @@ type twin struct {
 	early   map[string]bool      // attempts that lost their seat before their program began
 	limits  bool
 	began   int               // started members of the array
-	configs map[int]bool      // started configurations of the study
+	configs map[string]bool   // started configurations of the study
 	overAs  map[string]ending // how jobs and groups ended
 	flow    flow
 }
@@ -43,7 +43,7 @@ type best struct {
 
 func newTwin(w *World) *twin {
 	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string][]int{}, refused: map[string]int{},
-		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, early: map[string]bool{}, overAs: map[string]ending{}, configs: map[int]bool{}, flow: newFlow()}
+		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, early: map[string]bool{}, overAs: map[string]ending{}, configs: map[string]bool{}, flow: newFlow()}
 }
 
 // clone returns a copy of the twin.

@@ -15,7 +15,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show/group"
+	"scrimp/internal/cli/show/search"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/studyfile"
 )
@@ -220,7 +220,7 @@ func (a *app) bestCmd() *cobra.Command {
 			case a.JSON:
 				return a.Print(g.Study.Best)
 			}
-			return a.Show(g, group.Best(g, a.Place()))
+			return a.Show(g, search.Best(g, a.Place()))
 		})}
 }
 

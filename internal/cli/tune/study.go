@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/cli/jobfile"
 	"scrimp/internal/cli/learn"
 	cliplan "scrimp/internal/cli/plan"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/cli/show/search"
@@ -117,7 +118,7 @@ func (a *app) trialsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return command.ShowEach(a.App, list, group.Trials(list, g, a.Place()))
+			return command.ShowEach(a.App, list, search.Trials(list, g, a.Place()))
 		})}
 }
 
@@ -314,7 +315,7 @@ func onWire(read *studyfile.File) api.Study {
 	st := read.Study
 	b := api.Study{Metric: st.Metric, Maximize: st.Maximize, Searcher: st.Searcher, Grid: st.Grid, Seed: int64(st.Seed),
 		Trials: st.Trials, AtOnce: read.Parallel, WallClock: st.Wall, GPUHours: st.GPUHours, Final: st.Final,
-		Plateau: (*api.StudyPlateau)(st.Plateau)}
+		Plateau: (*api.StudyPlateau)(st.Plateau), Proxy: (*api.StudyProxy)(st.Proxy)}
 	if st.Fidelity.Name != "" {
 		b.Fidelity = new(api.StudyFidelity(st.Fidelity))
 	}
@@ -346,6 +347,9 @@ func planned(read *studyfile.File, j spec.Job, p planning.Plan, m study.Means) s
 		Notes: read.Notes, Warnings: st.Warnings(study.Program{Command: j.Command, Args: j.Args, Pattern: j.Progress.Pattern,
 			File: j.Progress.File}),
 		Plateau: search.PlateauText((*api.StudyPlateau)(st.Plateau), st.Metric), Past: len(st.Past)}
+	if st.Proxy != nil {
+		v.Proxy = search.ProxyText((*api.StudyProxy)(st.Proxy), (*api.StudyFidelity)(&st.Fidelity))
+	}
 	if st.Wall > 0 {
 		v.Wall = draw.Span(st.Wall)
 	}
@@ -359,6 +363,7 @@ func planned(read *studyfile.File, j spec.Job, p planning.Plan, m study.Means) s
 		for unit := 1; unit < st.Units() && len(v.Rungs) < 12; unit *= 3 {
 			v.Rungs = append(v.Rungs, fmt.Sprintf("%s %g", fid.Name, float64(unit)*fid.Min))
 		}
+		fid.Max = st.Length(false).Max
 		v.Rungs = append(v.Rungs, fmt.Sprintf("%s %g", fid.Name, fid.Max))
 		if st.Searcher == "default" {
 			v.Rungs = []string{fmt.Sprintf("each %s %g, up to %g", fid.Name, fid.Min, fid.Max)}
@@ -377,8 +382,14 @@ func planned(read *studyfile.File, j spec.Job, p planning.Plan, m study.Means) s
 		runs := budget / one
 		v.FullUSD, v.FullRuns = &one, &runs
 		v.AllUSD, v.OneMore = new(one*float64(v.Configs)), new(another/one)
-		v.ExpectedUSD = new(min(budget, one*st.Expected(v.Trials)))
 		v.TrialsUSD = new(one * float64(v.Trials))
+		if st.Proxy == nil {
+			v.ExpectedUSD = new(min(budget, one*st.Expected(v.Trials)))
+		} else if kept, all := budget*st.Share(), one*float64(st.Proxy.Promote); all > kept {
+			v.Warnings = append(v.Warnings, fmt.Sprintf("%s cost about %s (median), and %s of the budget is kept for them: "+
+				"promote fewer, or raise budget or proxy.reserve", draw.Count(st.Proxy.Promote, "full training"), show.USD(all),
+				show.USD(kept)))
+		}
 	}
 	return v
 }

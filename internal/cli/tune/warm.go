@@ -75,12 +75,16 @@ func earlier(ctx context.Context, c *command.Client, name string, s *study.Spec)
 	if was := g.Study.Fidelity; (was == nil) != (s.Fidelity.Name == "") || was != nil && was.Name != s.Fidelity.Name {
 		return nil, fmt.Errorf("%s measures training in another unit: leave it out, or give this search its fidelity", name)
 	}
+	onProxy, err := sameProxy(g, s)
+	if err != nil {
+		return nil, err
+	}
 	trials, err := c.TrialCurves(ctx, g.ID)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range trials {
-		if len(t.Curve) == 0 {
+		if len(t.Curve) == 0 || t.Proxy != onProxy {
 			continue
 		}
 		p, err := inSpace(t, s)
@@ -93,6 +97,22 @@ func earlier(ctx context.Context, c *command.Client, name string, s *study.Spec)
 		return nil, fmt.Errorf("%s has no value of the metric: leave it out", name)
 	}
 	return list, nil
+}
+
+// sameProxy reports whether a search learns from the trials of an earlier study's proxy, which is then the same as its
+// own. A search without one learns from the trials that were trained in full.
+func sameProxy(g api.Group, s *study.Spec) (bool, error) {
+	was := g.Study.Proxy
+	switch {
+	case was == nil && s.Proxy != nil:
+		return false, fmt.Errorf("%s has no proxy, and its values do not compare with those of this search's: leave it out",
+			g.Name)
+	case s.Proxy == nil:
+		return false, nil
+	case !slices.Equal((*study.Proxy)(&was.StudyProxy).Texts(), s.Proxy.Texts()):
+		return false, fmt.Errorf("the proxy of %s has other settings: leave %[1]s out", g.Name)
+	}
+	return true, nil
 }
 
 func goal(metric string, maximize bool) string {

@@ -55,6 +55,9 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.trialLeft(f)
 	case StudyFlat:
 		s.groups[f.Group].Study.Flat = &f.Gain
+	case StudyPromotes:
+		y := s.groups[f.Group].Study
+		y.Promotes = new(len(y.Reports))
 	case DependencyMet:
 		s.applyDependency(f)
 	case LimitReached:

@@ -244,7 +244,7 @@ func (g *Group) Closed() bool { return g.Phase == GroupEnding || g.Phase == Grou
 func (g *Group) Succeeded() bool {
 	switch {
 	case g.Study != nil:
-		return g.Phase == GroupOver && g.Ends != CancelMembers && g.Study.Best(g.Terms.Study.Maximize) >= 0
+		return g.Phase == GroupOver && g.Ends != CancelMembers && g.Study.Best(g.Terms.Study) >= 0
 	case g.Terms.Pipeline != nil:
 		return g.Phase == GroupOver && g.stagesSucceeded()
 	}

@@ -22,6 +22,8 @@ type Study struct {
 	Ignored int `json:"ignored,omitempty"`
 	// Flat is the expected gain per dollar at which the search has ended by itself; nil: it has not.
 	Flat *float64 `json:"flat,omitempty"`
+	// Promotes is the number of reports after which the money for the trials of its proxy was spent; nil: it is not.
+	Promotes *int `json:"promotes,omitempty"`
 }
 
 // TrialLeft: a trial of a study is paused or has ended. Spent is its cost so far in dollars, for the searcher; the
@@ -37,12 +39,19 @@ type StudyFlat struct {
 	Gain  float64 `json:"gain_per_usd,omitempty"`
 }
 
-func (TrialLeft) Fact() string { return "trial_left" }
-func (StudyFlat) Fact() string { return "study_flat" }
+// StudyPromotes: the money for the trials of a study's proxy is spent, and the best are trained in full.
+type StudyPromotes struct {
+	Group string `json:"group"`
+}
+
+func (StudyPromotes) Fact() string { return "study_promotes" }
+func (TrialLeft) Fact() string     { return "trial_left" }
+func (StudyFlat) Fact() string     { return "study_flat" }
 
 func init() {
 	reads[TrialLeft]()
 	reads[StudyFlat]()
+	reads[StudyPromotes]()
 }
 
 // MaxReports bounds the reports kept for a study.
@@ -58,16 +67,37 @@ func (y *Study) Active() (n int) {
 	return n
 }
 
-// Has reports whether a configuration has been started.
-func (y *Study) Has(config int) bool {
-	return slices.ContainsFunc(y.Trials, func(t groups.Trial) bool { return t.Config == config })
+// Has reports whether a configuration has been started, on the study's proxy or promoted.
+func (y *Study) Has(config int, promoted bool) bool {
+	return slices.ContainsFunc(y.Trials, func(t groups.Trial) bool { return t.Config == config && t.Promoted == promoted })
 }
 
-// Best returns the index of the trial with the best value, or -1.
-func (y *Study) Best(maximize bool) int {
+// Promoted returns the number of started trials that train a configuration of the proxy in full.
+func (y *Study) Promoted() (n int) {
+	for i := range y.Trials {
+		if y.Trials[i].Promoted {
+			n++
+		}
+	}
+	return n
+}
+
+// Best returns the index of the trial with the best value, or -1. With a proxy, only promoted trials count.
+func (y *Study) Best(spec *study.Spec) int { return y.best(spec, spec.Proxy != nil) }
+
+// BestOnProxy returns the index of the trial with the best value on the proxy, or -1.
+func (y *Study) BestOnProxy(spec *study.Spec) int {
+	if spec.Proxy == nil {
+		return -1
+	}
+	return y.best(spec, false)
+}
+
+func (y *Study) best(spec *study.Spec, promoted bool) int {
 	best := -1
 	for n := range y.Trials {
-		if t := &y.Trials[n]; t.Values > 0 && (best < 0 || better(t.Best, y.Trials[best].Best, maximize)) {
+		if t := &y.Trials[n]; t.Values > 0 && t.Promoted == promoted &&
+			(best < 0 || better(t.Best, y.Trials[best].Best, spec.Maximize)) {
 			best = n
 		}
 	}
@@ -109,7 +139,7 @@ func (s *State) trialBegins(g *Group, e *Event, j *Job) {
 	}
 	for _, v := range b.Moves {
 		if v.Do == groups.Start && v.Member == j.r.Terms.Index {
-			g.Study.Trials = append(g.Study.Trials, groups.Trial{Config: v.Config, Phase: groups.Open,
+			g.Study.Trials = append(g.Study.Trials, groups.Trial{Config: v.Config, Phase: groups.Open, Promoted: v.Promoted,
 				Since: s.now.Sub(g.Opened)})
 			return
 		}
@@ -215,11 +245,12 @@ func (s *State) seesTrial(j *Job, b Progressed) {
 		return
 	}
 	spec := g.Terms.Study
+	length := spec.Length(t.Promoted)
 	whole := spec.Fidelity.Name == "" // it counts when the run ends
 	for _, v := range b.Objective(j.r.Terms.Metric) {
-		unit := spec.Unit(v.Step, v.Epoch)
+		unit := length.Unit(v.Step, v.Epoch)
 		if t.Broken || !v.Broken && (unit < 1 || unit <= t.Unit && !whole) {
-			t.Beyond = t.Beyond || beyond(spec, t, v)
+			t.Beyond = t.Beyond || beyond(length, t, v)
 			g.Study.Ignored++
 			continue
 		}
@@ -235,11 +266,11 @@ func (s *State) seesTrial(j *Job, b Progressed) {
 }
 
 // beyond reports whether a trial that is trained in full trains on.
-func beyond(spec *study.Spec, t *groups.Trial, v policy.Value) bool {
-	if spec.Fidelity.Name == "" || t.Unit <= 0 || t.Unit != spec.Units() {
+func beyond(f study.Fidelity, t *groups.Trial, v policy.Value) bool {
+	if f.Name == "" || t.Unit <= 0 || t.Unit != f.Units() {
 		return false
 	}
-	return v.Step > t.Step || spec.Fidelity.Name != study.Step && v.Epoch > spec.Fidelity.Max
+	return v.Step > t.Step || f.Name != study.Step && v.Epoch > f.Max
 }
 
 // counts records a value of a trial's metric. Of a trial that counts when its run ends, the newest value is the one.

@@ -223,20 +223,23 @@ func (d *Desk) values(as *api.Assignment, j *spec.Job, engine, kept string) {
 func (d *Desk) addParameters(env map[string]string, job *core.Job, command string, args []string) (string, []string) {
 	d.addIndex(env, job)
 	var spec *study.Spec
-	config := 0
+	var trial groups.Trial
 	d.Control.Read(func(m *core.Machine) {
 		if j, ok := m.Job(job.ID()); ok {
 			if g, t := m.State().StudyOf(j); g != nil {
-				spec, config = g.Terms.Study, t.Config
+				spec, trial = g.Terms.Study, *t
 			}
 		}
 	})
 	if spec == nil {
 		return command, args
 	}
-	texts := spec.Texts(spec.Pool(), config)
-	maps.Copy(env, spec.Env(texts))
-	return spec.Command(command, args, texts)
+	values := spec.Values(spec.Texts(spec.Pool(), trial.Config), trial.Promoted)
+	maps.Copy(env, values.Env())
+	if spec.Proxy != nil && !trial.Promoted {
+		maps.Copy(env, spec.Proxy.Env)
+	}
+	return values.Command(command, args)
 }
 
 // addIndex sets the variables with the index of an array's member, under scrimp's names and Slurm's.

@@ -137,8 +137,10 @@ func (k known) lacks(g *state.Group, runs []string) (groups, jobs []string) {
 			job(g.Stages[n].Job)
 		}
 		if y := g.Study; y != nil {
-			if n := y.Best(g.Terms.Study.Maximize); n >= 0 {
-				job(g.MemberID(n))
+			for _, n := range []int{y.Best(g.Terms.Study), y.BestOnProxy(g.Terms.Study)} {
+				if n >= 0 {
+					job(g.MemberID(n))
+				}
 			}
 		}
 	}

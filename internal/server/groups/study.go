@@ -48,23 +48,33 @@ func (d *Desk) studyOf(k known, g *state.Group) *api.StudyState {
 		if t.Phase == groups.Paused {
 			v.Paused++
 		}
-		if full(spec, t) {
+		if t.Full(spec) && t.Promoted == (spec.Proxy != nil) {
 			v.Full++
 		}
 	}
-	if n := y.Best(spec.Maximize); n >= 0 {
-		best := shown(g, n, spec.Pool())
-		if j := k.job(best.ID); j != nil {
-			d.ofJob(&best, j)
+	v.Best = d.best(k, g, y.Best(spec))
+	if spec.Proxy != nil {
+		v.Proxy = &api.StudyProxyState{StudyProxy: api.StudyProxy(*spec.Proxy), Promoted: y.Promoted(),
+			Best: d.best(k, g, y.BestOnProxy(spec))}
+		v.Proxy.Reserve = spec.Share()
+		rho, n, known := groups.Agreement(spec, y.Trials)
+		if v.Proxy.Compared = n; known {
+			v.Proxy.RankCorrelation = &rho
 		}
-		v.Best = &best
 	}
 	return v
 }
 
-// full reports whether a trial has trained to the end.
-func full(spec *study.Spec, t *groups.Trial) bool {
-	return t.Unit >= spec.Units() && (spec.Fidelity.Name != "" || t.Phase == groups.Over)
+// best returns a trial with the details of its job; nil for a negative number.
+func (d *Desk) best(k known, g *state.Group, n int) *api.Trial {
+	if n < 0 {
+		return nil
+	}
+	best := shown(g, n, g.Terms.Study.Pool())
+	if j := k.job(best.ID); j != nil {
+		d.ofJob(&best, j)
+	}
+	return &best
 }
 
 // shown returns a trial without the details of its job.
@@ -74,8 +84,13 @@ func shown(g *state.Group, n int, pool [][]tune.Value) api.Trial {
 	for d, text := range spec.Texts(pool, t.Config) {
 		v.Params[spec.Params[d].Name] = text
 	}
-	if v.Unit = length(spec, t.Unit); t.Values > 0 {
-		v.Last, v.Best, v.BestAt = new(t.Last), new(t.Best), length(spec, t.At)
+	f := spec.Length(t.Promoted)
+	if v.Unit = length(f, t.Unit); t.Values > 0 {
+		v.Last, v.Best, v.BestAt = new(t.Last), new(t.Best), length(f, t.At)
+	}
+	v.Proxy = spec.Proxy != nil && !t.Promoted
+	if from := groups.FromProxy(g.Study.Trials, n); t.Promoted && from >= 0 {
+		v.PromotedFrom = &from
 	}
 	return v
 }
@@ -126,7 +141,8 @@ func (d *Desk) curves(id string) []api.Trial {
 			if r.Phase != "" || r.Bad || r.Trial >= len(list) {
 				continue
 			}
-			p := api.TrialPoint{Unit: length(g.Terms.Study, r.Unit), Value: r.Value, CostUSD: r.Spent, GPUHours: r.GPUHours}
+			f := g.Terms.Study.Length(g.Study.Trials[r.Trial].Promoted)
+			p := api.TrialPoint{Unit: length(f, r.Unit), Value: r.Value, CostUSD: r.Spent, GPUHours: r.GPUHours}
 			if r.At > 0 {
 				p.At = new(d.Control.Clock().ToWall(g.Opened.Add(r.At)))
 			}
@@ -137,11 +153,11 @@ func (d *Desk) curves(id string) []api.Trial {
 }
 
 // length returns units of training in epochs or steps.
-func length(spec *study.Spec, unit int) float64 {
-	if spec.Fidelity.Name == "" {
+func length(f study.Fidelity, unit int) float64 {
+	if f.Name == "" {
 		return float64(unit)
 	}
-	return min(spec.Fidelity.Max, float64(unit)*spec.Fidelity.Min)
+	return min(f.Max, float64(unit)*f.Min)
 }
 
 // studyReceipt divides the cost of a study by purpose. lines are those of its trials.
@@ -152,13 +168,20 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 	if f := v.Study.Fidelity; f != nil {
 		most = f.Max
 	}
-	cost, sum := map[string]money.Amount{}, money.Amount{}
-	full := map[string]bool{}
+	cost, sum, proxy := map[string]money.Amount{}, money.Amount{}, money.Amount{}
+	full, onProxy := map[string]bool{}, map[string]bool{}
 	for _, t := range trials {
-		full[t.ID] = t.Unit >= most
+		end := most
+		if p := v.Study.Proxy; t.Proxy && p.Max > 0 {
+			end = p.Max
+		}
+		full[t.ID], onProxy[t.ID] = t.Unit >= end, t.Proxy
 	}
 	for _, l := range lines {
 		cost[l.ID], sum = l.Cost, sum.Add(l.Cost)
+		if onProxy[l.ID] {
+			proxy = proxy.Add(l.Cost)
+		}
 		if l.Interruptions > 0 {
 			rec.Interrupted = rec.Interrupted.Add(l.Cost)
 		}
@@ -175,22 +198,31 @@ func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyRece
 	if rec.Full > 0 {
 		rec.PerFull = new(sum.Float() / float64(rec.Full))
 	}
-	rec.AllFull = allFull(trials, cost, most)
-	d.Control.Group(v.ID, func(_ *core.Machine, g *state.Group) { course(rec, g.Terms.Study, g.Study) })
+	if rec.AllFull = allFull(trials, cost, most); v.Study.Proxy != nil {
+		rec.AllFull, rec.OnProxy = allPromoted(trials, cost, most), &proxy
+	}
+	d.Control.Group(v.ID, func(_ *core.Machine, g *state.Group) { course(rec, g.Terms.Study, g.Study, sum.Float()) })
 	return rec
 }
 
-// course adds how a search went to its receipt.
-func course(rec *api.StudyReceipt, spec *study.Spec, y *state.Study) {
-	for _, m := range groups.BestBySpend(spec, len(y.Trials), y.Reports) {
-		rec.BestBySpend = append(rec.BestBySpend, api.StudyMark{SpentUSD: m.Spent, Best: m.Best})
+// course adds how a search went to its receipt. Cost is that of its trials.
+func course(rec *api.StudyReceipt, spec *study.Spec, y *state.Study, cost float64) {
+	marks := func(promoted bool) (list []api.StudyMark) {
+		for _, m := range groups.BestBySpend(spec, promoted, y.Trials, y.Reports, cost) {
+			list = append(list, api.StudyMark{SpentUSD: m.Spent, Best: m.Best})
+		}
+		return list
+	}
+	if rec.BestBySpend = marks(spec.Proxy != nil); spec.Proxy != nil {
+		rec.ProxyBySpend = marks(false)
 	}
 	for _, r := range groups.Rungs(spec, y.Trials, y.Reports) {
-		rec.Rungs = append(rec.Rungs, api.StudyRung{Unit: length(spec, r.Unit), Reached: r.Reached, Continued: r.Continued,
-			Best: r.Best})
+		rec.Rungs = append(rec.Rungs, api.StudyRung{Unit: length(spec.Length(false), r.Unit), Reached: r.Reached,
+			Continued: r.Continued, Best: r.Best})
 	}
 	if x := groups.ImportanceOf(spec, spec.Pool(), y.Trials, y.Reports); x != nil {
-		rec.Importance = &api.StudyImportance{Unit: length(spec, x.Unit), Trials: x.Trials, Shares: map[string]float64{}}
+		rec.Importance = &api.StudyImportance{Unit: length(spec.Length(false), x.Unit), Trials: x.Trials,
+			Shares: map[string]float64{}}
 		for d, share := range x.Shares {
 			rec.Importance.Shares[spec.Params[d].Name] = share
 		}
@@ -220,4 +252,22 @@ func allFull(trials []api.Trial, cost map[string]money.Amount, most float64) *fl
 		return nil
 	}
 	return &all
+}
+
+// allPromoted estimates what it would have cost to train each configuration of a search on a proxy in full: the mean
+// cost of the trials that were trained in full for each. It is nil if there is none. Cost is by trial.
+func allPromoted(trials []api.Trial, cost map[string]money.Amount, most float64) *float64 {
+	configs, full, sum := 0, 0, 0.0
+	for _, t := range trials {
+		switch {
+		case t.Proxy:
+			configs++
+		case t.Unit >= most:
+			full, sum = full+1, sum+cost[t.ID].Float()
+		}
+	}
+	if full == 0 {
+		return nil
+	}
+	return new(sum / float64(full) * float64(configs))
 }

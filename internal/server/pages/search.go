@@ -22,6 +22,7 @@ type search struct {
 	Curves      template.HTML  // of the best trials
 	Parallel    template.HTML  // parameters and value of each trial
 	Importances []importance   // of the parameters, the largest first
+	OnProxy     bool           // the drawings show the trials on the proxy: values in full do not compare with them
 	Saved       *float64       // by trials that were left early, in dollars; nil: unknown, or nothing
 }
 
@@ -35,7 +36,7 @@ type importance struct {
 const mostThreads = 200
 
 // search fetches the trials of a search with their curves, sorts them, the best first and those without a value last,
-// and draws them.
+// and draws them. Trials on a proxy follow those trained in full.
 func (p *groupPage) search(v *visit, id string) error {
 	x := &search{}
 	if err := v.get("/v1/groups/"+id+"/trials?curves=1", &x.Trials); err != nil {
@@ -43,6 +44,8 @@ func (p *groupPage) search(v *visit, id string) error {
 	}
 	slices.SortStableFunc(x.Trials, func(a, b client.Trial) int {
 		switch {
+		case a.Proxy != b.Proxy:
+			return map[bool]int{true: 1, false: -1}[a.Proxy]
 		case a.Best == nil && b.Best == nil:
 			return 0
 		case a.Best == nil:
@@ -54,16 +57,22 @@ func (p *groupPage) search(v *visit, id string) error {
 		}
 		return cmp.Compare(*a.Best, *b.Best)
 	})
-	x.Curves, x.Parallel = trialCurves(p.Study, x.Trials), parallel(p.Study, x.Trials)
+	x.OnProxy = p.Study.Proxy != nil
+	drawn := slices.DeleteFunc(slices.Clone(x.Trials), func(t client.Trial) bool { return t.Proxy != x.OnProxy })
+	x.Curves, x.Parallel = trialCurves(p.Study, drawn), parallel(p.Study, drawn)
 	if r := p.Receipt.Study; r != nil {
-		x.Spend = bestBySpend(p.Study, r, p.Currency)
+		marks := r.BestBySpend
+		if x.OnProxy {
+			marks = r.ProxyBySpend
+		}
+		x.Spend = bestBySpend(p.Study, marks, p.Currency)
 		if r.Importance != nil {
 			for _, name := range slices.Sorted(maps.Keys(r.Importance.Shares)) {
 				x.Importances = append(x.Importances, importance{name, r.Importance.Shares[name]})
 			}
 			slices.SortStableFunc(x.Importances, func(a, b importance) int { return cmp.Compare(b.Share, a.Share) })
 		}
-		if r.AllFull != nil && r.Pruned.Sign() > 0 && p.State == "over" {
+		if r.AllFull != nil && (x.OnProxy || r.Pruned.Sign() > 0) && p.State == "over" {
 			if saved := *r.AllFull - p.Receipt.Cost.Float(); saved > 0 {
 				x.Saved = &saved
 			}
@@ -76,11 +85,11 @@ func (p *groupPage) search(v *visit, id string) error {
 }
 
 // bestBySpend draws the best value of a search against its spend, as steps.
-func bestBySpend(s *client.StudyState, r *client.StudyReceipt, c money.Currency) template.HTML {
+func bestBySpend(s *client.StudyState, marks []client.StudyMark, c money.Currency) template.HTML {
 	line := draw.Series{Name: "best " + draw.Cut(s.Metric, 20), Class: classes[0]}
-	for i, m := range r.BestBySpend {
+	for i, m := range marks {
 		if i > 0 {
-			line.Points = append(line.Points, draw.Point{X: m.SpentUSD, Y: r.BestBySpend[i-1].Best})
+			line.Points = append(line.Points, draw.Point{X: m.SpentUSD, Y: marks[i-1].Best})
 		}
 		line.Points = append(line.Points, draw.Point{X: m.SpentUSD, Y: m.Best})
 	}

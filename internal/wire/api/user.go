@@ -48,6 +48,8 @@ type (
 	StudyParam      = client.StudyParam
 	StudyPast       = client.StudyPast
 	StudyPlateau    = client.StudyPlateau
+	StudyProxy      = client.StudyProxy
+	StudyProxyState = client.StudyProxyState
 	GroupLimits     = client.GroupLimits
 	StudyPoint      = client.StudyPoint
 	StudyState      = client.StudyState

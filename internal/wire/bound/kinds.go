@@ -44,6 +44,8 @@ var kinds = map[string]*quantity.Kind{
 	"Param.min": quantity.Metric, "Param.max": quantity.Metric, "StudyParam.min": quantity.Metric,
 	"StudyParam.max": quantity.Metric, "q": quantity.Metric, "mu": quantity.Metric, "sigma": quantity.Metric,
 	"Fidelity.min": quantity.Metric, "Fidelity.max": quantity.Metric, "StudyFidelity.min": quantity.Metric,
+	"Proxy.max": quantity.Metric, "StudyProxy.max": quantity.Metric, "Proxy.reserve": quantity.Fraction,
+	"StudyProxy.reserve": quantity.Fraction, "promote": quantity.Count, "among": quantity.Count,
 	"StudyFidelity.max": quantity.Metric, "gain_per_usd": quantity.Metric, "min_gain_per_usd": quantity.Metric,
 	"point_value_usd": quantity.Metric, "Point.unit": quantity.Metric, "StudyPoint.unit": quantity.Metric,
 	"Verdict.version": quantity.Count, "Warmed.version": quantity.Count,

@@ -26,10 +26,11 @@ type Importance struct {
 	Shares       []float64 // in parameter order
 }
 
-// values calls do with the values of a study in the order of their arrival.
-func values(trials int, reports []Report, do func(r Report)) {
+// values calls do with the values of a study in the order of their arrival: those of its promoted trials, or those of
+// all others.
+func values(trials []Trial, promoted bool, reports []Report, do func(r Report)) {
 	for _, r := range reports {
-		if r.Phase == "" && !r.Bad && r.Trial >= 0 && r.Trial < trials {
+		if r.Phase == "" && !r.Bad && r.Trial >= 0 && r.Trial < len(trials) && trials[r.Trial].Promoted == promoted {
 			do(r)
 		}
 	}
@@ -43,29 +44,34 @@ func better(spec *study.Spec, a, b float64) bool {
 	return a < b
 }
 
-// BestBySpend returns the best value against the spend of all trials: a mark where it improves, and one at the end.
-func BestBySpend(spec *study.Spec, trials int, reports []Report) (list []Mark) {
-	cost, sum := make([]float64, trials), 0.0
+// BestBySpend returns the best value of the promoted trials, or of all others, against the spend of all trials: a mark
+// where it improves, and one at the end, at the cost of the study. The cost includes what no value reports, such as
+// minimum charges.
+func BestBySpend(spec *study.Spec, promoted bool, trials []Trial, reports []Report, cost float64) (list []Mark) {
+	spent, sum := make([]float64, len(trials)), 0.0
 	for _, r := range reports {
-		if r.Trial < 0 || r.Trial >= trials {
+		if r.Trial < 0 || r.Trial >= len(trials) {
 			continue
 		}
-		if r.Spent > cost[r.Trial] {
-			sum += r.Spent - cost[r.Trial]
-			cost[r.Trial] = r.Spent
+		if r.Spent > spent[r.Trial] {
+			sum += r.Spent - spent[r.Trial]
+			spent[r.Trial] = r.Spent
 		}
-		if n := len(list); r.Phase == "" && !r.Bad && (n == 0 || better(spec, r.Value, list[n-1].Best)) {
+		if r.Phase != "" || r.Bad || trials[r.Trial].Promoted != promoted {
+			continue
+		}
+		if n := len(list); n == 0 || better(spec, r.Value, list[n-1].Best) {
 			list = append(list, Mark{sum, r.Value})
 		}
 	}
-	if n := len(list); n > 0 && sum > list[n-1].Spent {
-		list = append(list, Mark{sum, list[n-1].Best})
+	if n, end := len(list), max(sum, cost); n > 0 && end > list[n-1].Spent {
+		list = append(list, Mark{end, list[n-1].Best})
 	}
 	return list
 }
 
 // Rungs returns the rungs of a study: the first unit, three, nine and so on, and the full training. Without a fidelity
-// there are none.
+// there are none. Promoted trials do not count: their values do not compare with the others'.
 func Rungs(spec *study.Spec, trials []Trial, reports []Report) (list []Rung) {
 	if spec.Fidelity.Name == "" {
 		return nil
@@ -77,6 +83,9 @@ func Rungs(spec *study.Spec, trials []Trial, reports []Report) (list []Rung) {
 	for i := range list {
 		g, some := &list[i], false
 		for _, t := range trials {
+			if t.Promoted {
+				continue
+			}
 			if t.Values > 0 && t.Unit >= g.Unit {
 				g.Reached++
 			}
@@ -84,7 +93,7 @@ func Rungs(spec *study.Spec, trials []Trial, reports []Report) (list []Rung) {
 				g.Continued++
 			}
 		}
-		values(len(trials), reports, func(r Report) {
+		values(trials, false, reports, func(r Report) {
 			if r.Unit <= g.Unit && (!some || better(spec, r.Value, g.Best)) {
 				g.Best, some = r.Value, true
 			}
@@ -100,11 +109,12 @@ const (
 )
 
 // ImportanceOf compares the trials at the last unit that half of them, and eight at least, have reached. It returns nil
-// if there are too few, or if all of them have the same value.
+// if there are too few, or if all of them have the same value. Promoted trials do not count.
 func ImportanceOf(spec *study.Spec, pool [][]tune.Value, trials []Trial, reports []Report) *Importance {
 	var reached []int
+	compared := func(t Trial) bool { return t.Values > 0 && !t.Promoted && t.Config >= 0 && t.Config < len(pool) }
 	for _, t := range trials {
-		if t.Values > 0 && t.Config >= 0 && t.Config < len(pool) {
+		if compared(t) {
 			reached = append(reached, t.Unit)
 		}
 	}
@@ -115,7 +125,7 @@ func ImportanceOf(spec *study.Spec, pool [][]tune.Value, trials []Trial, reports
 	slices.SortFunc(reached, func(a, b int) int { return b - a })
 	v := &Importance{Unit: reached[least-1]}
 	at := make([]float64, len(trials))
-	values(len(trials), reports, func(r Report) {
+	values(trials, false, reports, func(r Report) {
 		if r.Unit <= v.Unit {
 			at[r.Trial] = r.Value
 		}
@@ -123,7 +133,7 @@ func ImportanceOf(spec *study.Spec, pool [][]tune.Value, trials []Trial, reports
 	var configs []int
 	var list []float64
 	for n, t := range trials {
-		if t.Values > 0 && t.Unit >= v.Unit && t.Config >= 0 && t.Config < len(pool) {
+		if compared(t) && t.Unit >= v.Unit {
 			configs, list = append(configs, t.Config), append(list, at[n])
 		}
 	}

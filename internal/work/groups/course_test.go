@@ -49,7 +49,14 @@ func TestBestBySpend_AgreesWithAPlainTwin(t *testing.T) {
 			}
 			return best
 		}
-		list := BestBySpend(spec, 5, reports)
+		bill := 0.5 * float64(seed) // with what no report has, such as minimum charges
+		for _, c := range cost {
+			bill += c
+		}
+		list := BestBySpend(spec, false, make([]Trial, 5), reports, bill)
+		if end := list[len(list)-1].Spent; seed > 0 && math.Abs(end-bill) > 1e-9 {
+			t.Errorf("seed %d: the last mark is at $%g, and the search cost $%g", seed, end, bill)
+		}
 		for i, m := range list {
 			if want := at(m.Spent); m.Best != want {
 				t.Errorf("seed %d: at $%g it is %g, and the plain sum says %g", seed, m.Spent, m.Best, want)
@@ -107,5 +114,34 @@ func TestImportance_FindsTheParameterThatDecides(t *testing.T) {
 	trials, reports := played([][]float64{{1}, {2}, {3}}, Report{})
 	if few := ImportanceOf(spec, pool, trials, reports); few != nil {
 		t.Errorf("three trials: %+v", few)
+	}
+}
+
+// The rank correlation of a proxy with full trainings is that of plain arithmetic: 1 - 6 * sum of d^2 / (n (n^2 - 1)).
+func TestAgreement_ComparesTheRanksOfPromotedTrials(t *testing.T) {
+	spec := &study.Spec{Metric: "m", Fidelity: study.Fidelity{Name: study.Epoch, Min: 1, Max: 9},
+		Proxy: &study.Proxy{Max: 3, Promote: 4}}
+	trial := func(config int, promoted bool, unit int, best float64) Trial {
+		return Trial{Config: config, Promoted: promoted, Unit: unit, Values: unit, Best: best}
+	}
+	list := []Trial{trial(1, false, 3, 0.1), trial(2, false, 3, 0.2), trial(3, false, 1, 0.3), trial(4, false, 3, 0.4),
+		trial(5, false, 3, 0.5), trial(1, true, 9, 20), trial(2, true, 9, 10)}
+	if _, n, known := Agreement(spec, list); n != 2 || known {
+		t.Errorf("two trials: %d, known %t", n, known)
+	}
+	list = append(list, trial(3, true, 9, 40), trial(4, true, 9, 30), trial(5, true, 8, 1)) // the last is not trained in full
+	rho, n, known := Agreement(spec, list)
+	if want := 1 - 6*float64(1+1+1+1)/(4*(16-1)); n != 4 || !known || math.Abs(rho-want) > 1e-12 {
+		t.Errorf("%g of %d, want %g", rho, n, want)
+	}
+	if w := Warnings(spec, list, nil, 0); len(w) != 0 {
+		t.Errorf("warnings %q", w)
+	}
+	list[7].Best, list[8].Best = 5, 1
+	if w := Warnings(spec, list, nil, 0); len(w) != 1 {
+		t.Errorf("warnings %q", w)
+	}
+	if got := fmt.Sprint(Rungs(spec, list, nil)); got != "[{1 5 4 0} {3 4 0 0}]" {
+		t.Errorf("rungs %s", got)
 	}
 }

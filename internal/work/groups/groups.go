@@ -42,6 +42,8 @@ type Snapshot struct {
 	Budget  float64  // in dollars
 	Trials  []Trial  // in start order
 	Reports []Report // in the order of arrival; later snapshots only append
+	// Promotes is the number of reports after which the money for the proxy's trials was spent; nil: it is not.
+	Promotes *int
 
 	// Of a pipeline:
 	Pipeline *pipeline.Spec
@@ -81,6 +83,8 @@ type Trial struct {
 	Beyond bool    `json:"beyond,omitempty"` // it is fully trained and reports more
 	Broken bool    `json:"broken,omitempty"` // a value was not a finite number
 	Waits  bool    `json:"-"`                // it has no machine; set only for fully trained ones
+	// Promoted: it trains in full a configuration that was best on the study's proxy.
+	Promoted bool `json:"promoted,omitempty"`
 	// Since is when it started, resumed or last reported, after its study opened.
 	Since time.Duration `json:"since_ns,omitempty"`
 }
@@ -120,10 +124,15 @@ const (
 
 // Move is one action that a planner proposes, with the reason.
 type Move struct {
-	Do     Do     `json:"do"`
-	Member int    `json:"member,omitempty"` // its position, from 0
-	Config int    `json:"config,omitempty"` // of a trial to start
-	Why    string `json:"why,omitempty"`
+	Do     Do  `json:"do"`
+	Member int `json:"member,omitempty"` // its position, from 0
+	Config int `json:"config,omitempty"` // of a trial to start
+	// Promoted: the trial to start trains in full, without the study's proxy.
+	Promoted bool `json:"promoted,omitempty"`
+	// Among is how many trials, this one included, are to share what is left of the budget; 0: as many as may train at
+	// once.
+	Among int    `json:"among,omitempty"`
+	Why   string `json:"why,omitempty"`
 	// Gain is the expected gain per dollar at which a search that flattens ends.
 	Gain float64 `json:"gain_per_usd,omitempty"`
 	// Of is the affected stage.

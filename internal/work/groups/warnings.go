@@ -27,10 +27,11 @@ func Warnings(spec *study.Spec, trials []Trial, reports []Report, ignored int) (
 	for n, t := range trials {
 		heard = heard || t.Values > 0 || t.Broken
 		silent += own[n] * zero(t.Values)
-		if t.Beyond {
+		if t.Beyond && (spec.Proxy == nil || t.Promoted || spec.Proxy.Max == 0) { // scrimp ends a shorter proxy
 			beyond++
 		}
 		switch {
+		case t.Promoted:
 		case t.Unit >= spec.Units():
 			full++
 		case t.Values > 0 && own[n] == 1:
@@ -55,9 +56,9 @@ func Warnings(spec *study.Spec, trials []Trial, reports []Report, ignored int) (
 	if spec.Fidelity.Name != "" && full == 0 && short >= warnTrials {
 		list = append(list, fmt.Sprintf("%d trials ended by themselves by %s %g, and none reached %g, the end of a full "+
 			"training: let the program train on, or lower fidelity.max", short, spec.Fidelity.Name,
-			float64(most)*spec.Fidelity.Min, spec.Fidelity.Max))
+			float64(most)*spec.Fidelity.Min, spec.Length(false).Max))
 	}
-	return list
+	return append(list, poorProxy(spec, trials)...)
 }
 
 // zero returns 1 for 0, and 0 for anything else.

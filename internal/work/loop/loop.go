@@ -49,6 +49,8 @@ func (s *Spec) Check() (field string, err error) {
 		return "study.gpu_hours", fmt.Errorf("%s", machines)
 	case st.Final:
 		return "study.final", fmt.Errorf("the search cannot train a trial itself: train the best one in your loop")
+	case st.Proxy != nil:
+		return "study.proxy", fmt.Errorf("the search cannot train a trial in full itself: train the best one in your loop")
 	case s.Budget != nil && s.Budget.Sign() <= 0:
 		return "budget", fmt.Errorf("the budget is %s: give an amount above zero", s.Budget)
 	case s.Budget == nil && st.Trials == 0:

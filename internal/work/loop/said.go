@@ -168,7 +168,7 @@ func (s *Search) check(t *Trial, v Told) (repeated bool, unit int, err error) {
 		return false, 0, fmt.Errorf("%w: it is at %s %g, and the searcher decides at %g: tell the value there first, or "+
 			"raise the fidelity's min", ErrOrder, fid.Name, v.At, until)
 	}
-	return false, s.Spec.Study.Unit(int64(v.At), v.At), nil
+	return false, s.Spec.Study.Length(false).Unit(int64(v.At), v.At), nil
 }
 
 // adds gives the searcher a unit of training, and lets it choose for the worker.

@@ -1,6 +1,8 @@
 package propose
 
 import (
+	"cmp"
+
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/tune"
 )
@@ -76,18 +78,22 @@ func (d *driver) difference(s groups.Snapshot) []groups.Move {
 	if !d.heard && d.silent >= max(mute, len(d.workers)) {
 		return []groups.Move{{Do: groups.Finish, Why: NoValues}}
 	}
+	if d.full.begins {
+		return d.promotions(s, active)
+	}
 	if len(wanted)+active == 0 {
-		why := SearchDone
-		if d.short != "" {
-			why = d.short
-		}
-		end := groups.Move{Do: groups.Finish, Why: why}
-		if d.flat != nil {
-			end.Why, end.Gain = Plateau, d.flat.Gain
-		}
-		return []groups.Move{end}
+		return []groups.Move{d.finish()}
 	}
 	return d.begins(s, d.leaves(s, wanted), active)
+}
+
+// finish returns the move that ends the search, with the reason.
+func (d *driver) finish() groups.Move {
+	end := groups.Move{Do: groups.Finish, Why: cmp.Or(d.short, SearchDone)}
+	if d.flat != nil {
+		end.Why, end.Gain = Plateau, d.flat.Gain
+	}
+	return end
 }
 
 // leaves returns the moves that pause or stop the open trials that nobody wants.
@@ -95,11 +101,11 @@ func (d *driver) leaves(s groups.Snapshot, wanted map[int]bool) (moves []groups.
 	for m, t := range s.Trials {
 		// A program that is trained in full ends by itself, or the core ends it. Without a machine it need not go on.
 		full := len(d.known[t.Config]) >= d.h.Epochs && !t.Waits
-		if t.Phase != groups.Open || wanted[t.Config] || full || len(moves) >= MovesAtOnce {
+		if t.Phase != groups.Open || t.Promoted || wanted[t.Config] || full || len(moves) >= MovesAtOnce {
 			continue
 		}
 		move := groups.Move{Do: groups.Pause, Member: m, Why: LeftFor}
-		if d.pruned[t.Config] || t.Waits {
+		if d.pruned[t.Config] || t.Waits || d.full.begins {
 			move.Do, move.Why = groups.Stop, Pruned
 		}
 		moves = append(moves, move)

@@ -52,19 +52,25 @@ func (d *driver) pays(w, c int) bool {
 			}
 		}
 		if left <= 0 || next > left {
-			d.short = [...]string{BudgetSpent, HoursSpent, TimeSpent}[r]
+			d.short = shortOf(r)
 			return false
 		}
 	}
 	return true
 }
 
+// shortOf returns the reason for which a search ends that has too little of a resource.
+func shortOf(r int) string { return [...]string{BudgetSpent, HoursSpent, TimeSpent}[r] }
+
 // left returns what the search may still use of a resource.
 func (d *driver) left(r int) float64 { return d.limits[r] - d.reserved(r) - d.spent[r] }
 
 // reserved returns what is reserved for a full training, whichever trial becomes the best, and for two units per
-// worker: a trial continues training until its pause takes effect.
+// worker: a trial continues training until its pause takes effect. With a proxy it is the part for promoted trials.
 func (d *driver) reserved(r int) float64 {
+	if share := d.spec.Share(); share > 0 && !math.IsInf(d.limits[r], 0) {
+		return share * d.limits[r]
+	}
 	if !d.spec.Final || d.final {
 		return 0
 	}

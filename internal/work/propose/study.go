@@ -16,6 +16,7 @@ const (
 	LeftFor     = "left_for_now" // the searcher trains another
 	Pruned      = "pruned"       // the searcher never returns to it
 	FinalRun    = "final"        // the best one is trained fully
+	Promoted    = "promoted"     // it was among the best on the proxy, and is trained in full
 	SearchDone  = "search_done"  // the searcher wants nothing more
 	BudgetSpent = "budget_spent" // the rest does not pay for another unit
 
@@ -44,8 +45,9 @@ type driver struct {
 	pruned  map[int]bool   // the searcher never returns to these
 	short   string         // why the rest of a limit did not suffice for something; empty: it always did
 	final   bool           // the search is over and the best is being trained
-	limits  amounts        // of the whole search
-	spent   amounts        // by all trials, as far as reported
+	full    full
+	limits  amounts // of the whole search
+	spent   amounts // by all trials, as far as reported
 	cost    [resources]costs
 	flat    *tune.Choice // the searcher's decision to end the search; nil: none yet
 	broke   bool         // the searcher does not exist
@@ -58,6 +60,9 @@ type trial struct {
 	config int
 	spent  amounts
 	over   bool
+	// Of a promoted trial:
+	promoted bool
+	sum      amounts // used so far
 }
 
 // unit is one unit of training.
@@ -101,12 +106,16 @@ func (d *driver) moves(s groups.Snapshot) []groups.Move {
 		return []groups.Move{{Do: groups.Finish, Why: SearchDone}}
 	}
 	for m := len(d.trials); m < len(s.Trials); m++ {
-		d.trials = append(d.trials, trial{config: s.Trials[m].Config})
-		d.member[s.Trials[m].Config] = m
+		d.trials = append(d.trials, trial{config: s.Trials[m].Config, promoted: s.Trials[m].Promoted})
+		if !s.Trials[m].Promoted {
+			d.member[s.Trials[m].Config] = m
+		}
 	}
 	for ; d.seen < len(s.Reports); d.seen++ {
+		d.promotesAt(s)
 		d.take(s.Reports[d.seen])
 	}
+	d.promotesAt(s)
 	return d.difference(s)
 }
 
@@ -118,6 +127,9 @@ func (d *driver) take(r groups.Report) {
 	t := &d.trials[r.Trial]
 	c, uses := t.config, d.used(t, r)
 	switch {
+	case t.promoted:
+		d.takeFull(t, r, uses)
+		return
 	case r.Phase == groups.Over:
 		t.over = true
 		d.ends(c, r)
@@ -193,7 +205,10 @@ func (d *driver) advance() {
 		d.final = false
 		d.holdBack()
 	}
-	if d.askAll(); d.spec.Final && !d.final && !d.trains() && !d.complete() {
+	if d.askAll(); d.spec.Proxy != nil && !d.trains() {
+		d.beginFull()
+	}
+	if d.spec.Final && !d.final && !d.trains() && !d.complete() {
 		d.final = true
 		d.holdBack()
 		d.askAll()
@@ -250,7 +265,7 @@ func (d *driver) ask(w int) {
 		return
 	}
 	k := &d.workers[w]
-	if d.flat != nil {
+	if d.flat != nil || d.full.begins {
 		k.config, k.waits = tune.None, false
 		return
 	}

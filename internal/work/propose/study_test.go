@@ -32,6 +32,7 @@ type lab struct {
 	units   []int
 	over    string
 	price   float64
+	more    float64 // that a unit of a promoted trial costs
 	begun   map[int]bool
 	flat    bool    // the metric never changes
 	gain    float64 // at which the search ended
@@ -95,11 +96,15 @@ func (l *lab) active() (n int) {
 func (l *lab) move(v groups.Move) {
 	switch v.Do {
 	case groups.Start:
-		if l.begun[v.Config] || v.Member != len(l.s.Trials) || l.active() >= l.s.AtOnce {
+		key := v.Config
+		if v.Promoted {
+			key = -1 - v.Config
+		}
+		if l.begun[key] || v.Member != len(l.s.Trials) || l.active() >= l.s.AtOnce {
 			l.t.Fatalf("%+v: it has begun, is not the next, or %d train already", v, l.active())
 		}
-		l.begun[v.Config] = true
-		l.s.Trials = append(l.s.Trials, groups.Trial{Config: v.Config, Phase: groups.Open})
+		l.begun[key] = true
+		l.s.Trials = append(l.s.Trials, groups.Trial{Config: v.Config, Phase: groups.Open, Promoted: v.Promoted})
 		l.spent, l.units = append(l.spent, 0.5*l.price), append(l.units, 0)
 	case groups.Resume:
 		if l.s.Trials[v.Member].Phase != groups.Paused || l.active() >= l.s.AtOnce {
@@ -145,6 +150,9 @@ func (l *lab) turn() bool {
 	}
 	l.units[m]++
 	l.spent[m] += l.price
+	if t.Promoted {
+		l.spent[m] += l.more
+	}
 	r := groups.Report{Trial: m, Unit: l.units[m], Value: l.loss(t.Config, l.units[m]), Spent: l.spent[m]}
 	if l.s.Study.Maximize {
 		r.Value = -r.Value
@@ -153,10 +161,11 @@ func (l *lab) turn() bool {
 		r.Value, r.Bad = 0, true
 	}
 	l.s.Reports = append(l.s.Reports, r)
-	if l.units[m] > l.s.Study.Units() {
-		l.t.Fatalf("trial %d trains unit %d of %d", m, l.units[m], l.s.Study.Units())
+	end := l.s.Study.Length(t.Promoted).Units()
+	if l.units[m] > end {
+		l.t.Fatalf("trial %d trains unit %d of %d", m, l.units[m], end)
 	}
-	if r.Bad || l.units[m] == l.s.Study.Units() {
+	if r.Bad || l.units[m] == end {
 		t.Phase = groups.Over
 		l.s.Reports = append(l.s.Reports, groups.Report{Trial: m, Spent: l.spent[m], Phase: groups.Over, Cut: r.Bad})
 	}

@@ -35,6 +35,12 @@ func (s *Spec) Short(m Means) (field, cause, fix string) {
 	case s.Wall > 0 && s.Wall <= m.Start:
 		return "wall_clock", fmt.Sprintf("a machine takes %s to start, and the search has %s", m.Start, s.Wall),
 			"give more time"
+	case s.Proxy != nil && (s.Reserved(m.Budget).Cmp(m.Least) < 0 || m.Budget.Sub(s.Reserved(m.Budget)).Cmp(m.Least) < 0):
+		kept := s.Reserved(m.Budget)
+		return "usd", fmt.Sprintf("a trial begins with what two starts of the cheapest machine and two saves cost, %s, and "+
+				"the proxy has %s and full trainings %s", money.Short(m.Least, m.Currency),
+				money.Short(m.Budget.Sub(kept), m.Currency), money.Short(kept, m.Currency)), "give a larger budget, or another " +
+				"reserve of the proxy"
 	case m.Budget.Cmp(m.Least) < 0:
 		return "usd", fmt.Sprintf("a trial begins with what two starts of the cheapest machine and two saves cost, %s, and "+
 			"the search has %s", money.Short(m.Least, m.Currency), money.Short(m.Budget, m.Currency)), "give a larger budget"

@@ -81,7 +81,7 @@ func (s *Spec) CheckPoint(v Point) error {
 	switch {
 	case !tune.Finite(v.Value) || !(v.Unit >= 0 && v.Unit <= maxLength):
 		return fmt.Errorf("the value %g at %g is not finite, or beyond what can be trained", v.Value, v.Unit)
-	case s.Fidelity.Name != "" && v.Unit > s.Fidelity.Max:
+	case s.Fidelity.Name != "" && v.Unit > s.Length(false).Max:
 		return fmt.Errorf("the value %g at %s %g is beyond the fidelity's max of %g: leave it out, or raise max", v.Value,
 			s.Fidelity.Name, v.Unit, s.Fidelity.Max)
 	}
@@ -100,7 +100,7 @@ func (s *Spec) Tuned() (list []tune.Past) {
 			q.Values = append(q.Values, v)
 		}
 		for _, v := range p.Points {
-			value, unit := v.Value, s.Unit(int64(v.Unit), v.Unit)
+			value, unit := v.Value, s.Length(false).Unit(int64(v.Unit), v.Unit)
 			if s.Maximize {
 				value = -value
 			}

@@ -2,6 +2,8 @@ package study
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -14,53 +16,87 @@ func unquoted(value string) string {
 	return value
 }
 
-// Env returns the variables that pass the parameters' values to a program.
-func (s *Spec) Env(texts []string) map[string]string {
-	env := map[string]string{"SCRIMP_PARAMS": s.JSON(texts)}
-	for d := range s.Params {
-		env["SCRIMP_PARAM_"+envName(s.Params[d].Name)] = texts[d]
+// A Value is a parameter's value for a program.
+type Value struct {
+	Name string
+	Text string // as a flag has it
+	JSON string
+}
+
+// Values are the parameters' values of one trial.
+type Values []Value
+
+// Values returns the values of a configuration, in parameter order. A trial of the proxy has the proxy's settings
+// instead, and those that are no parameters at the end, by name.
+func (s *Spec) Values(texts []string, promoted bool) (list Values) {
+	set := map[string]string{}
+	if s.Proxy != nil && !promoted {
+		set = s.Proxy.Set
+	}
+	for d, p := range s.Params {
+		v := Value{p.Name, texts[d], texts[d]}
+		for _, of := range p.Values {
+			if unquoted(of) == texts[d] {
+				v.JSON = of
+			}
+		}
+		if by, is := set[p.Name]; is {
+			v.Text, v.JSON = unquoted(by), by
+		}
+		list = append(list, v)
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if !slices.ContainsFunc(s.Params, func(p Param) bool { return p.Name == name }) {
+			list = append(list, Value{name, unquoted(set[name]), set[name]})
+		}
+	}
+	return list
+}
+
+// Env returns the variables that pass the values to a program.
+func (l Values) Env() map[string]string {
+	env := map[string]string{"SCRIMP_PARAMS": l.JSON()}
+	for _, v := range l {
+		env["SCRIMP_PARAM_"+envName(v.Name)] = v.Text
 	}
 	return env
 }
 
-// JSON formats the configuration as an object, in parameter order.
-func (s *Spec) JSON(texts []string) string {
+// JSON formats the values as an object, in their order.
+func (l Values) JSON() string {
 	var b strings.Builder
 	b.WriteByte('{')
-	for d, p := range s.Params {
+	for d, v := range l {
 		if d > 0 {
 			b.WriteByte(',')
 		}
-		name, _ := json.Marshal(p.Name)
-		value := texts[d]
-		for _, v := range p.Values {
-			if unquoted(v) == texts[d] {
-				value = v
-			}
-		}
+		name, _ := json.Marshal(v.Name)
 		b.Write(name)
 		b.WriteByte(':')
-		b.WriteString(value)
+		b.WriteString(v.JSON)
 	}
 	b.WriteByte('}')
 	return b.String()
 }
 
+// JSON formats the configuration as an object, in parameter order.
+func (s *Spec) JSON(texts []string) string { return s.Values(texts, true).JSON() }
+
 // flags formats the values as flags: --lr=0.01, or lr=0.01 without hyphens.
-func (s *Spec) flags(texts []string, hyphens string) []string {
-	list := make([]string, len(s.Params))
-	for d := range s.Params {
-		list[d] = hyphens + s.Params[d].Name + "=" + texts[d]
+func (l Values) flags(hyphens string) []string {
+	list := make([]string, len(l))
+	for d, v := range l {
+		list[d] = hyphens + v.Name + "=" + v.Text
 	}
 	return list
 }
 
-// Command inserts the parameters' values into a command: in place of ${args}, ${args_no_hyphens}, ${args_json} and
+// Command inserts the values into a command: in place of ${args}, ${args_no_hyphens}, ${args_json} and
 // ${NAME}, or as trailing flags if the command names none of these and no variable with the values. For a shell, values
 // are quoted.
-func (s *Spec) Command(command string, args []string, texts []string) (string, []string) {
+func (l Values) Command(command string, args []string) (string, []string) {
 	if len(args) > 0 {
-		return command, s.inArgs(args, texts)
+		return command, l.inArgs(args)
 	}
 	named := false
 	put := func(mark, by string) {
@@ -68,39 +104,39 @@ func (s *Spec) Command(command string, args []string, texts []string) (string, [
 			named, command = true, strings.ReplaceAll(command, mark, by)
 		}
 	}
-	put("${args}", quotedAll(s.flags(texts, "--")))
-	put("${args_no_hyphens}", quotedAll(s.flags(texts, "")))
-	put("${args_json}", quoted(s.JSON(texts)))
-	for d := range s.Params {
-		put("${"+s.Params[d].Name+"}", quoted(texts[d]))
+	put("${args}", quotedAll(l.flags("--")))
+	put("${args_no_hyphens}", quotedAll(l.flags("")))
+	put("${args_json}", quoted(l.JSON()))
+	for _, v := range l {
+		put("${"+v.Name+"}", quoted(v.Text))
 	}
 	if !named && !strings.Contains(command, "SCRIMP_PARAM") {
-		command = strings.TrimRight(command, " \t\r\n") + " " + quotedAll(s.flags(texts, "--"))
+		command = strings.TrimRight(command, " \t\r\n") + " " + quotedAll(l.flags("--"))
 	}
 	return command, args
 }
 
-func (s *Spec) inArgs(args, texts []string) (list []string) {
+func (l Values) inArgs(args []string) (list []string) {
 	named := false
 	for _, a := range args {
 		switch a {
 		case "${args}":
-			named, list = true, append(list, s.flags(texts, "--")...)
+			named, list = true, append(list, l.flags("--")...)
 			continue
 		case "${args_no_hyphens}":
-			named, list = true, append(list, s.flags(texts, "")...)
+			named, list = true, append(list, l.flags("")...)
 			continue
 		}
 		was := a
-		a = strings.ReplaceAll(a, "${args_json}", s.JSON(texts))
-		for d := range s.Params {
-			a = strings.ReplaceAll(a, "${"+s.Params[d].Name+"}", texts[d])
+		a = strings.ReplaceAll(a, "${args_json}", l.JSON())
+		for _, v := range l {
+			a = strings.ReplaceAll(a, "${"+v.Name+"}", v.Text)
 		}
 		named = named || a != was
 		list = append(list, a)
 	}
 	if !named {
-		list = append(list, s.flags(texts, "--")...)
+		list = append(list, l.flags("--")...)
 	}
 	return list
 }

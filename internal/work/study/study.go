@@ -30,6 +30,7 @@ type Spec struct {
 	Final    bool          `json:"final,omitempty"`         // train the best configuration fully at the end
 	Plateau  *Plateau      `json:"plateau,omitempty"`       // when the search ends by itself; nil: never
 	Past     []Past        `json:"past,omitempty"`          // what earlier searches have found
+	Proxy    *Proxy        `json:"proxy,omitempty"`         // the cheaper training to search on; nil: the full one
 }
 
 // Fidelity measures a trial's training in epochs or steps, as its program reports them.
@@ -58,28 +59,31 @@ const (
 	maxSpace  = 256_000 // values of a pool: parameters times configurations
 )
 
+// Units returns the units of a full training of the search: with a proxy, of one on the proxy.
+func (s *Spec) Units() int { return s.Length(false).Units() }
+
 // Units returns the units of a full training.
-func (s *Spec) Units() int {
-	if s.Fidelity.Name == "" {
+func (f Fidelity) Units() int {
+	if f.Name == "" {
 		return 1
 	}
-	return max(1, int(math.Ceil(s.Fidelity.Max/s.Fidelity.Min-1e-9)))
+	return max(1, int(math.Ceil(f.Max/f.Min-1e-9)))
 }
 
 // Unit returns the units that a trial has trained by a report. A value before the end of the first unit belongs to
 // none, 0.
-func (s *Spec) Unit(step int64, epoch float64) int {
+func (f Fidelity) Unit(step int64, epoch float64) int {
 	x := epoch
-	switch s.Fidelity.Name {
+	switch f.Name {
 	case "":
 		return 1
 	case Step:
 		x = float64(step)
 	}
-	if x >= s.Fidelity.Max {
-		return s.Units()
+	if x >= f.Max {
+		return f.Units()
 	}
-	return max(0, min(s.Units(), int(x/s.Fidelity.Min+1e-9)))
+	return max(0, min(f.Units(), int(x/f.Min+1e-9)))
 }
 
 // Expected returns about how many full trainings a search with so many trials needs, if no budget ends it before. A
@@ -147,6 +151,9 @@ func (s *Spec) Check() (field string, err error) {
 	if s.Fidelity.Name == "" && s.Searcher != "random" {
 		return "fidelity", fmt.Errorf("%s decides while trials train: say what is counted, such as "+
 			"fidelity {name: epoch, min: 1, max: 27}, or take the searcher random", s.Searcher)
+	}
+	if err := s.checkProxy(); err != nil {
+		return "proxy", err
 	}
 	if field, err := s.checkPast(); err != nil {
 		return field, err

@@ -58,13 +58,13 @@ func TestExpected_CountsATrialsShareOfRungs(t *testing.T) {
 func TestUnit_FollowsTheFidelity(t *testing.T) {
 	s := &Spec{Fidelity: Fidelity{Name: Epoch, Min: 2, Max: 9}}
 	for epoch, want := range map[float64]int{0: 0, 1.9: 0, 2: 1, 3.99: 1, 4: 2, 8: 4, 9: 5, 100: 5} {
-		if got := s.Unit(7, epoch); got != want {
+		if got := s.Length(false).Unit(7, epoch); got != want {
 			t.Errorf("epoch %g is unit %d, want %d of %d", epoch, got, want, s.Units())
 		}
 	}
 	s.Fidelity = Fidelity{Name: Step, Min: 100, Max: 1000}
-	if s.Unit(550, 0) != 5 || s.Units() != 10 {
-		t.Errorf("step 550 is unit %d of %d", s.Unit(550, 0), s.Units())
+	if s.Length(false).Unit(550, 0) != 5 || s.Units() != 10 {
+		t.Errorf("step 550 is unit %d of %d", s.Length(false).Unit(550, 0), s.Units())
 	}
 }
 
@@ -81,15 +81,15 @@ func TestCommand_HasTheParameters(t *testing.T) {
 		"exec ./t $SCRIMP_PARAM_LR":            `exec ./t $SCRIMP_PARAM_LR`,
 		`cat <<< "$SCRIMP_PARAMS" > params.js`: `cat <<< "$SCRIMP_PARAMS" > params.js`,
 	} {
-		if got, _ := s.Command(command, nil, texts); got != want {
+		if got, _ := s.Values(texts, false).Command(command, nil); got != want {
 			t.Errorf("%s becomes %s, want %s", command, got, want)
 		}
 	}
-	_, args := s.Command("", []string{"t", "${args}", "--j=${args_json}"}, texts)
+	_, args := s.Values(texts, false).Command("", []string{"t", "${args}", "--j=${args_json}"})
 	if want := []string{"t", "--lr=0.01", "--opt.name=a b", `--j={"lr":0.01,"opt.name":"a b"}`}; !slices.Equal(args, want) {
 		t.Errorf("arguments are %q", args)
 	}
-	if env := s.Env(texts); env["SCRIMP_PARAM_OPT_NAME"] != "a b" || env["SCRIMP_PARAM_LR"] != "0.01" {
+	if env := s.Values(texts, false).Env(); env["SCRIMP_PARAM_OPT_NAME"] != "a b" || env["SCRIMP_PARAM_LR"] != "0.01" {
 		t.Errorf("the environment is %v", env)
 	}
 }

@@ -65,10 +65,16 @@ func (s *Spec) unread(p Program) (list []string) {
 			list = append(list, fmt.Sprintf("the command names %s, and no parameter has this variable: it is empty", name))
 		}
 	}
+	for _, v := range s.Values(make([]string, len(s.Params)), false)[len(s.Params):] {
+		if strings.Contains(text, "${"+v.Name+"}") {
+			list = append(list, fmt.Sprintf("the command names ${%s}, which only the proxy sets: a full training leaves it "+
+				"empty; write it as a parameter with the value of a full training", v.Name))
+		}
+	}
 	var absent []string
-	for _, q := range s.Params {
-		if !strings.Contains(text, "${"+q.Name+"}") && !slices.Contains(names, "SCRIMP_PARAM_"+envName(q.Name)) {
-			absent = append(absent, q.Name)
+	for _, v := range s.Values(make([]string, len(s.Params)), false) {
+		if !strings.Contains(text, "${"+v.Name+"}") && !slices.Contains(names, "SCRIMP_PARAM_"+envName(v.Name)) {
+			absent = append(absent, v.Name)
 		}
 	}
 	if len(absent) == 0 || passesAll(text, names) {
@@ -89,7 +95,8 @@ func (s *Spec) unread(p Program) (list []string) {
 // sets reports whether a trial has the variable; SCRIMP_PARAM_ stands for all with this prefix.
 func (s *Spec) sets(name string) bool {
 	return name == "SCRIMP_PARAMS" || name == "SCRIMP_PARAM_" ||
-		slices.ContainsFunc(s.Params, func(q Param) bool { return name == "SCRIMP_PARAM_"+envName(q.Name) })
+		slices.ContainsFunc(s.Values(make([]string, len(s.Params)), false),
+			func(v Value) bool { return name == "SCRIMP_PARAM_"+envName(v.Name) })
 }
 
 // passesAll reports whether a command names something that has all parameters.
@@ -105,7 +112,7 @@ func passesAll(text string, names []string) bool {
 // appends reports whether Command adds the parameters as flags at the end.
 func (s *Spec) appends(p Program) bool {
 	texts := make([]string, len(s.Params))
-	command, args := s.Command(p.Command, p.Args, texts)
+	command, args := s.Values(texts, true).Command(p.Command, p.Args)
 	if len(p.Args) > 0 {
 		return len(args) > len(p.Args)
 	}

@@ -44,6 +44,9 @@ func (r *reader) missing(root *yaml.Node) {
 	if r.loop && r.f.Study.Final {
 		r.wrong(root, "final", "is not possible: your own program trains the trials", "train the best one there at the end")
 	}
+	if r.loop && r.f.Study.Proxy != nil {
+		r.wrong(root, "proxy", "is not possible: your own program trains the trials", "train the best ones in full there")
+	}
 	if r.f.JobFile == "" && r.f.Job == nil && !r.loop {
 		r.wrong(root, "job", "is missing", "write job: job.yaml, the file of the job that trains one configuration; "+
 			"for a loop of your own: scrimp tune ask "+r.file)

@@ -141,7 +141,7 @@ func join(field, name string) string {
 var others = map[string]string{
 	"program": "write the program into the command of the job", "command": "write the command into the job; ${args} " +
 		"stands for the parameters there", "project": "write project into the job", "entity": "write team into the job",
-	"proxy": "leave it out; it is not supported yet", "run_env": "write env into the job",
+	"run_env":    "write env into the job",
 	"controller": "leave it out", "imports": "leave it out",
 }
 
@@ -149,7 +149,7 @@ var others = map[string]string{
 func (r *reader) fields(root *yaml.Node) {
 	f := &r.f
 	parts := map[string]func(*yaml.Node){"metric": r.metric, "parameters": r.parameters, "budget": r.budget,
-		"fidelity": r.fidelity, "plateau": r.plateau, "warm_start": r.warmStart}
+		"fidelity": r.fidelity, "plateau": r.plateau, "warm_start": r.warmStart, "proxy": r.proxy}
 	r.each(root, "", func(name string, key, v *yaml.Node) {
 		switch name {
 		case "name":
@@ -196,7 +196,7 @@ func (r *reader) unknown(key *yaml.Node) {
 	fix, known := others[key.Value]
 	if !known {
 		fix = "write job, metric, parameters, budget, parallel, fidelity, method, searcher, early_terminate, run_cap, " +
-			"seed, final, plateau, warm_start or name"
+			"seed, final, proxy, plateau, warm_start or name"
 	}
 	r.wrong(key, key.Value, "is no field of a study", fix)
 }

@@ -19,6 +19,7 @@ const (
 	columnBest   = "best"
 	columnBestAt = "best_at"
 	columnLast   = "last"
+	columnProxy  = "proxy" // true for trials on a proxy
 )
 
 // unused are the columns of exported trials that a searcher needs not.
@@ -29,6 +30,7 @@ type table struct {
 	params           []int // by parameter of the space
 	unit, value      int   // one value a row
 	best, bestAt, at int   // an exported trial; at is its newest value
+	proxy            int   // of an exported search on a proxy, otherwise -1
 }
 
 // Observations reads what an earlier search has found from CSV: a column for each parameter, and either unit (or the
@@ -125,11 +127,13 @@ func columns(head []string, s *study.Spec) (t table, err error) {
 	if t.best < 0 {
 		t.value = find(columnValue, s.Metric)
 	}
+	t.proxy = -1
 	exported := min(t.best, t.bestAt, t.at, t.unit) >= 0
 	if exported {
 		for _, name := range unused {
 			find(name)
 		}
+		t.proxy = find(columnProxy)
 	}
 	i := slices.Index(used, false)
 	switch {
@@ -152,6 +156,9 @@ func (t *table) read(row []string, s *study.Spec) (p study.Past, err error) {
 			return p, fmt.Errorf("%s: %w", s.Params[d].Name, err)
 		}
 		p.Params = append(p.Params, text)
+	}
+	if t.proxy >= 0 && (row[t.proxy] == "true") != (s.Proxy != nil) {
+		return p, nil // its values do not compare with those of this search
 	}
 	pairs := [][2]int{{t.unit, t.value}}
 	if t.value < 0 {

@@ -2,8 +2,6 @@ package group
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,8 +27,11 @@ func pausedIn(g api.Group) int {
 // studyProgress summarizes a search in a few words.
 func studyProgress(g api.Group) []string {
 	s, best := g.Study, "no value yet"
-	if s.Best != nil && s.Best.Best != nil {
+	switch {
+	case s.Best != nil && s.Best.Best != nil:
 		best = fmt.Sprintf("best %s %s", show.Clean(s.Metric), number(*s.Best.Best))
+	case s.Proxy != nil && s.Proxy.Best != nil && s.Proxy.Best.Best != nil:
+		best = fmt.Sprintf("best %s on the proxy %s", show.Clean(s.Metric), number(*s.Proxy.Best.Best))
 	}
 	return []string{best, draw.Count(g.Began, "trial"), fmt.Sprintf("%d in full", s.Full)}
 }
@@ -51,8 +52,9 @@ func studyFacts(b *strings.Builder, g api.Group, p show.Place) {
 	if s.Past > 0 {
 		p.Fact(b, "warm start", "%s of earlier searches", draw.Count(s.Past, "configuration"))
 	}
+	proxy(b, s, p)
 	if s.Best != nil {
-		bestTrial(b, *s.Best, s, p)
+		search.BestTrial(b, *s.Best, s, p)
 	}
 	limits(b, g, g.Study.GroupLimits, p)
 	plateau(b, g.Study, p)
@@ -108,74 +110,21 @@ func wallUsed(g api.Group, p show.Place) (time.Duration, bool) {
 	return time.Duration(min(used, 1e18)).Round(time.Second), true
 }
 
-// bestTrial adds a trial with its parameters.
-func bestTrial(b *strings.Builder, t api.Trial, s *api.StudyState, p show.Place) {
-	value, at := "-", ""
-	if t.Best != nil {
-		value = number(*t.Best)
+// proxy adds the cheaper training on which a search trains, the best trial there, and how its ranks agree with those
+// of full trainings.
+func proxy(b *strings.Builder, s *api.StudyState, p show.Place) {
+	x := s.Proxy
+	if x == nil {
+		return
 	}
-	if s.Fidelity != nil {
-		at = fmt.Sprintf(" at %s %s", show.Clean(s.Fidelity.Name), number(t.BestAt))
+	p.Fact(b, "proxy", "%s", show.Clean(search.ProxyText(&x.StudyProxy, s.Fidelity)))
+	if s.Best == nil && x.Best != nil {
+		search.BestTrial(b, *x.Best, s, p)
 	}
-	p.Fact(b, "best", "%s %s%s, by %s", show.Clean(s.Metric), value, at, show.Clean(t.ID))
-	p.Fact(b, "parameters", "%s", params(t))
-}
-
-func params(t api.Trial) string {
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(t.Params)) {
-		list = append(list, show.Clean(name)+"="+show.Clean(t.Params[name]))
+	if x.RankCorrelation != nil {
+		p.Fact(b, "", "rank correlation %.2g between the proxy and the full training of %s", *x.RankCorrelation,
+			draw.Count(x.Compared, "configuration"))
 	}
-	return strings.Join(list, " ")
-}
-
-// Best formats the best trial of a search.
-func Best(g api.Group, p show.Place) string {
-	if g.Study == nil || g.Study.Best == nil {
-		return show.Clean(g.ID) + ": no trial has reported a value yet\n"
-	}
-	var b strings.Builder
-	bestTrial(&b, *g.Study.Best, g.Study, p)
-	fmt.Fprintf(&b, "  scrimp get %s  its outputs\n", show.Clean(g.Study.Best.ID))
-	return b.String()
-}
-
-// Trials formats the table of a search's trials, best first.
-func Trials(list []api.Trial, g api.Group, p show.Place) string {
-	if len(list) == 0 {
-		return show.Clean(g.ID) + ": no trial has begun yet\n"
-	}
-	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b api.Trial) int { return order(a, b, g.Study.Maximize) })
-	unit := "UNIT"
-	if f := g.Study.Fidelity; f != nil {
-		unit = strings.ToUpper(show.Clean(f.Name))
-	}
-	var rows [][]string
-	for _, t := range list {
-		best, last := "-", "-"
-		if t.Best != nil {
-			best, last = number(*t.Best), number(*t.Last)
-		}
-		rows = append(rows, []string{show.Clean(t.ID), show.Words(t.State), number(t.Unit), best, last,
-			money.Format(t.Cost, g.Currency, 4), show.Words(t.Why), params(t)})
-	}
-	return draw.Grid([]draw.Column{
-		{Name: "TRIAL", Key: true}, {Name: "STATE"}, {Name: unit, Right: true}, {Name: "BEST", Right: true},
-		{Name: "LAST", Right: true, Leaves: 2}, {Name: "COST", Right: true}, {Name: "WHY", Least: 6, Leaves: 1},
-		{Name: "PARAMETERS", Least: 10},
-	}, rows, p.Columns())
-}
-
-// order compares trials by their best values; trials without one come last.
-func order(a, b api.Trial, maximize bool) int {
-	switch {
-	case a.Best == nil && b.Best == nil, a.Best != nil && b.Best != nil && *a.Best == *b.Best:
-		return 0
-	case a.Best == nil || b.Best != nil && (*b.Best < *a.Best) != maximize:
-		return 1
-	}
-	return -1
 }
 
 // noValues is why a search ends in which no trial reports its metric.
@@ -185,8 +134,9 @@ const noValues = "no_values"
 func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	s, c := r.Study, r.Group.Currency
 	if s.Best != nil {
-		bestTrial(b, *s.Best, r.Group.Study, p)
+		search.BestTrial(b, *s.Best, r.Group.Study, p)
 	}
+	proxy(b, r.Group.Study, p)
 	limits(b, r.Group, r.Group.Study.GroupLimits, p)
 	plateau(b, r.Group.Study, p)
 	if g := r.Group; g.Study.StoppedGain != nil || g.Why == noValues {
@@ -202,7 +152,19 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	p.Fact(b, "trials", "%s", text)
 	p.Fact(b, "of the cost", "%s for trials that were left early, %s for failed ones; %s for those that were interrupted",
 		money.Format(s.Pruned, c, 4), money.Format(s.Failed, c, 4), money.Format(s.Interrupted, c, 4))
-	if s.AllFull != nil {
+	if s.OnProxy != nil {
+		p.Fact(b, "", "%s on the proxy, %s in full", money.Format(*s.OnProxy, c, 4),
+			money.Format(r.Cost.Sub(*s.OnProxy), c, 4))
+	}
+	switch {
+	case s.AllFull == nil:
+	case s.OnProxy != nil:
+		p.Fact(b, "in full", "%s had each configuration been trained in full, at the mean cost of those that were",
+			show.USD(*s.AllFull))
+		if saved := *s.AllFull - r.Cost.Float(); saved > 0 && r.Group.State == "over" {
+			p.Fact(b, "saved", "%s against that", show.USD(saved))
+		}
+	default:
 		p.Fact(b, "in full", "%s had each trial trained in full that was left early, at the cost of its epochs so far",
 			show.USD(*s.AllFull))
 		// Where nothing was left early, nothing is saved; a trial that runs has not saved anything yet.

@@ -24,7 +24,7 @@ const (
 // It is empty before the first value.
 func Course(r api.GroupReceipt, p show.Place) string {
 	s := r.Study
-	if s == nil || r.Group.Study == nil || len(s.BestBySpend) == 0 {
+	if s == nil || r.Group.Study == nil || len(s.BestBySpend)+len(s.ProxyBySpend) == 0 {
 		return ""
 	}
 	var b strings.Builder
@@ -50,17 +50,21 @@ func Course(r api.GroupReceipt, p show.Place) string {
 		p.Fact(&b, "importance", "%s of the spread of %s, by rank, among %d trials at %s %s", strings.Join(list, ", "),
 			show.Clean(r.Group.Study.Metric), x.Trials, unit, number(x.Unit))
 	}
-	b.WriteString(bestBySpend(r, p))
+	metric := show.Clean(r.Group.Study.Metric)
+	if r.Group.Study.Proxy != nil { // its values do not compare with those of full trainings
+		b.WriteString(bestBySpend(s.ProxyBySpend, "best "+metric+" on the proxy against the spend", r.Group.Currency, p))
+	} else {
+		b.WriteString(bestBySpend(s.BestBySpend, "best "+metric+" against the spend", r.Group.Currency, p))
+	}
 	return b.String()
 }
 
-// bestBySpend plots the best value of a search against its spend.
-func bestBySpend(r api.GroupReceipt, p show.Place) string {
-	list := r.Study.BestBySpend
-	first, last := list[0].SpentUSD, list[len(list)-1].SpentUSD
-	if len(list) < 3 || !(last > first) {
+// bestBySpend plots the best value of a search against its spend, under a title.
+func bestBySpend(list []api.StudyMark, title string, c money.Currency, p show.Place) string {
+	if len(list) < 3 || !(list[len(list)-1].SpentUSD > list[0].SpentUSD) {
 		return ""
 	}
+	first, last := list[0].SpentUSD, list[len(list)-1].SpentUSD
 	wide := min(p.Columns(), plotWidth)
 	if p.Columns() <= 0 {
 		wide = plotWidth
@@ -74,9 +78,9 @@ func bestBySpend(r api.GroupReceipt, p show.Place) string {
 		spots = append(spots, draw.Spot{X: x, Y: list[at].Best, Letter: '*'})
 	}
 	text := draw.Plot(spots, wide-plotIndent, plotHeight,
-		func(v float64) string { return money.ShortFloat(v, r.Group.Currency) }, number)
+		func(v float64) string { return money.ShortFloat(v, c) }, number)
 	var b strings.Builder
-	fmt.Fprintf(&b, "  best %s against the spend\n", show.Clean(r.Group.Study.Metric))
+	fmt.Fprintf(&b, "  %s\n", title)
 	for line := range strings.Lines(text) {
 		b.WriteString(strings.Repeat(" ", plotIndent) + line)
 	}

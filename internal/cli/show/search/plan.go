@@ -9,6 +9,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
+	"scrimp/internal/work/study"
 )
 
 // number formats a statistic with few digits.
@@ -28,6 +29,24 @@ func PlateauText(v *api.StudyPlateau, metric string) string {
 	}
 	return fmt.Sprintf("ends the search once another dollar is expected to gain less than %s %s for %s", number(least),
 		show.Clean(metric), during)
+}
+
+// ProxyText describes the proxy of a search.
+func ProxyText(x *api.StudyProxy, f *api.StudyFidelity) string {
+	list := (*study.Proxy)(x).Texts()
+	if x.Max > 0 && f != nil {
+		list = append(list, fmt.Sprintf("to %s %s", f.Name, number(x.Max)))
+	}
+	best := "the best configuration"
+	if x.Promote > 1 {
+		best = fmt.Sprintf("the best %d configurations", x.Promote)
+	}
+	kept := x.Reserve
+	if kept == 0 {
+		kept = study.DefaultReserve
+	}
+	return fmt.Sprintf("trials train with %s; %.0f %% of each limit is kept to train %s in full", strings.Join(list, " "),
+		100*kept, best)
 }
 
 // Plan describes what a search would do, before it spends anything.
@@ -56,11 +75,24 @@ type Plan struct {
 	// GPUKept is the part of GPUHours that is kept for the saves at the end.
 	GPUKept float64  `json:"gpu_hours_kept,omitempty"`
 	Wall    string   `json:"wall_clock,omitempty"` // limit of the search
+	Proxy   string   `json:"proxy,omitempty"`      // the cheaper training on which it searches
 	Plateau string   `json:"plateau,omitempty"`    // when the search ends by itself
 	Past    int      `json:"past,omitempty"`       // configurations of earlier searches
 	Notes   []string `json:"notes,omitempty"`
 	// Warnings say what probably keeps the search from its values.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// expected adds the expected spend, if it is known.
+func (v Plan) expected(b *strings.Builder, p show.Place) {
+	if v.ExpectedUSD == nil {
+		return
+	}
+	text := "about " + show.USD(*v.ExpectedUSD)
+	if saved := *v.TrialsUSD - *v.ExpectedUSD; saved > 0.005**v.TrialsUSD {
+		text += fmt.Sprintf("; %d trials in full would cost %s, %s more", v.Trials, show.USD(*v.TrialsUSD), show.USD(saved))
+	}
+	p.Fact(b, "expected", "%s", text)
 }
 
 // Text formats the plan for people.
@@ -91,6 +123,9 @@ func (v Plan) Text(p show.Place) string {
 	if v.Wall != "" {
 		p.Fact(&b, "wall clock", "%s: nothing begins that would end later", v.Wall)
 	}
+	if v.Proxy != "" {
+		p.Fact(&b, "proxy", "%s", show.Clean(v.Proxy))
+	}
 	if v.Plateau != "" {
 		p.Fact(&b, "plateau", "%s", v.Plateau)
 	}
@@ -105,11 +140,7 @@ func (v Plan) Text(p show.Place) string {
 			number(*v.FullRuns))
 		p.Fact(&b, "", "all %d in full would cost %s; another $20 would pay for %s more", v.Configs, show.USD(*v.AllUSD),
 			number(*v.OneMore))
-		text := "about " + show.USD(*v.ExpectedUSD)
-		if saved := *v.TrialsUSD - *v.ExpectedUSD; saved > 0.005**v.TrialsUSD {
-			text += fmt.Sprintf("; %d trials in full would cost %s, %s more", v.Trials, show.USD(*v.TrialsUSD), show.USD(saved))
-		}
-		p.Fact(&b, "expected", "%s", text)
+		v.expected(&b, p)
 	} else {
 		p.Fact(&b, "in full", "nobody knows what one configuration costs: give work in the job file")
 	}

@@ -13,7 +13,7 @@ import (
 // digits formats a number of epochs or steps.
 func digits(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
 
-// TrialsCSV returns the trials as CSV with a column for each parameter.
+// TrialsCSV returns the trials as CSV with a column for each parameter, and the column proxy for a search on one.
 func TrialsCSV(list []api.Trial) string {
 	names := map[string]bool{}
 	for _, t := range list {
@@ -24,7 +24,12 @@ func TrialsCSV(list []api.Trial) string {
 	columns := slices.Sorted(maps.Keys(names))
 	var b strings.Builder
 	w := csv.NewWriter(&b)
-	_ = w.Write(append([]string{"trial", "state", "why", "unit", "values", "best", "best_at", "last", "cost"}, columns...))
+	head := []string{"trial", "state", "why", "unit", "values", "best", "best_at", "last", "cost"}
+	proxied := slices.ContainsFunc(list, func(t api.Trial) bool { return t.Proxy })
+	if proxied {
+		head = append(head, "proxy")
+	}
+	_ = w.Write(append(head, columns...))
 	for _, t := range list {
 		best, last := "", ""
 		if t.Best != nil {
@@ -32,6 +37,9 @@ func TrialsCSV(list []api.Trial) string {
 		}
 		row := []string{t.ID, t.State, t.Why, digits(t.Unit), strconv.Itoa(t.Values), best, digits(t.BestAt), last,
 			t.Cost.String()}
+		if proxied {
+			row = append(row, strconv.FormatBool(t.Proxy))
+		}
 		for _, name := range columns {
 			row = append(row, t.Params[name])
 		}

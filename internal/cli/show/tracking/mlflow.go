@@ -77,6 +77,9 @@ func (s *Search) run(id, folder string, t *api.Trial) (files []File, err error) 
 	}
 	tags := []figure{{"mlflow.runName", t.ID}, {"mlflow.user", s.Group.User}, {"scrimp.job", t.ID},
 		{"scrimp.state", t.State}, {"scrimp.why", t.Why}}
+	if s.Group.Study.Proxy != nil {
+		tags = append(tags, figure{"scrimp.proxy", strconv.FormatBool(t.Proxy)})
+	}
 	metrics := map[string]string{}
 	metric := key(s.Group.Study.Metric)
 	for _, v := range t.Curve {

@@ -35,7 +35,7 @@ type object = map[string]any
 
 // Optuna returns a journal that Optuna's JournalStorage(JournalFileBackend(path)) reads: one JSON object a line, one
 // for the study, one for each of its attributes, and one for each trial. A trial that was trained in full is complete,
-// with its best value; one that the search left early is pruned. Times are UTC.
+// with its best value; one that the search left early, or trained on its proxy, is pruned. Times are UTC.
 func Optuna(s *Search) ([]byte, error) {
 	var b bytes.Buffer
 	w := json.NewEncoder(&b)
@@ -85,6 +85,9 @@ func (s *Search) optunaTrial(t *api.Trial) (object, error) {
 		values[strconv.FormatInt(s.step(v.Unit), 10)] = v.Value
 	}
 	attrs := object{"scrimp_job": t.ID, "state": t.State, "why": t.Why}
+	if s.Group.Study.Proxy != nil {
+		attrs["proxy"] = t.Proxy
+	}
 	for _, f := range s.figures(t) {
 		v, err := strconv.ParseFloat(f.value, 64)
 		if err != nil {

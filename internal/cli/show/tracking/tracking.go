@@ -73,6 +73,8 @@ func (s *Search) outcome(t *api.Trial) outcome {
 	switch {
 	case t.State == "failed" || t.State == "cancelled" || t.Why == "diverged":
 		return failed
+	case t.State == "succeeded" && t.Best != nil && t.Proxy:
+		return pruned // its value does not compare with those of full trainings
 	case t.State == "succeeded" && t.Best != nil:
 		return complete
 	case t.State == "stopped" || t.State == "paused":

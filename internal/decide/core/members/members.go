@@ -266,9 +266,9 @@ func (ms *Members) starts(w *admission.Weighing, g *state.Group, v groups.Move, 
 		return no
 	}
 	if g.Terms.HasBudget {
-		if b.Terms.Budget, b.Terms.HasBudget = ms.shareOf(w, g, b.Terms.Index), true; b.Terms.Budget.IsZero() &&
+		if b.Terms.Budget, b.Terms.HasBudget = ms.shareOf(w, g, b.Terms.Index, v), true; b.Terms.Budget.IsZero() &&
 			(b.Terms.Work != 0 || g.Terms.Kind != groups.Array) {
-			return ms.outOfMoney(g)
+			return ms.outOfMoney(g, v.Promoted)
 		}
 	}
 	one := w.Submission(b, g.User())
@@ -310,8 +310,8 @@ func (ms *Members) mayStart(g *state.Group, v groups.Move, base uint64) (*state.
 }
 
 // shareOf is the budget of the next member, by its index. For an array that is what is left of the group's budget,
-// divided by the number of members that have not started.
-func (ms *Members) shareOf(w *admission.Weighing, g *state.Group, index int) money.Amount {
+// divided by the number of members that have not started. Of a study, v is the move that begins or resumes a trial.
+func (ms *Members) shareOf(w *admission.Weighing, g *state.Group, index int, v groups.Move) money.Amount {
 	if w.Family == nil {
 		w.Family = ms.admission.Family(w.T)
 	}
@@ -322,7 +322,7 @@ func (ms *Members) shareOf(w *admission.Weighing, g *state.Group, index int) mon
 	case left.Sign() <= 0:
 		return money.Amount{}
 	case g.Study != nil:
-		return ms.shareOfTrial(g, left)
+		return ms.shareOfTrial(g, left, v)
 	case g.Terms.Pipeline != nil:
 		return ms.shareOfStage(g, index, left)
 	}
@@ -367,9 +367,9 @@ func (ms *Members) GroupSnapshot(name string) (s groups.Snapshot, ok bool) {
 	}
 	if y := g.Study; y != nil {
 		s.Study, s.Budget, s.Trials = g.Terms.Study, g.Terms.Budget.Float(), slices.Clone(y.Trials)
-		s.Reports = y.Reports[:len(y.Reports):len(y.Reports)]
+		s.Reports, s.Promotes = y.Reports[:len(y.Reports):len(y.Reports)], y.Promotes
 		for n := range s.Trials {
-			if t := &s.Trials[n]; t.Phase == groups.Open && t.Unit >= g.Terms.Study.Units() {
+			if t := &s.Trials[n]; t.Phase == groups.Open && t.Unit >= s.Study.Length(t.Promoted).Units() {
 				j := ms.State.Job(g.MemberID(n))
 				t.Waits = j != nil && j.State() == state.Queued
 			}

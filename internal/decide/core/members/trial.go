@@ -91,6 +91,8 @@ func (ms *Members) used(g *state.Group, why string) string {
 		least := ms.LeastOfTrial(g.Terms.Member)
 		if rest := g.Terms.Budget.Sub(spent); rest.Sign() > 0 && rest.Cmp(least) < 0 {
 			return text + fmt.Sprintf(", and a trial that begins or goes on needs %s for starts and saves", short(least))
+		} else if spec.Proxy != nil && rest.Sign() > 0 {
+			return text + fmt.Sprintf(", and the rest, %s, does not pay for another full training", short(rest))
 		} else if spec.Final && rest.Sign() > 0 {
 			return text + fmt.Sprintf(", and the rest, %s, does not pay for another unit of training and then for a full "+
 				"training of a trial that it makes the best", short(rest))
@@ -135,13 +137,17 @@ func (ms *Members) Uses(j *state.Job) {
 
 // outOfMoney ends a group whose budget leaves nothing for another member. Running trials may leave something, and so
 // may machines that are being terminated.
-func (ms *Members) outOfMoney(g *state.Group) *step.Refusal {
+func (ms *Members) outOfMoney(g *state.Group, promoted bool) *step.Refusal {
 	if ms.terminating(g) {
 		ms.Proposals.again(g.Name, ms.Now().Add(groupAgain))
 		return &step.Refusal{Why: step.GroupFull}
 	}
 	if g.Study != nil {
 		if g.Study.Active() > 0 {
+			return &step.Refusal{Why: step.GroupFull}
+		}
+		if g.Terms.Study.Proxy != nil && !promoted {
+			ms.promotes(g)
 			return &step.Refusal{Why: step.GroupFull}
 		}
 		ms.endGroup(g.Name, step.BudgetSpent, ms.used(g, step.BudgetSpent), state.StopMembers)
@@ -170,12 +176,18 @@ func (ms *Members) LeastOfTrial(t *state.Terms) money.Amount {
 	return least.Times(study.LeastStarts)
 }
 
-// shareOfTrial is the budget of a trial that starts: an equal share, among the trials that may train at once, of
-// what is left. If that does not start a machine, the trial gets the cost of two starts; if even that is not left,
-// nothing.
-func (ms *Members) shareOfTrial(g *state.Group, left money.Amount) money.Amount {
-	least := ms.LeastOfTrial(g.Terms.Member)
-	share := left.Over(max(1, g.Terms.AtOnce-g.Study.Active()))
+// shareOfTrial is the budget of a trial that starts: an equal share, among the trials that may train at once or those
+// that its planner names, of what is left. If that does not start a machine, the trial gets the cost of two starts; if
+// even that is not left, nothing. A trial of a proxy gets nothing of what is reserved for promoted trials.
+func (ms *Members) shareOfTrial(g *state.Group, left money.Amount, v groups.Move) money.Amount {
+	least, among := ms.LeastOfTrial(g.Terms.Member), max(1, g.Terms.AtOnce-g.Study.Active())
+	if v.Among > 0 {
+		among = min(among, v.Among)
+	}
+	if !v.Promoted && !ms.Faults.Unreserved {
+		left = left.Sub(g.Terms.Study.Reserved(g.Terms.Budget))
+	}
+	share := left.Over(among)
 	switch {
 	case share.Cmp(least) >= 0:
 		return share
@@ -187,12 +199,23 @@ func (ms *Members) shareOfTrial(g *state.Group, left money.Amount) money.Amount 
 
 // mayBegin reports whether a trial of that configuration may start.
 func (ms *Members) mayBegin(g *state.Group, v groups.Move) bool {
-	spec := g.Terms.Study
+	spec, y := g.Terms.Study, g.Study
+	if v.Promoted {
+		return spec.Proxy != nil && y.Promoted() < spec.Proxy.Promote && y.Has(v.Config, false) && !y.Has(v.Config, true)
+	}
 	most := study.MaxTrials
 	if spec.Trials > 0 {
 		most = spec.Trials
 	}
-	return g.Began < most && v.Config >= 0 && v.Config < study.MaxTrials && !g.Study.Has(v.Config)
+	return g.Began < most && v.Config >= 0 && v.Config < study.MaxTrials && !y.Has(v.Config, false) && y.Promotes == nil
+}
+
+// promotes records that the money for the trials of a study's proxy is spent.
+func (ms *Members) promotes(g *state.Group) {
+	if g.Study.Promotes == nil {
+		ms.Fact(state.StudyPromotes{Group: g.Name})
+		ms.Proposals.due(g.Name)
+	}
 }
 
 // owed returns what the machines of the members that have ended or are paused may still cost. Of a study, whose trials
@@ -249,10 +272,11 @@ func (ms *Members) movesJob(w *admission.Weighing, g *state.Group, j *state.Job,
 		return true
 	case v.Do == groups.Stop && (phase == groups.Open || phase == groups.Paused):
 		ms.Works(j)
-		ms.stopsTrial(j, g.Study.Trials[v.Member].Unit >= g.Terms.Study.Units())
+		t := &g.Study.Trials[v.Member]
+		ms.stopsTrial(j, t.Unit >= g.Terms.Study.Length(t.Promoted).Units())
 		return true
 	case v.Do == groups.Resume && admission.BySearch(j) && g.Study.Active() < g.Terms.AtOnce:
-		return ms.resumesTrial(w, g, j)
+		return ms.resumesTrial(w, g, j, v)
 	}
 	return false
 }
@@ -267,10 +291,11 @@ func (ms *Members) stopsTrial(j *state.Job, full bool) {
 }
 
 // resumesTrial resumes a paused trial with another share of the remaining budget.
-func (ms *Members) resumesTrial(w *admission.Weighing, g *state.Group, j *state.Job) bool {
-	share := ms.shareOf(w, g, j.Terms().Index)
+func (ms *Members) resumesTrial(w *admission.Weighing, g *state.Group, j *state.Job, v groups.Move) bool {
+	v.Promoted = g.Study.Trials[v.Member].Promoted
+	share := ms.shareOf(w, g, j.Terms().Index, v)
 	if share.IsZero() {
-		return ms.outOfMoney(g) == nil
+		return ms.outOfMoney(g, v.Promoted) == nil
 	}
 	most := j.Spent(ms.Now()).Add(share)
 	if j.Costs() { // the sums of the group include its cost so far
@@ -309,7 +334,7 @@ func (ms *Members) Judges(j *state.Job, a *state.Attempt) bool {
 		return false
 	}
 	ms.Proposals.due(g.Name)
-	full := g.Terms.Study.Fidelity.Name != "" && t.Unit >= g.Terms.Study.Units()
+	full := g.Terms.Study.Fidelity.Name != "" && t.Unit >= g.Terms.Study.Length(t.Promoted).Units()
 	if j.Ending() != "" || !full || ms.Faults.Beyond || !t.Beyond && j.Total() <= j.Step() {
 		return false // a program that has finished training may still write its model
 	}

@@ -24,12 +24,14 @@ type Faults struct {
 	Doubled  bool                  // two pipelines of a project make the same outputs at once
 	Trusts   bool                  // a stage that deploys is reused while what is in place is unknown
 	Overlaps bool                  // a run of a schedule starts before the previous one has ended
-	Beyond   bool                  // trials of a study continue beyond their end
-	Hasty    bool                  // jobs are preempted before they have had their minimum run
-	Costly   bool                  // jobs are preempted whatever that costs and saves
-	Rivals   bool                  // a preempted job may take its seat again before the critical job has it
-	Seizes   bool                  // jobs take reserved machines by themselves, even if those are kept for others
-	Flat     bool                  // teams share the queue without their weights
+	// Unreserved: trials of a study's proxy use what is reserved for promoted trials.
+	Unreserved bool
+	Beyond     bool // trials of a study continue beyond their end
+	Hasty      bool // jobs are preempted before they have had their minimum run
+	Costly     bool // jobs are preempted whatever that costs and saves
+	Rivals     bool // a preempted job may take its seat again before the critical job has it
+	Seizes     bool // jobs take reserved machines by themselves, even if those are kept for others
+	Flat       bool // teams share the queue without their weights
 }
 
 // Break sets the faults.

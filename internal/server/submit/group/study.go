@@ -20,7 +20,7 @@ import (
 func SpecOf(b *api.Study) (s *study.Spec, field string, err error) {
 	s = &study.Spec{Metric: b.Metric, Maximize: b.Maximize, Searcher: cmp.Or(b.Searcher, "default"), Grid: b.Grid,
 		Seed: uint64(max(0, b.Seed)), Trials: b.Trials, Wall: b.WallClock, GPUHours: b.GPUHours, Final: b.Final,
-		Plateau: (*study.Plateau)(b.Plateau)}
+		Plateau: (*study.Plateau)(b.Plateau), Proxy: (*study.Proxy)(b.Proxy)}
 	if b.Fidelity != nil {
 		s.Fidelity = study.Fidelity(*b.Fidelity)
 	}
