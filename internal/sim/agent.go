@@ -85,7 +85,7 @@ func (w *World) boot(i *instance) {
 	w.after(boot, a.registers)
 }
 
-// jobOf returns the job that the attempt belongs to, or nil.
+// jobOf returns the job that the attempt belongs to, or nil. Agents keep it, so nobody moves what lies in w.jobs.
 func (w *World) jobOf(attempt string) *simJob {
 	for n := range w.jobs {
 		if id := w.jobs[n].id; len(attempt) > len(id) && attempt[:len(id)+1] == id+"." {

@@ -117,7 +117,7 @@ func (w *World) begins(group string, moves []groups.Move, step func() bool) {
 		}
 	}
 	done := step()
-	w.jobs = slices.DeleteFunc(w.jobs, func(j simJob) bool {
+	w.jobs = slices.DeleteFunc(slices.Clone(w.jobs), func(j simJob) bool {
 		_, began := w.known(j.id)
 		return slices.ContainsFunc(moves, func(v groups.Move) bool {
 			return v.Do == groups.Start && j.id == startedBy(g, v)

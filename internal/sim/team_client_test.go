@@ -206,7 +206,7 @@ func (t *tenants) refused(x *wish, why string) {
 	if x.over {
 		return
 	}
-	w.jobs = slices.DeleteFunc(w.jobs, func(j simJob) bool { return j.id == x.id })
+	w.jobs = slices.DeleteFunc(slices.Clone(w.jobs), func(j simJob) bool { return j.id == x.id })
 	x.id = ""
 	if x.tries++; x.tries > 3 || why == "role" {
 		x.over = true
