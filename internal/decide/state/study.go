@@ -190,6 +190,9 @@ func (s *State) uses(r groups.Report, j *Job, g *Group, t *groups.Trial) groups.
 	used, _ := j.GPUTime(s.now)
 	r.GPUHours, r.At = used.Hours(), s.now.Sub(g.Opened)
 	r.Took, t.Since = max(0, r.At-t.Since), r.At
+	if a := j.Live(); a != nil && r.Phase == "" {
+		r.Rate = a.Rate().Float()
+	}
 	return r
 }
 

@@ -103,6 +103,8 @@ type Report struct {
 	GPUHours float64       `json:"gpu_hours,omitempty"`
 	At       time.Duration `json:"at_ns,omitempty"`
 	Took     time.Duration `json:"took_ns,omitempty"`
+	// Rate is the live price of the trial's machine at that time, in dollars per hour; 0: it has none, or costs nothing.
+	Rate float64 `json:"rate_usd,omitempty"`
 }
 
 // Do is the action of a move.

@@ -49,6 +49,7 @@ type driver struct {
 	limits  amounts // of the whole search
 	spent   amounts // by all trials, as far as reported
 	cost    [resources]costs
+	prices  prices
 	flat    *tune.Choice // the searcher's decision to end the search; nil: none yet
 	broke   bool         // the searcher does not exist
 	silent  int          // trials that ended by themselves without a value
@@ -84,7 +85,9 @@ func newDriver(s groups.Snapshot) *driver {
 		Seed: s.Study.Seed, Plateau: s.Study.Plateau.Tuned(), Past: s.Study.Tuned()}
 	by, err := replay.New(s.Study.Searcher, search)
 	d := &driver{spec: s.Study, workers: make([]worker, s.AtOnce), h: tune.NewHistory(search), by: by, broke: err != nil,
-		member: map[int]int{}, known: map[int][]unit{}, pruned: map[int]bool{}, limits: limitsOf(s)}
+		member: map[int]int{}, known: map[int][]unit{}, pruned: map[int]bool{}, limits: limitsOf(s),
+		prices: prices{of: map[int]*paid{}}}
+	d.h.Price = d.prices.factor
 	for w := range d.workers {
 		d.workers[w].config = tune.None
 	}
@@ -126,10 +129,12 @@ func (d *driver) take(r groups.Report) {
 	}
 	t := &d.trials[r.Trial]
 	c, uses := t.config, d.used(t, r)
-	switch {
-	case t.promoted:
+	if t.promoted {
 		d.takeFull(t, r, uses)
 		return
+	}
+	d.prices.learn(c, r)
+	switch {
 	case r.Phase == groups.Over:
 		t.over = true
 		d.ends(c, r)

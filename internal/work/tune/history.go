@@ -22,6 +22,17 @@ type History struct {
 	Incumbent float64 // the smallest value so far; +Inf before the first
 	Last      []Trial // the trial that each worker trained last
 	Closed    bool    // no new trial may start
+	// Price returns by which factor the next epoch of a trial costs more than its epochs so far, because prices differ;
+	// nil: none does.
+	Price func(t Trial) float64
+}
+
+// AtPrice returns what an epoch of a trial costs now that has cost an amount so far.
+func (h *History) AtPrice(t Trial, cost float64) float64 {
+	if h.Price == nil {
+		return cost
+	}
+	return cost * h.Price(t)
 }
 
 // NewHistory returns the history of a search before its first run.
