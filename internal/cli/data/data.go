@@ -114,9 +114,13 @@ func (a *app) jobsOf(ctx context.Context, c *command.Client, f dataFlags) ([]api
 	if f.team != "" {
 		q.Set("team", f.team)
 	}
-	jobs, _, err := c.JobsPage(ctx, q)
+	jobs, older, err := c.JobsPage(ctx, q)
 	if err != nil {
 		return nil, err
+	}
+	if older != "" && len(jobs) > 0 {
+		a.Notef("note: the newest %d jobs were read; those before %s were not: choose some by --team\n", len(jobs),
+			jobs[0].Submitted.UTC().Format(time.DateTime))
 	}
 	if f.project != "" {
 		jobs = slices.DeleteFunc(jobs, func(j api.Job) bool { return j.Project != f.project })
