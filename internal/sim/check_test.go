@@ -329,6 +329,9 @@ func (w *World) checkEarly(j *core.Job) {
 // served returns the GPU time of j when it was stopped, including machines whose earlier end the core did not know yet.
 func served(j *core.Job) time.Duration {
 	sum := j.GPUServed()
+	if len(j.Attempts()) == 0 { // a stage that never began, of a pipeline whose GPU-hours are used
+		return sum
+	}
 	for _, k := range j.Attempts()[len(j.Attempts())-1].Tasks() {
 		if unheard := j.Finished().Sub(k.Until()); !k.Until().IsZero() && unheard > 0 {
 			sum += unheard * time.Duration(k.GPUs())

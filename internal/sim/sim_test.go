@@ -205,7 +205,7 @@ var plants = map[Fault]plant{
 	FaultCrowded:     {"array", 67},
 	FaultLumps:       {"complete", 0},
 	FaultHeedless:    {"after", 97},
-	FaultBeyond:      {"study", 279},
+	FaultBeyond:      {"study", 439},
 	FaultUnreserved:  {"study", 19},
 	FaultEndless:     {"pipeline", 0},
 	FaultUnready:     {"pipeline", 1},
