@@ -263,10 +263,13 @@ func communication(f *features) (finding, bool) {
 	}
 	// Kernels that wait for other ranks keep a GPU at 100 % with little power.
 	idle := 1 - f.get(telemetry.GPU)
+	if _, ok := straggler(f); ok { // the wait for a slow rank is no wait for the network
+		return finding{}, false
+	}
 	if !math.IsNaN(f.gpuPower) {
 		idle = max(idle, 1-f.gpuPower/0.8)
 	}
-	if !(idle >= 0.25) {
+	if !(idle >= 0.26) {
 		return finding{}, false
 	}
 	return finding{class.Communication, fmt.Sprintf("%s; each of %d machines sends %s and receives %s a second", f.used(),
