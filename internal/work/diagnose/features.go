@@ -163,10 +163,11 @@ func (f *features) phase(b *telemetry.Bucket) int {
 	return 1
 }
 
-// inner returns the buckets wholly within the work: the first and the last may include time before or after it.
+// inner returns the buckets wholly within the work: the first and the last may include time before or after it, the
+// first also where the program worked in it.
 func (f *features) inner(list []telemetry.Bucket) []telemetry.Bucket {
 	list = f.within(list)
-	if len(list) > 3 && f.setUp > 0 {
+	if len(list) > 3 {
 		list = list[1:]
 	}
 	if len(list) > 3 && f.after > 0 {

@@ -80,9 +80,9 @@ func (s *stalls) isSave(written, usual float64) bool {
 // usualWork returns the use of GPUs, or else of processors, while the program does not pause.
 func (f *features) usualWork(list []telemetry.Bucket) float64 {
 	if f.gpu || f.cores == 0 {
-		return usually(list, telemetry.GPU, 0.75)
+		return usually(list, telemetry.GPU, 0.9)
 	}
-	return usually(list, telemetry.TaskCPU, 0.75) / f.cores
+	return usually(list, telemetry.TaskCPU, 0.9) / f.cores
 }
 
 // lostIn returns the share of a bucket in which work stopped: measured by the agent from the steps, or else from the

@@ -247,6 +247,7 @@ func (p *program) quiet() { p.disk, p.net = 0, 0 }
 
 // small makes the GPU's part of a step so small that starting its kernels takes longer.
 func (p *program) small(r *rand.Rand) {
+	p.quiet()
 	p.launch = between(r, 0.005, 0.1)
 	p.compute = p.launch * (1 - wastes(r))
 	p.workers, p.load, p.bytes, p.readCalls = 2, p.compute*0.1, p.compute*(1<<20), 1
