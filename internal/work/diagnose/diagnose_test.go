@@ -32,6 +32,7 @@ var planted = []struct {
 	}, false},
 	{"a batch of four", class.SmallBatch, func(p *program, r *rand.Rand) {
 		p.compute, p.launch, p.load, p.bytes, p.gpuMemory = 0.010+0.010*r.Float64(), 0.03, 0.02, 1<<10, 0.08
+		p.power = 0.3
 	}, false},
 	{"saves every minute", class.Checkpointing, func(p *program, r *rand.Rand) {
 		p.every, p.saveTime, p.saveBytes = 20+15*r.Float64(), 8+6*r.Float64(), 4<<30

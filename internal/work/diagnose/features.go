@@ -24,7 +24,8 @@ type features struct {
 	gpuMemory, gpuPower  float64
 	stalls               stalls
 	leak                 leak
-	steps                bool // the program reports them
+	steps                bool    // the program reports them
+	writeSize            float64 // usual bytes of a write; large ones of a save do not count
 	workSpan             [2]int64
 	devices              []device
 	memoryPeak, memoryOf float64
@@ -74,6 +75,7 @@ func featuresOf(in Input) features {
 	f.add(nodes)
 	list := f.within(longest(nodes).Buckets)
 	f.stalls, f.leak = f.stallsOf(list), leakOf(list)
+	f.writeSize = usually(list, telemetry.TaskWriteCallBytes, 0.5) / max(1, usually(list, telemetry.TaskWriteCalls, 0.5))
 	return f
 }
 
@@ -161,10 +163,11 @@ func (f *features) phase(b *telemetry.Bucket) int {
 	return 1
 }
 
-// inner returns the buckets wholly within the work: the first and the last may include time before or after it.
+// inner returns the buckets wholly within the work: the first and the last may include time before or after it, the
+// first also where the program worked in it.
 func (f *features) inner(list []telemetry.Bucket) []telemetry.Bucket {
 	list = f.within(list)
-	if len(list) > 3 && f.setUp > 0 {
+	if len(list) > 3 {
 		list = list[1:]
 	}
 	if len(list) > 3 && f.after > 0 {
@@ -287,7 +290,7 @@ func (f *features) use() map[string]float64 {
 
 // Parameters of leaks.
 const (
-	leakPoints = 6   // required buckets
+	leakPoints = 9   // required buckets: a cache may fill for a minute
 	leakFit    = 0.9 // share of the variance that a straight line explains
 	leakShare  = 0.1 // growth relative to the level
 	leakBytes  = 48 << 20

@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"scrimp/internal/wire/telemetry"
@@ -29,14 +30,22 @@ type program struct {
 	leak                                 float64 // bytes per second
 	threads, queue                       float64
 	faults, full                         float64
+	fills                                float64 // seconds of growth, after which the memory stays as it is; 0: leaks
+	sync                                 float64 // seconds of a step in which the disk writes its lines
+	others                               float64 // cores in use by other programs
+	uneven                               float64 // differences of power between GPUs
 	noSteps                              bool
-	talks                                bool // its output mentions evaluations
+	spin                                 float64 // share of its wait for the device that the main thread is busy
+	noise                                float64 // 1: 2 to 6 % from bucket to bucket
+	power                                float64 // share of its limit that a GPU draws while it computes
+	talks                                bool    // its output mentions evaluations
 }
 
 // healthy keeps one GPU busy.
 func healthy() program {
 	return program{cores: 8, gpus: 1, nodes: 1, compute: 0.20, launch: 0.05, load: 0.5, workers: 6, bytes: 8 << 20,
-		readCalls: 40, logs: 0.001, writes: 2, setUp: 12, setUpCores: 1, gpuMemory: 0.75, threads: 40, full: 0.4, useCores: 1}
+		readCalls: 40, logs: 0.001, writes: 2, setUp: 12, setUpCores: 1, gpuMemory: 0.75, threads: 40, full: 0.4, useCores: 1,
+		spin: 0.3, noise: 1, power: 0.85}
 }
 
 // onCPU keeps all processors busy.
@@ -58,7 +67,7 @@ func (p *program) step(slow float64) (length float64, m map[telemetry.Metric]flo
 		net = p.bytes / p.net
 	}
 	fetch := load + disk + net + p.latency
-	host := p.launch + p.logs
+	host := p.launch + p.logs + p.sync
 	work := max(host, p.compute)
 	if p.gpus == 0 {
 		work = host + p.compute
@@ -68,17 +77,17 @@ func (p *program) step(slow float64) (length float64, m map[telemetry.Metric]flo
 		exchange = p.gradients / p.link
 	}
 	length = fetch + work + exchange
-	wait := disk + net + p.latency
+	wait := disk + net + p.latency + p.sync
 	if p.workers > 0 {
 		length = max(fetch/float64(p.workers), work) + exchange
-		wait = length - exchange - work
+		wait = length - exchange - work + p.sync
 	}
 	m = map[telemetry.Metric]float64{}
-	main := host
+	main := host - p.sync
 	if p.gpus == 0 {
 		main = p.compute*p.useCores + p.logs
 	} else {
-		main += 0.3 * max(0, p.compute-host) // part of its wait for the device is busy-waiting
+		main += p.spin * max(0, work-host)
 	}
 	helpers := load
 	if p.workers == 0 {
@@ -86,13 +95,16 @@ func (p *program) step(slow float64) (length float64, m map[telemetry.Metric]flo
 	}
 	m[telemetry.TaskMain] = min(float64(p.cores), main/length)
 	m[telemetry.TaskCPU] = min(float64(p.cores), (main+helpers)/length)
-	m[telemetry.TaskMainBlocked] = min(1, (wait+0.5*exchange+0.5*max(0, work-host)*float64(min(1, p.gpus)))/length)
+	m[telemetry.TaskMainBlocked] = min(1, (wait+0.5*exchange+(1-p.spin)*max(0, work-host)*float64(min(1, p.gpus)))/length)
 	m[telemetry.TaskSystem] = min(1, (p.readCalls+p.writes)*30e-6/length) + 0.03*m[telemetry.TaskCPU]
-	m[telemetry.CPU] = min(1, (m[telemetry.TaskCPU]+0.1)/float64(p.cores))
-	m[telemetry.IOWait] = min(1-m[telemetry.CPU], disk/length/float64(p.cores))
+	m[telemetry.CPU] = min(1, (m[telemetry.TaskCPU]+0.1+p.others)/float64(p.cores))
+	m[telemetry.IOWait] = min(1-m[telemetry.CPU], (disk+p.sync)/length/float64(p.cores))
 	m[telemetry.Idle] = 1 - m[telemetry.CPU] - m[telemetry.IOWait]
 	m[telemetry.TaskReadCallBytes], m[telemetry.TaskReadCalls] = p.bytes/length, p.readCalls/length
 	m[telemetry.TaskWriteCalls], m[telemetry.TaskWriteCallBytes] = p.writes/length, p.writes*80/length
+	if p.sync > 0 {
+		m[telemetry.TaskWrite] = p.writes * (4 << 10) / length
+	}
 	if p.disk > 0 {
 		m[telemetry.TaskRead] = p.bytes / length
 	}
@@ -103,11 +115,11 @@ func (p *program) step(slow float64) (length float64, m map[telemetry.Metric]flo
 	if p.link > 0 {
 		m[telemetry.NetReceive], m[telemetry.NetTransmit] = p.gradients/length, p.gradients/length
 	}
-	m[telemetry.RunQueue] = max(m[telemetry.TaskCPU], p.queue)
+	m[telemetry.RunQueue] = max(m[telemetry.TaskCPU]+p.others, p.queue)
 	m[telemetry.TaskFaults] = p.faults
 	if p.gpus > 0 {
 		m[telemetry.GPU] = min(1, (p.compute+exchange)/length)
-		m[telemetry.GPUPower] = 700 * (0.15 + 0.7*p.compute/length)
+		m[telemetry.GPUPower] = 700 * (0.15 + (p.power-0.15)*p.compute/length)
 	}
 	return length, m
 }
@@ -213,7 +225,7 @@ func (p program) measured(rng *rand.Rand, seconds float64) diagnose.Input {
 
 // buckets cuts a timeline into spans of ten seconds.
 func (p *program) buckets(rng *rand.Rand, list []segment, node int) (out []telemetry.Bucket) {
-	noise := func(by float64) float64 { return 1 + by*rng.NormFloat64() }
+	noise := func(by float64) float64 { return 1 + p.noise*by*rng.NormFloat64() }
 	at, ram, steps, stalled := 0.0, float64(4<<30), false, 0.0
 	open := segment{m: map[telemetry.Metric]float64{}}
 	flush := func() {
@@ -249,6 +261,7 @@ func (p *program) buckets(rng *rand.Rand, list []segment, node int) (out []telem
 		}
 		for g := range p.gpus {
 			use, watts := open.m[telemetry.GPU]/open.length, open.m[telemetry.GPUPower]/open.length
+			watts *= 1 + p.uneven*math.Sin(float64(3*g+node))
 			memory := p.gpuMemory * (80 << 30)
 			if g >= p.gpus-p.idleGPUs {
 				use, watts, memory = 0, 70, 1<<30
@@ -270,7 +283,9 @@ func (p *program) buckets(rng *rand.Rand, list []segment, node int) (out []telem
 			for m, v := range s.m {
 				open.m[m] += v * span
 			}
-			ram += p.leak * span
+			if p.fills == 0 || at < p.fills {
+				ram += p.leak * span
+			}
 			left -= span
 			if at += span; open.length >= telemetry.Least-1e-9 {
 				flush()

@@ -70,14 +70,18 @@ func span(s float64) string {
 	return draw.Span(time.Duration(min(s, 1e9) * float64(time.Second)).Round(time.Second))
 }
 
-// starved reports whether the machine waits for its work: its GPUs, or its processors if it has none.
+// starved reports whether the machine waits for its work: its GPUs, or its processors if it has none. Times in which
+// steps stop have causes of their own.
 func (f *features) starved() bool {
+	used, steps := f.get(telemetry.TaskCPU)/f.cores, 1-f.stalls.writing
 	if f.gpu {
-		u := f.get(telemetry.GPU)
-		return u < target
+		used, steps = f.get(telemetry.GPU), 1-f.stalls.writing-f.stalls.other
 	}
-	used := f.get(telemetry.TaskCPU) / f.cores
-	return used < target
+	aim := target
+	if f.seconds < 60 { // a few figures of a busy machine may be low by chance
+		aim = 0.9 * target
+	}
+	return used < aim*min(1, max(0.1, steps))
 }
 
 // gain returns the share of the cost saved if underused GPUs get as much work as they can take.
@@ -263,10 +267,13 @@ func communication(f *features) (finding, bool) {
 	}
 	// Kernels that wait for other ranks keep a GPU at 100 % with little power.
 	idle := 1 - f.get(telemetry.GPU)
+	if _, ok := straggler(f); ok { // the wait for a slow rank is no wait for the network
+		return finding{}, false
+	}
 	if !math.IsNaN(f.gpuPower) {
 		idle = max(idle, 1-f.gpuPower/0.8)
 	}
-	if !(idle >= 0.25) {
+	if !(idle >= 0.26) {
 		return finding{}, false
 	}
 	return finding{class.Communication, fmt.Sprintf("%s; each of %d machines sends %s and receives %s a second", f.used(),

@@ -27,13 +27,13 @@ var (
 // stallsOf looks for repeated times of slow steps.
 func (f *features) stallsOf(list []telemetry.Bucket) (s stalls) {
 	s.listen(f.in.Lines)
-	usual := usually(list, telemetry.GPU, 0.75)
+	usual := f.usualWork(list)
 	writes := usually(list, telemetry.TaskWriteCallBytes, 0.3)
 	cpu := usually(list, telemetry.TaskCPU, 0.5)
 	all := 0.0
 	for i := range list {
 		b := &list[i]
-		lost, known := lostIn(b, usual)
+		lost, known := f.lostIn(b, usual)
 		// The first and the last bucket of the work are partial, which matters if GPUs determine the work.
 		if edge := i == 0 || i == len(list)-1 || b.Covered < 0.5*float64(b.Width); !known || edge && !f.steps {
 			continue
@@ -50,7 +50,7 @@ func (f *features) stallsOf(list []telemetry.Bucket) (s stalls) {
 			if lost > 0 {
 				s.written = max(s.written, written)
 			}
-		case f.gpu || value(b, telemetry.TaskCPU) >= 0.6*cpu:
+		case f.gpu || f.steps && value(b, telemetry.TaskCPU) >= 0.6*cpu:
 			s.other += lost
 		}
 	}
@@ -77,9 +77,17 @@ func (s *stalls) isSave(written, usual float64) bool {
 	return written >= writesMuch && (written >= 2*usual || usual >= writesMuch)
 }
 
+// usualWork returns the use of GPUs, or else of processors, while the program does not pause.
+func (f *features) usualWork(list []telemetry.Bucket) float64 {
+	if f.gpu || f.cores == 0 {
+		return usually(list, telemetry.GPU, 0.9)
+	}
+	return usually(list, telemetry.TaskCPU, 0.9) / f.cores
+}
+
 // lostIn returns the share of a bucket in which work stopped: measured by the agent from the steps, or else from the
-// drop in GPU use.
-func lostIn(b *telemetry.Bucket, usual float64) (lost float64, known bool) {
+// drop in the use of GPUs, or of processors if there are no GPUs.
+func (f *features) lostIn(b *telemetry.Bucket, usual float64) (lost float64, known bool) {
 	if v := value(b, telemetry.TaskStalled); !math.IsNaN(v) {
 		if v < stalled {
 			v = 0
@@ -87,6 +95,9 @@ func lostIn(b *telemetry.Bucket, usual float64) (lost float64, known bool) {
 		return v, true
 	}
 	v := value(b, telemetry.GPU)
+	if !f.gpu {
+		v = value(b, telemetry.TaskCPU) / f.cores
+	}
 	if math.IsNaN(v) || usual < 0.3 {
 		return 0, false
 	}

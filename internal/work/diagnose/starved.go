@@ -16,9 +16,13 @@ const (
 	waitsForDisk = 0.35 // processes in I/O wait
 	manyCalls    = 1500 // per second
 	manyWrites   = 300
-	dearestWrite = 100e-6   // largest kernel time of a small write, in seconds
-	tiny         = 16 << 10 // bytes per call
-	fast         = 1 << 20  // bytes per second from the network
+	dearestWrite = 100e-6    // largest kernel time of a small write, in seconds
+	smallWrite   = 4 << 10   // bytes
+	syncedWrites = 5         // per second, each of which waits for a disk
+	usualSystem  = 0.02      // the kernel's share of the processor time of a program that computes
+	dearestCall  = 50e-6     // largest kernel time of a small read, in seconds
+	tiny         = 16 << 10  // bytes per call
+	fast         = 256 << 10 // bytes per second from the network
 	oneCore      = 0.8
 	isBlocked    = 0.3
 )
@@ -41,9 +45,10 @@ func (f *features) share() float64 {
 	return 1
 }
 
-// crowded reports whether other programs have the processors most of the time.
+// crowded reports whether other programs have the processors most of the time. A program that gets most of them has
+// most of the queue, too.
 func (f *features) crowded() bool {
-	return f.get(telemetry.RunQueue) > 2*f.cores+f.get(telemetry.TaskThreads)/2
+	return f.get(telemetry.RunQueue) > 2*f.cores+f.get(telemetry.TaskThreads)/2 && f.get(telemetry.TaskCPU) < 0.6*f.cores
 }
 
 func slowDisk(f *features) (finding, bool) {
@@ -51,7 +56,9 @@ func slowDisk(f *features) (finding, bool) {
 	// Processors count as waiting only while nothing else can run on them. On a busy machine the program itself shows
 	// the wait: it reads from the disk and is blocked.
 	itself := blocked >= 0.4 && f.get(telemetry.TaskRead) >= 4<<20
-	if !f.starved() || !(wait*f.cores >= waitsForDisk && wait >= 0.02) && !itself {
+	// On a machine with many cores the wait of one process is a small part, like that of other programs.
+	certain := wait >= 0.02 || blocked >= 0.4 && f.get(telemetry.TaskRead) >= 1<<20
+	if !f.starved() || f.syncs() || !(wait*f.cores >= waitsForDisk && certain) && !itself {
 		return finding{}, false
 	}
 	if itself && wait*f.cores < waitsForDisk {
@@ -70,7 +77,25 @@ func slowDisk(f *features) (finding, bool) {
 // readsSmall reports whether the program makes many small reads that keep the kernel busy.
 func (f *features) readsSmall() bool {
 	calls, bytes := f.get(telemetry.TaskReadCalls), f.get(telemetry.TaskReadCallBytes)
-	return calls >= manyCalls && bytes/calls < tiny && f.get(telemetry.TaskSystem) >= 0.15*f.get(telemetry.TaskCPU)
+	return calls >= manyCalls && bytes/calls < tiny && f.inCalls(calls) >= 0.15
+}
+
+// inCalls returns the kernel's share of the processor time of a program, or of one of its threads if it computes on
+// many cores, for calls a second.
+func (f *features) inCalls(calls float64) float64 {
+	own := f.get(telemetry.TaskCPU)
+	if own <= 1 {
+		return f.get(telemetry.TaskSystem) / max(own, 0.1)
+	}
+	system := f.get(telemetry.TaskSystem)
+	return max(system/own, min(1, system-usualSystem*own, calls*dearestCall))
+}
+
+// syncs reports whether the program waits for a disk that writes its lines, one by one.
+func (f *features) syncs() bool {
+	waits := f.get(telemetry.IOWait)*f.cores >= waitsForDisk || f.waitShare() >= isBlocked
+	return waits && f.get(telemetry.TaskWriteCalls) >= syncedWrites && f.writeSize < smallWrite && !(f.get(telemetry.TaskRead) >= 1<<20) &&
+		f.get(telemetry.TaskWrite) >= 1<<10
 }
 
 func smallReads(f *features) (finding, bool) {
@@ -81,7 +106,7 @@ func smallReads(f *features) (finding, bool) {
 	system, own := f.get(telemetry.TaskSystem), f.get(telemetry.TaskCPU)
 	// Larger files save the kernel's part of loading. Decoding remains, so a GPU does not get all the work it could
 	// take.
-	kernel := max(system/max(own, 0.1), 0.2)
+	kernel := max(f.inCalls(calls), 0.2)
 	waste := f.whole(around(kernel, 0.5, 1.8))
 	if f.gpu {
 		all := f.gain()
@@ -127,8 +152,8 @@ func checkpointing(f *features) (finding, bool) {
 }
 
 func logging(f *features) (finding, bool) {
-	calls, bytes := f.get(telemetry.TaskWriteCalls), f.get(telemetry.TaskWriteCallBytes)
-	if !(calls >= manyWrites) || !(bytes/calls < 4<<10) {
+	calls, syncs := f.get(telemetry.TaskWriteCalls), f.syncs()
+	if !syncs && !(calls >= manyWrites) || f.writeSize >= smallWrite || syncs && !f.starved() {
 		return finding{}, false
 	}
 	system, own, waits := f.get(telemetry.TaskSystem), f.get(telemetry.TaskCPU), f.waitShare()
@@ -136,14 +161,22 @@ func logging(f *features) (finding, bool) {
 		waits = 0
 	}
 	// One thread writes while a program that computes on many cores waits for it.
-	kernel := min(system/min(1, max(own, 0.1)), calls*dearestWrite)
-	share := min(0.9, max(kernel, waits))
+	share := min(0.9, max(min(system/min(1, max(own, 0.1)), calls*dearestWrite), waits))
+	if f.gpu { // it computes meanwhile
+		gain := max(0, 1-f.get(telemetry.GPU)/fed)
+		if share = min(share, gain); syncs {
+			share = gain
+		}
+	}
 	if share < small {
 		return finding{}, false
 	}
-	text := fmt.Sprintf("%.0f writes a second of %s each", calls, size.About(bytes/calls))
+	text := fmt.Sprintf("%.0f writes a second of %s each", calls, size.About(f.writeSize))
 	if steps := f.get(telemetry.TaskSteps); steps > 0 {
 		text += fmt.Sprintf(", %.0f a step", calls/steps)
+	}
+	if syncs {
+		text += ", while the program waits for its disk"
 	}
 	return finding{class.Logging, text + ": " + f.used(), f.whole(around(share, 0.5, 1.5)), false}, true
 }
@@ -213,11 +246,19 @@ func number(text string) float64 {
 	return v
 }
 
-// leastWorkers is the smallest number of cores that workers use if they load data.
-const leastWorkers = 0.15
+// Limits of workers that load data: leastWorkers is the smallest number of cores that they use.
+const (
+	leastWorkers = 0.15
+	leastShare   = 0.1  // of the program's processors
+	ranNothing   = 0.01 // use of a GPU that waits for no data
+)
 
-// onOneCore reports whether a process that uses that many cores keeps one busy, and hardly more.
-func onOneCore(cores float64) bool { return cores >= oneCore && cores <= 1.3 }
+// mainFills reports whether the main process, on one core, is busy while the GPU is not: it loads data, or starts
+// kernels more slowly than the GPU computes them. It may wait for the GPU the rest of the time.
+func (f *features) mainFills() bool {
+	main, idle := f.get(telemetry.TaskMain), 1-f.get(telemetry.GPU)
+	return main <= 1.3 && main >= min(oneCore, 0.9*idle) && f.waitShare() <= 1-0.8*idle
+}
 
 func dataLoading(f *features) (finding, bool) {
 	if share, ok := f.said(); ok && share >= 0.2 {
@@ -226,31 +267,49 @@ func dataLoading(f *features) (finding, bool) {
 	}
 	task, main, waits := f.get(telemetry.TaskCPU), f.get(telemetry.TaskMain), f.waitShare()
 	workers := task - main
+	_, logs := logging(f)
 	switch {
-	case !f.starved() && f.gpu, math.IsNaN(task):
+	case !f.starved() && f.gpu, math.IsNaN(task), f.gpu && f.get(telemetry.GPU) < ranNothing, logs:
 	case f.gpu && (task >= fed*f.cores || f.get(telemetry.CPU) >= fed && task >= 0.5*f.cores): // not full of others' work
 		return finding{class.DataLoading, fmt.Sprintf("%s, and the processors are full: the program uses %.1f of %.0f cores",
 			f.used(), task, f.cores), f.gain(), false}, true
-	case workers >= max(leastWorkers, 0.7*f.share()) && workers >= 0.3*task && waits >= isBlocked && main < 0.6:
+	case workers >= max(leastWorkers, 0.7*f.share()) && workers >= leastShare*task && waits >= isBlocked &&
+		(main < 0.6 || !f.gpu):
 		return finding{class.DataLoading,
 			fmt.Sprintf("%s; the main process waits %s of the time, and its workers use %.1f cores",
 				f.used(), percent(waits), workers), f.gain(), false}, true
-	case f.gpu && onOneCore(main) && f.loadsItself() && !f.readsSmall():
+	case f.gpu && f.mainFills() && f.loadsItself() && !f.readsSmall():
 		return finding{class.DataLoading,
-			fmt.Sprintf("%s; the main process uses one core of %.0f, and reads %s a second itself",
-				f.used(), f.cores, size.About(f.get(telemetry.TaskReadCallBytes))), f.gain(), false}, true
+			fmt.Sprintf("%s; the main process uses %.1f of %.0f cores, and reads %s a second itself",
+				f.used(), main, f.cores, size.About(f.get(telemetry.TaskReadCallBytes))), f.gain(), false}, true
 	}
 	return finding{}, false
 }
 
-// loadsItself reports whether a busy main process loads data, and does not only start small kernels.
+// Limits of a main process that loads data, as opposed to one that starts small kernels.
+const (
+	loadsMuch  = 1 << 20 // bytes per second
+	idlePower  = 0.13    // of a GPU's limit, without kernels
+	largePower = 0.35    // of a GPU's limit, which kernels that fill the GPU draw more than idlePower
+	shortSteps = 4       // per second: longer ones have more kernels than a model has
+)
+
+// loadsItself reports whether a busy main process loads data, and does not only start small kernels. Small kernels
+// leave most of a GPU without work, so that it draws little power while it counts as used.
 func (f *features) loadsItself() bool {
-	return f.get(telemetry.TaskReadCallBytes) >= 100<<10 || f.get(telemetry.GPU) < 0.3
+	use := f.get(telemetry.GPU)
+	switch {
+	case f.get(telemetry.TaskReadCallBytes) >= loadsMuch:
+		return true
+	case use >= atWork && !math.IsNaN(f.gpuPower):
+		return f.gpuPower-idlePower >= largePower*use
+	}
+	return use < 0.3 && !(f.get(telemetry.TaskSteps) >= shortSteps)
 }
 
 func blocked(f *features) (finding, bool) {
 	waits, task := f.waitShare(), f.get(telemetry.TaskCPU)
-	least := 0.4
+	least := isBlocked
 	if f.gpu { // a part is the wait for the GPU itself
 		least = 0.75
 	}
@@ -300,6 +359,9 @@ func oversizedGPU(f *features) (finding, bool) {
 
 func oversizedCPU(f *features) (finding, bool) {
 	task := f.get(telemetry.TaskCPU)
+	if _, ok := blocked(f); ok { // it needs more while it does not wait
+		task /= 1 - f.waitShare()
+	}
 	needs := max(1, math.Ceil(task-0.1))
 	// On a machine filled by others it is unknown how many processors the program would use.
 	idle := f.get(telemetry.Idle)*f.cores >= 0.5*(f.cores-needs)
