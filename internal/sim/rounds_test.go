@@ -181,12 +181,15 @@ func (r *roundTwin) count(o market.OfferID) (has, leave int) {
 	return has, leave
 }
 
-// seats verifies that no offer has more tasks than machines.
+// seats verifies that no offer has more tasks than machines, and that the core's own count agrees.
 func (r *roundTwin) seats() {
 	for _, z := range r.w.zones {
 		if n := z.firmOffer.Reserved.Count; n > 0 {
 			if has, _ := r.count(z.firm); has > n {
 				r.w.breaks("reserved: %d machines are had or asked for of the %d of %s", has, n, z.firm)
+			}
+			if counted, _ := r.w.m.Frees(&z.firmOffer, r.w.m.State().Now()); counted != has {
+				r.w.breaks("reserved: the core counts %d machines of %s, and %d are had or asked for", counted, z.firm, has)
 			}
 		}
 	}

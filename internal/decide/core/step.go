@@ -66,6 +66,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	s.Watch(func(j *Job) {
 		m.admission.Unsum(j)
 		m.queue.Touch(j)
+		m.market.Touch(j)
 	})
 	m.market.OneTiming = placement.AlikeTiming(m.step.Config())
 	m.market.List()

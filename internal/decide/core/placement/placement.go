@@ -28,6 +28,7 @@ type Market struct {
 	seq       int                 // number of dropped classes
 	Tables    map[string]*Awaited // requested tables, by key
 	Prepaid   []*state.Listing    // reserved offers
+	stock     stock
 	Review    Backlog             // jobs with a machine that need a review
 }
 

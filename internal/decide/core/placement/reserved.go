@@ -104,57 +104,6 @@ func (mk *Market) FindPrepaid() {
 	}
 }
 
-// Free is the number of machines of a reserved offer that no job has or requests.
-func (mk *Market) Free(o *market.Offer) int {
-	free, _ := mk.SeatsOf(o, nil)
-	return free
-}
-
-// SeatsOf returns how many machines of a reserved offer no job has or requests, and how many are kept for jobs
-// other than j: a round has placed those jobs there, or they leave their machines for it.
-func (mk *Market) SeatsOf(o *market.Offer, j *state.Job) (free, kept int) {
-	free = o.Reserved.Count - mk.seated(o)
-	for a := range mk.State.Allocations() {
-		if a.Offer() == o.ID {
-			free -= a.Nodes()
-		}
-	}
-	for _, k := range mk.State.Running() {
-		if k != j && k.Asked() == nil && k.MigratingTo() == o.ID {
-			if offer, _ := k.Kept(mk.Now()); offer != o.ID {
-				kept += mk.decider.nodesOf(k)
-			}
-		}
-	}
-	for _, k := range mk.bids.Rounds.Kept {
-		if offer, nodes := k.Kept(mk.Now()); k != j && offer == o.ID {
-			kept += nodes
-		}
-	}
-	return free, kept
-}
-
-// seated is how many machines of the offer live attempts have. Jobs that share a machine count it once.
-func (mk *Market) seated(o *market.Offer) (n int) {
-	shared := map[string]bool{}
-	for _, k := range mk.State.Running() {
-		for _, a := range k.Open() {
-			if a.Offer() != o.ID || !a.Live() {
-				continue
-			}
-			i := mk.State.Instance(a.Instance())
-			if a.Nodes() == 1 && i != nil && len(i.Seats()) > 1 {
-				if shared[i.ID()] {
-					continue
-				}
-				shared[i.ID()] = true
-			}
-			n += a.Nodes()
-		}
-	}
-	return n
-}
-
 // reservations returns how j may use each reserved offer.
 func (mk *Market) reservations(j *state.Job) (list []plan.Reservation) {
 	for _, l := range mk.Prepaid {

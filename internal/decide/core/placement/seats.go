@@ -130,19 +130,31 @@ func besideRate(i *state.Instance, p *state.Portion) money.Rate {
 // sharesWith reports whether j may take a portion of a machine beside the tasks that share it: tasks of its user,
 // or of its team if that shares machines, on a machine that stays, in the region of its checkpoint.
 func (dc *Decider) sharesWith(j *state.Job, i *state.Instance) bool {
-	home := j.CheckpointRegion()
+	seats, home := i.Seats(), j.CheckpointRegion()
+	if len(seats) > 0 && !dc.mayFollowOn(j, seats[0].Attempt, i) { // most machines are of other users
+		return false
+	}
 	if !dc.market.Stays(i) || i.Agent() == nil || i.Disowned() || !i.Missing().IsZero() || !i.Noticed().IsZero() ||
 		!dc.market.hasImage(i.Machine(), j, "") ||
 		home != "" && home != i.Machine().Region {
 		return false
 	}
-	for _, a := range dc.State.SeatedAll(i) {
-		other := dc.State.Job(a.Job())
-		owner := other.Terms().Owner
-		owner.Tenant = other.Tenant()
-		if !dc.mayFollow(j, other.User(), owner, i) {
+	for n := 1; n < len(seats); n++ {
+		if !dc.mayFollowOn(j, seats[n].Attempt, i) {
 			return false
 		}
 	}
 	return true
+}
+
+// mayFollowOn is mayFollow with the user and owner of a task that the machine has now.
+func (dc *Decider) mayFollowOn(j *state.Job, attempt string, i *state.Instance) bool {
+	a := dc.State.AttemptOf(attempt)
+	if a == nil {
+		return true
+	}
+	other := dc.State.Job(a.Job())
+	owner := other.Terms().Owner
+	owner.Tenant = other.Tenant()
+	return dc.mayFollow(j, other.User(), owner, i)
 }
