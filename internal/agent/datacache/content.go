@@ -86,7 +86,8 @@ func (c *Cache) copy(ctx context.Context, sum string, bytes int64, to *os.File,
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	hash := sha256.New()
-	n, err := io.CopyBuffer(struct{ io.Writer }{io.MultiWriter(to, hash)}, struct{ io.Reader }{from}, make([]byte, copySize))
+	both := io.MultiWriter(to, hash)
+	n, err := io.CopyBuffer(struct{ io.Writer }{both}, struct{ io.Reader }{from}, make([]byte, copySize))
 	if err == nil && (n != bytes || hex.EncodeToString(hash.Sum(nil)) != sum) {
 		c.drop(sum)
 		err = fmt.Errorf("%w: its SHA-256 is not %s", ErrChanged, sum)

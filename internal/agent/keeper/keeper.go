@@ -91,7 +91,8 @@ type Options struct {
 // attempts from writing. The other ranks wait for that claim.
 func Open(ctx context.Context, o Options) (Keeper, error) {
 	a, log := o.Task, o.Log
-	k := &store{a: a, server: o.Server, lends: o.Lends, works: o.Works, log: log, aside: o.Aside, cache: o.Cache, first: true}
+	k := &store{a: a, server: o.Server, lends: o.Lends, works: o.Works, log: log, aside: o.Aside, cache: o.Cache,
+		first: true}
 	if a.Checkpoint.URL == "" {
 		return k, nil
 	}

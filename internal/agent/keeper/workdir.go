@@ -80,8 +80,8 @@ func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
 	}
 }
 
-// fetchWork fills dir with the job's work folder from the machine's cache and from the server. If the folder changes during the
-// transfer, fetchWork empties dir and returns an error, so the caller starts again.
+// fetchWork fills dir with the job's work folder from the machine's cache and from the server. If the folder changes
+// during the transfer, fetchWork empties dir and returns an error, so the caller starts again.
 func (k *store) fetchWork(ctx context.Context, dir string) (err error) {
 	var query url.Values
 	var fill tarball.Filler

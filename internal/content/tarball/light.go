@@ -97,7 +97,8 @@ func leftOut(h *tar.Header) (sum string, size int64, light bool) {
 	sum = h.PAXRecords[sumRecord]
 	b, err := hex.DecodeString(sum)
 	size, sizeErr := strconv.ParseInt(h.PAXRecords[bytesRecord], 10, 64)
-	return sum, size, h.Typeflag == tar.TypeReg && err == nil && sizeErr == nil && len(b) == sha256.Size && size >= LeastLight && h.Size == 0
+	known := err == nil && sizeErr == nil && len(b) == sha256.Size && size >= LeastLight
+	return sum, size, known && h.Typeflag == tar.TypeReg && h.Size == 0
 }
 
 // fillAll writes the contents that Light has left out.

@@ -225,7 +225,7 @@ func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
 		case q.Get("content") != "":
 			file, there, err := folder.Content(q.Get("content"))
 			if err != nil || !there {
-				return cmp.Or(err, error(&httpblob.ParameterError{Name: "content", Why: "not the SHA-256 of a file of the folder"}))
+				return cmp.Or(err, error(&httpblob.ParameterError{Name: "content", Why: "of no file of the folder"}))
 			}
 			write, tag, media = file.WriteContent, q.Get("content"), "application/octet-stream"
 		case q.Get("light") == "1":
