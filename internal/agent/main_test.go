@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/attempt"
+	"scrimp/internal/agent/datacache"
 	"scrimp/internal/agent/keeper"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/save"
@@ -122,6 +123,8 @@ func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string)
 	k.kept = folders
 	return keeper.Outputs{At: "mem://outputs"}, nil
 }
+
+func (k *memKeeper) FromCache() (c datacache.Copied) { return c }
 
 func (k *memKeeper) Close() error { k.closed = true; return nil }
 

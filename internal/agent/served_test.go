@@ -1,9 +1,15 @@
 package agent
 
 import (
+	"archive/tar"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"scrimp/internal/content/blob"
@@ -88,8 +94,19 @@ func (s *fakeServer) store(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		return httpblob.Stream(w, r, "application/x-tar", f.Tag(), func(offset int64) (uint32, error) {
-			return f.Write(context.WithoutCancel(r.Context()), w, offset)
+		write, tag := f.Write, f.Tag()
+		if q := r.URL.Query(); s.summed && q.Has("content") {
+			e, there, err := summed(s.work).Content(q.Get("content"))
+			if err != nil || !there {
+				return errors.Join(err, blob.ErrURL)
+			}
+			s.contents++
+			write, tag = e.WriteContent, e.Sum
+		} else if s.summed && q.Has("light") {
+			write, tag = summed(s.work).Light().Write, tag+"-light"
+		}
+		return httpblob.Stream(w, r, "application/x-tar", tag, func(offset int64) (uint32, error) {
+			return write(context.WithoutCancel(r.Context()), w, offset)
 		})
 	case "GET /blobs", "HEAD /blobs":
 		return h.Read(w, r)
@@ -103,4 +120,25 @@ func (s *fakeServer) store(w http.ResponseWriter, r *http.Request) error {
 		return h.Sync(w, r)
 	}
 	return blob.ErrURL
+}
+
+// summed returns the files of a folder with their SHA-256, as the server's store has them.
+func summed(dir string) *tarball.Folder {
+	return tarball.Of("summed", func(yield func(tarball.Entry, error) bool) {
+		names, err := os.ReadDir(dir)
+		if err != nil {
+			yield(tarball.Entry{}, err)
+			return
+		}
+		for _, n := range names {
+			path := filepath.Join(dir, n.Name())
+			content, err := os.ReadFile(path)
+			sum := sha256.Sum256(content)
+			h := &tar.Header{Typeflag: tar.TypeReg, Name: n.Name(), Mode: 0o600, Size: int64(len(content)), Format: tar.FormatPAX}
+			if !yield(tarball.Entry{Header: h, Sum: hex.EncodeToString(sum[:]),
+				Open: func() (io.ReadCloser, error) { return os.Open(path) }}, err) {
+				return
+			}
+		}
+	})
 }

@@ -72,6 +72,8 @@ type fakeServer struct {
 	measured   []api.Measurements
 	deaf       bool // takes no measurements
 	lends      func() (api.StoreCredentials, error)
+	summed     bool // the work folder has digests
+	contents   int  // files of the work folder that were fetched on their own
 	works      func() api.WorkBlob
 	turnedDown []string // why the agent rejected the work folder in the bucket
 }

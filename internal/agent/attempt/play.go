@@ -190,7 +190,8 @@ func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 
 // openKeeper opens the store of the attempt.
 func (g *Attempt) openKeeper(ctx context.Context) error {
-	o := keeper.Options{Task: g.Task, Server: g.Store, Lends: g.Lends, Works: g.Works, Log: g.Log}
+	o := keeper.Options{Task: g.Task, Server: g.Store, Lends: g.Lends, Works: g.Works, Cache: g.Cache(),
+		Log: g.Log}
 	if g.User != 0 { // then the program cannot replace a copy by another file
 		o.Aside = g.Folders.Own
 	}

@@ -12,6 +12,7 @@ import (
 
 	gcblob "gocloud.dev/blob"
 
+	"scrimp/internal/agent/datacache"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/content/blob"
@@ -34,6 +35,8 @@ type Keeper interface {
 	Fetch(ctx context.Context, address, dir string) error
 	// Keep copies the named folders below dir to the store of outputs.
 	Keep(ctx context.Context, dir confined.Folder, folders []string) (Outputs, error)
+	// FromCache returns what Fetch took from the machine's cache.
+	FromCache() datacache.Copied
 	Close() error
 }
 
@@ -59,6 +62,8 @@ type store struct {
 	server   *httpblob.Bucket // the server's own store
 	lends    func(context.Context) (api.StoreCredentials, error)
 	works    func(ctx context.Context, refused string) (api.WorkBlob, error)
+	cache    *datacache.Cache // nil: none
+	cached   datacache.Copied
 	log      *slog.Logger
 	bucket   *gcblob.Bucket       // nil: the job keeps no checkpoints
 	writer   *checkpoint.Writer   // set on rank 0
@@ -77,7 +82,8 @@ type Options struct {
 	// Works asks for the location of the work folder in that store. refused tells the server why
 	// the agent rejected its last answer.
 	Works func(ctx context.Context, refused string) (api.WorkBlob, error)
-	Aside string // folder for captures; empty: beside the captured folder
+	Aside string           // folder for captures; empty: beside the captured folder
+	Cache *datacache.Cache // of the machine; nil: none
 	Log   *slog.Logger
 }
 
@@ -85,7 +91,8 @@ type Options struct {
 // attempts from writing. The other ranks wait for that claim.
 func Open(ctx context.Context, o Options) (Keeper, error) {
 	a, log := o.Task, o.Log
-	k := &store{a: a, server: o.Server, lends: o.Lends, works: o.Works, log: log, aside: o.Aside, first: true}
+	k := &store{a: a, server: o.Server, lends: o.Lends, works: o.Works, log: log, aside: o.Aside, cache: o.Cache,
+		first: true}
 	if a.Checkpoint.URL == "" {
 		return k, nil
 	}
@@ -290,6 +297,7 @@ func (k *store) Keep(ctx context.Context, dir confined.Folder, folders []string)
 	if err != nil {
 		return Outputs{}, err
 	}
+	k.cacheOutputs(ctx, dir, folders)
 	out.At = k.a.OutputsURL
 	if k.a.OutputsPrefix != "" {
 		out.At += "?prefix=" + k.a.OutputsPrefix

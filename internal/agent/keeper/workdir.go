@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
 	gcblob "gocloud.dev/blob"
 
+	"scrimp/internal/agent/datacache"
 	"scrimp/internal/content/blob/httpblob"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/content/tarball"
+	"scrimp/internal/lib/confined"
 	"scrimp/internal/wire/api"
 )
 
@@ -29,7 +33,7 @@ func (k *store) Fetch(ctx context.Context, address, dir string) error {
 	}
 	return patiently(ctx, k.log, func(ctx context.Context) (err error) {
 		if address == api.ServerWork && k.server != nil {
-			return fetchWork(ctx, k.server, dir)
+			return k.fetchWork(ctx, dir)
 		}
 		b, err := k.openStore(ctx, place)
 		if err != nil {
@@ -76,19 +80,74 @@ func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
 	}
 }
 
-// fetchWork fills dir with the job's work folder from the server. If the folder changes during the
-// transfer, fetchWork empties dir and returns an error, so the caller starts again.
-func fetchWork(ctx context.Context, store *httpblob.Bucket, dir string) (err error) {
-	from, err := store.Fetch(ctx, "/work")
+// fetchWork fills dir with the job's work folder from the machine's cache and from the server. If the folder changes
+// during the transfer, fetchWork empties dir and returns an error, so the caller starts again.
+func (k *store) fetchWork(ctx context.Context, dir string) (err error) {
+	var query url.Values
+	var fill tarball.Filler
+	if k.cached = (datacache.Copied{}); k.cache != nil {
+		query, fill = url.Values{"light": {"1"}}, k.content
+	}
+	from, err := k.server.FetchQuery(ctx, "/work", query)
 	if err != nil {
 		return fenceOf(err)
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	err = tarball.Unpack(ctx, from, dir)
+	err = tarball.UnpackLight(ctx, from, dir, fill)
 	if errors.Is(err, httpblob.ErrChanged) {
 		return errors.Join(err, empty(dir))
 	}
 	return fenceOf(err)
+}
+
+// content writes a file of the work folder from the machine's cache, or from the server.
+func (k *store) content(ctx context.Context, sum string, bytes int64, to *os.File) error {
+	hit, err := k.cache.Copy(ctx, sum, bytes, to, func(ctx context.Context) (io.ReadCloser, error) {
+		return k.server.FetchQuery(ctx, "/work", url.Values{"content": {sum}})
+	})
+	if err != nil {
+		return err
+	}
+	k.cached.Files, k.cached.Bytes = k.cached.Files+1, k.cached.Bytes+bytes
+	if hit {
+		k.cached.Hits, k.cached.HitBytes = k.cached.Hits+1, k.cached.HitBytes+bytes
+	}
+	return nil
+}
+
+// FromCache implements Keeper.
+func (k *store) FromCache() datacache.Copied { return k.cached }
+
+// cacheOutputs adds the large files of outputs to the machine's cache: the next stage of a pipeline may read them on
+// this machine. Without them it reads them from the server, so errors only end the copying.
+func (k *store) cacheOutputs(ctx context.Context, base confined.Folder, names []string) {
+	if k.cache == nil || k.a.Workdir != api.ServerWork || k.a.OutputsURL != api.ServerStore {
+		return
+	}
+	tree, err := base.Open()
+	if err != nil {
+		return
+	}
+	defer func() { _ = tree.Close() }() // only read
+	for _, name := range names {
+		err := tree.Walk(filepath.ToSlash(filepath.Clean(name)), func(rel string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil || info.Size() < tarball.LeastLight {
+				return err
+			}
+			f, err := tree.File(rel)
+			if err != nil {
+				return err
+			}
+			return errors.Join(k.cache.Add(ctx, f), f.Close())
+		})
+		if err != nil {
+			k.log.Info("the cache lacks some outputs", "output", name, "why", err)
+		}
+	}
 }
 
 // empty removes the content of a folder.

@@ -59,6 +59,20 @@ func (w *Workspace) bring(ctx context.Context, in api.Input) (r datacache.Read, 
 	return r, err
 }
 
+// workName is the name under which the server hears what of the work folder came from the cache. No input has it.
+const workName = api.ServerWork
+
+// countWork says in the log, and to the server, how much of the work folder came from the machine's cache.
+func (w *Workspace) countWork(c datacache.Copied, took time.Duration, output io.Writer) error {
+	if c.Hits == 0 {
+		return nil
+	}
+	w.read = append(w.read, api.Brought{Name: workName, Files: c.Files, Bytes: c.Bytes, Hits: c.Hits,
+		HitBytes: c.HitBytes, Fetched: c.Bytes - c.HitBytes, Took: took})
+	_, err := fmt.Fprintf(output, "scrimp: work folder: %s from this machine's cache\n", about(c.HitBytes))
+	return err
+}
+
 // DataRead returns what bringing the inputs took, once: the server counts it once.
 func (w *Workspace) DataRead() []api.Brought {
 	list := w.read

@@ -67,6 +67,9 @@ func New(m Machine, a api.Assignment) (*Workspace, error) {
 	return &Workspace{Task: a, Folders: f, machine: m}, nil
 }
 
+// Cache returns the machine's cache of files by content; nil: it has none.
+func (w *Workspace) Cache() *datacache.Cache { return w.machine.Inputs }
+
 // MakeCheckpointFolder makes the checkpoint folder and checks that the agent can write to it.
 func (w *Workspace) MakeCheckpointFolder() error {
 	if err := w.Reading(w.Folders.Checkpoint).Make(); err != nil {
@@ -94,6 +97,8 @@ func (e SetupError) Error() string {
 // Fetcher writes the uploaded work folder at an address to a folder.
 type Fetcher interface {
 	Fetch(ctx context.Context, address, dir string) error
+	// FromCache returns what Fetch took from the machine's cache.
+	FromCache() datacache.Copied
 }
 
 // Fill fills the folders of the inputs, and the work folder with the uploaded files, or with a kept result of the same
@@ -110,7 +115,11 @@ func (w *Workspace) Fill(ctx context.Context, from Fetcher, output *os.File) err
 			return err
 		}
 	}
+	begin := w.machine.Now()
 	if err := w.download(ctx, from); err != nil {
+		return err
+	}
+	if err := w.countWork(from.FromCache(), max(0, w.machine.Now().Sub(begin)), output); err != nil {
 		return err
 	}
 	w.python = w.Task.Setup != "" && venv.Needed(w.Task.Setup, w.Folders.Work)

@@ -32,6 +32,7 @@ type Folder struct {
 // Entry is a file, a folder or a link.
 type Entry struct {
 	Header *tar.Header
+	Sum    string                        // SHA-256 of the content in hexadecimal; "": unknown
 	Open   func() (io.ReadCloser, error) // opens the content of a file that is in no folder
 }
 
@@ -172,12 +173,18 @@ func (s *skip) Write(p []byte) (int, error) {
 // Unpack fills a folder from a tar file, with permissions and times. Whatever names and links say, it writes nothing
 // outside, and refuses a relative link that leaves the folder.
 func Unpack(ctx context.Context, from io.Reader, to string) error {
+	return UnpackLight(ctx, from, to, nil)
+}
+
+// UnpackLight unpacks a tar file that Light may have made. fill writes the contents that the tar file leaves out.
+func UnpackLight(ctx context.Context, from io.Reader, to string, fill Filler) error {
 	root, err := os.OpenRoot(to)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }()
 	var folders []*tar.Header // set last: adding files changes their times, and some may not be writable
+	var empty []*tar.Header   // filled once the sender is done: it may limit how many transfers run at once
 	end := &zeros{from: from}
 	t := tar.NewReader(end)
 	for {
@@ -197,12 +204,18 @@ func Unpack(ctx context.Context, from io.Reader, to string) error {
 		if h.Typeflag == tar.TypeDir {
 			folders = append(folders, h)
 		}
+		if _, _, light := leftOut(h); light {
+			empty = append(empty, h)
+		}
 	}
 	if _, err := io.Copy(io.Discard, end); err != nil { // the end of the file, and anything after it
 		return err
 	}
 	if end.n < 1024 { // two empty blocks end a tar file
 		return io.ErrUnexpectedEOF
+	}
+	if err := fillAll(ctx, root, empty, fill); err != nil {
+		return err
 	}
 	for i := len(folders) - 1; i >= 0; i-- {
 		name := filepath.FromSlash(path.Clean(folders[i].Name))

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -219,8 +220,20 @@ func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		return httpblob.Stream(w, r, "application/x-tar", folder.Tag(), func(offset int64) (uint32, error) {
-			sum, err := folder.Write(r.Context(), w, offset)
+		write, tag, media := folder.Write, folder.Tag(), "application/x-tar"
+		switch q := r.URL.Query(); {
+		case q.Get("content") != "":
+			file, there, err := folder.Content(q.Get("content"))
+			if err != nil || !there {
+				return cmp.Or(err, error(&httpblob.ParameterError{Name: "content", Why: "of no file of the folder"}))
+			}
+			write, tag, media = file.WriteContent, q.Get("content"), "application/octet-stream"
+		case q.Get("light") == "1":
+			folder = folder.Light()
+			write, tag = folder.Write, folder.Tag()
+		}
+		return httpblob.Stream(w, r, media, tag, func(offset int64) (uint32, error) {
+			sum, err := write(r.Context(), w, offset)
 			if err != nil {
 				d.Errors.Warn("cannot send the whole work folder", "job", job, "error", err)
 			}

@@ -159,7 +159,7 @@ func (t *tree) write(w io.Writer) error {
 func contents(list io.Reader, open func(sum string) (io.ReadCloser, error)) iter.Seq2[tarball.Entry, error] {
 	return func(yield func(tarball.Entry, error) bool) {
 		for e, err := range lines(list) {
-			is := tarball.Entry{Header: e.header()}
+			is := tarball.Entry{Header: e.header(), Sum: e.sum}
 			if e.kind == tar.TypeReg {
 				is.Open = func() (io.ReadCloser, error) { return open(e.sum) }
 			}

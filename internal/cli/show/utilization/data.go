@@ -2,6 +2,7 @@ package utilization
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,9 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/money"
 )
+
+// fromServer is the name of what a machine's cache had of a work folder. The server sends the rest.
+const fromServer = "scrimp:work"
 
 // JobData is what bringing inputs to the machines of a job took.
 type JobData struct {
@@ -88,10 +92,13 @@ func DataOfJobs(list []JobData, p show.Place) string {
 func dataSum(list []JobData) string {
 	var bytes, hits, fetched, requests, unpriced int64
 	var cost, saved money.Amount
-	known := false
+	known, named := false, false
 	for _, j := range list {
 		bytes, hits, fetched, requests = bytes+j.Bytes, hits+j.HitBytes, fetched+j.Fetched, requests+j.Requests
 		unpriced += j.UnpricedFetched + j.UnpricedHits
+		named = named || slices.ContainsFunc(j.Reads, func(r client.DataRead) bool {
+			return r.Cost == nil && r.Name != fromServer
+		})
 		if j.Cost != nil && j.Saved != nil {
 			cost, saved, known = cost.Add(*j.Cost), saved.Add(*j.Saved), true
 		}
@@ -107,7 +114,10 @@ func dataSum(list []JobData) string {
 			money.Short(saved, money.USD)))
 	}
 	if unpriced > 0 {
-		parts = append(parts, "the price of "+bytesOf(unpriced)+" is unknown: give region under data in the job file")
+		parts = append(parts, "the price of "+bytesOf(unpriced)+" is unknown")
+		if named { // a work folder comes from the server
+			parts[len(parts)-1] += ": give region under data in the job file"
+		}
 	}
 	return strings.Join(parts, "; ") + ". Charges for requests are unknown."
 }

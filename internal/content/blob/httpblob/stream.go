@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -42,7 +43,12 @@ func Stream(w http.ResponseWriter, r *http.Request, mediaType, tag string,
 // Fetch reads what the server sends with Stream at a path below Base. It resumes where it stopped when the connection
 // breaks, and ends with an error if the content differs from what was sent. The caller closes it.
 func (b *Bucket) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
-	s := &stream{ctx: ctx, b: b, path: path}
+	return b.FetchQuery(ctx, path, nil)
+}
+
+// FetchQuery is Fetch with parameters.
+func (b *Bucket) FetchQuery(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
+	s := &stream{ctx: ctx, b: b, path: path, query: query}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -51,19 +57,23 @@ func (b *Bucket) Fetch(ctx context.Context, path string) (io.ReadCloser, error) 
 
 // stream reads content that is generated while it is sent.
 type stream struct {
-	ctx  context.Context // of this one read
-	b    *Bucket
-	path string
-	tag  string
-	at   int64
-	sum  uint32
-	resp *http.Response // nil: none
+	ctx   context.Context // of this one read
+	b     *Bucket
+	path  string
+	query url.Values
+	tag   string
+	at    int64
+	sum   uint32
+	resp  *http.Response // nil: none
 }
 
 func (s *stream) open() error {
-	q := request{method: http.MethodGet, path: s.path, header: http.Header{}}
+	q := request{method: http.MethodGet, path: s.path, query: maps.Clone(s.query), header: http.Header{}}
 	if s.tag != "" {
-		q.query = url.Values{"offset": {strconv.FormatInt(s.at, 10)}}
+		if q.query == nil {
+			q.query = url.Values{}
+		}
+		q.query.Set("offset", strconv.FormatInt(s.at, 10))
 		q.header.Set("If-Match", s.tag)
 	}
 	resp, err := s.b.do(s.ctx, q)
