@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	gcblob "gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
 
+	"scrimp/internal/agent/wire"
 	"scrimp/internal/content/blob/httpblob"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/content/tarball"
@@ -80,6 +82,9 @@ func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
 // transfer, fetchWork empties dir and returns an error, so the caller starts again.
 func fetchWork(ctx context.Context, store *httpblob.Bucket, dir string) (err error) {
 	from, err := store.Fetch(ctx, "/work")
+	if err != nil && store.ErrorCode(err) == gcerrors.NotFound { // it is missing on the server, so no machine gets it
+		return fmt.Errorf("%w: %w", wire.ErrBad, err)
+	}
 	if err != nil {
 		return fenceOf(err)
 	}
