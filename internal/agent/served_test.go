@@ -90,6 +90,9 @@ func (s *fakeServer) store(w http.ResponseWriter, r *http.Request) error {
 		Owns: func(key string) bool { return strings.HasPrefix(key, "jobs/job-1/") }}
 	switch r.Method + " " + strings.TrimPrefix(r.URL.Path, "/v1/agent") {
 	case "GET /work":
+		if _, err := os.Stat(s.work); s.work != "" && err != nil {
+			return err
+		}
 		f, err := tarball.Scan(s.work)
 		if err != nil {
 			return err

@@ -114,3 +114,19 @@ func TestServerStore_IsDefaultStore(t *testing.T) {
 		t.Errorf("%v, %q, asked %v", err, r.server.log, asked)
 	}
 }
+
+// A work folder that is missing on the server is missing for every machine: the agent does not ask again and again, and
+// reports a failure that no other machine would repair.
+func TestWork_MissingOnTheServerFailsTheJob(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, servedBy(t, 1, "true"))
+	withStore(r)
+	r.server.order(func() { r.server.work, r.server.kept = filepath.Join(t.TempDir(), "gone"), t.TempDir() })
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if e := told(r.server, endedIn)[0]; e.Reason != api.EndFailed || e.Exit != 1 || !strings.Contains(e.Error, "gone") {
+		t.Errorf("the attempt ended %+v", e)
+	}
+}

@@ -247,7 +247,7 @@ func (w *world) secrets(job string) map[string]string {
 func (w *world) entry(job string) (entry string) {
 	w.control.ReadUncommitted(func(m *core.Machine) {
 		if j, ok := m.Job(job); ok {
-			entry = j.Secrets()
+			entry = m.State().Secrets(j)
 		}
 	})
 	return entry

@@ -12,8 +12,10 @@ import (
 	"strings"
 
 	gcblob "gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
 
 	"scrimp/internal/agent/datacache"
+	"scrimp/internal/agent/wire"
 	"scrimp/internal/content/blob/httpblob"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/content/tarball"
@@ -89,6 +91,9 @@ func (k *store) fetchWork(ctx context.Context, dir string) (err error) {
 		query, fill = url.Values{"light": {"1"}}, k.content
 	}
 	from, err := k.server.FetchQuery(ctx, "/work", query)
+	if err != nil && k.server.ErrorCode(err) == gcerrors.NotFound { // it is missing on the server, so no machine gets it
+		return fmt.Errorf("%w: %w", wire.ErrBad, err)
+	}
 	if err != nil {
 		return fenceOf(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/agent/venv"
+	"scrimp/internal/agent/wire"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/wire/api"
 )
@@ -131,6 +132,9 @@ func (w *Workspace) download(ctx context.Context, from Fetcher) error {
 		return nil
 	}
 	if err := from.Fetch(ctx, w.Task.Workdir, w.Folders.Work); err != nil {
+		if errors.Is(err, wire.ErrBad) {
+			err = fmt.Errorf("%w: %w", err, ErrEverywhere)
+		}
 		return fmt.Errorf("fetch work folder: %w", err)
 	}
 	return nil

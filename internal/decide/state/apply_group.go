@@ -51,7 +51,7 @@ func (s *State) applyGroup(e *Event, f Fact) {
 func (s *State) opens(e *Event, f GroupGranted) *Group {
 	b := s.opening(e, f.Group)
 	g := &Group{Name: f.Group, Tenant: e.Tenant, By: UserOf(e.Actor), Terms: b.Terms, Worst: f.Worst, Opened: s.now,
-		Event: s.seq, Waits: b.Terms.After}
+		Event: s.seq, Waits: b.Terms.After, Stored: b.Stored}
 	if of := s.groups[b.Terms.Parent]; of != nil && of.Schedule != nil { // the schedule has the job files
 		g.Tenant, g.By, g.Event = of.Tenant, of.By, of.Event
 	}

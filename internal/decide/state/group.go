@@ -64,6 +64,8 @@ type (
 		Spec  json.RawMessage `json:"spec,omitempty"`
 		// Specs are the job files of the stages of a pipeline.
 		Specs []json.RawMessage `json:"specs,omitempty"`
+		// Stored is nil in events of older releases, whose content lies under the group's name.
+		Stored *Stored `json:"stored,omitempty"`
 	}
 	// GroupReviewed: somebody approves or rejects a group that waits for approval.
 	GroupReviewed struct {
@@ -192,6 +194,7 @@ type Group struct {
 	Opened   time.Time    `json:"opened"`
 	Finished time.Time    `json:"finished,omitzero"`
 	Event    uint64       `json:"event,omitempty"` // sequence number of the event that opened it
+	Stored   *Stored      `json:"stored,omitempty"`
 	Approval *Approval    `json:"approval,omitempty"`
 	Waits    []Dependency `json:"waits,omitempty"` // dependencies that have not ended yet
 	Began    int          `json:"began,omitempty"` // members started

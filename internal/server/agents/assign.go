@@ -66,7 +66,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
 	as.Data = inputsOf(&j, &job, &a, node)
-	d.values(&as, &j, a.Provider(), job.Secrets())
+	d.values(&as, &j, a.Provider(), &job)
 	d.join(&as, &a, node)
 	if p := a.Portion(); p != nil {
 		as.Part = &api.Part{CPUs: p.CPUs, Memory: p.Memory, Devices: slices.Clone(p.Devices)}
@@ -206,8 +206,10 @@ func shellQuote(args []string) string {
 
 // values adds the secrets and shell variables that the vault keeps for the job. Variables of the submitter's shell
 // reach only machines that share the submitter's files.
-func (d *Desk) values(as *api.Assignment, j *spec.Job, engine, kept string) {
-	v, err := d.Vault.Current(as.Job, kept)
+func (d *Desk) values(as *api.Assignment, j *spec.Job, engine string, of *core.Job) {
+	var entry string
+	d.Control.Read(func(m *core.Machine) { entry = m.State().Secrets(of) })
+	v, err := d.Vault.Current(as.Job, entry)
 	if err != nil {
 		d.Errors.Error("cannot read the secrets", "job", as.Job, "error", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/workdir"
 	"scrimp/internal/wire/api"
 )
 
@@ -60,11 +61,17 @@ func (d *Desk) jobOfAttempt(attempt string) (job string, live bool) {
 func (d *Desk) inputsOf(attempt string) (name string, is *state.Stored, live bool) {
 	d.Control.Read(func(m *core.Machine) {
 		if a, ok := m.Attempt(attempt); ok {
-			j := m.State().Job(a.Job())
-			name, is, live = j.Inputs(), j.Stored(), true
+			name, is = m.State().Work(m.State().Job(a.Job()))
+			live = true
 		}
 	})
 	return name, is, live
+}
+
+// lendsWork reports whether the work folder of a live attempt is the one that its submission stored.
+func (d *Desk) lendsWork(attempt string) bool {
+	name, is, live := d.inputsOf(attempt)
+	return live && (is == nil || is.Work != "" && d.Folders.Check(name, is.Work) == nil)
 }
 
 // work returns the work folder of a job: the one that its submission stored, whatever lies under its name.
@@ -72,20 +79,15 @@ func (d *Desk) work(name string, is *state.Stored) (*tarball.Folder, error) {
 	if is != nil && is.Work == "" {
 		return tarball.Of("none", func(func(tarball.Entry, error) bool) {}), nil
 	}
-	if !d.hasWork(name, is) {
-		return nil, fmt.Errorf("the work folder %.12s of %s is missing", is.Work, name)
+	if is != nil { // older releases stored it under the name only
+		if err := d.Folders.Check(name, is.Work); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.Folders.Whole(name); err != nil {
+		return nil, err
 	}
 	return d.Folders.Tree(name)
-}
-
-// hasWork reports whether the folder under the name is the one that the submission stored. Older releases stored it
-// under the name only.
-func (d *Desk) hasWork(name string, is *state.Stored) bool {
-	if is == nil {
-		return true
-	}
-	ref, err := d.Folders.Of(name)
-	return err == nil && ref.Tree == is.Work
 }
 
 // blobHandler returns a handler for the blobs of the agent's job only. All machines of a gang may read them; ranks
@@ -163,6 +165,8 @@ func (d *Desk) limitTransfer(w http.ResponseWriter, r *http.Request, do func(att
 		w.Header().Set("Retry-After", "5")
 		reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full, or the team has used its own",
 			"make room on it: the program goes on, and its checkpoint is sent again later", err)
+	case isMissing(err):
+		reply.Problem(w, http.StatusNotFound, "the work folder is missing", "submit the job again from its folder", err)
 	default:
 		field := ""
 		if bad, ok := errors.AsType[*httpblob.ParameterError](err); ok {
@@ -170,6 +174,12 @@ func (d *Desk) limitTransfer(w http.ResponseWriter, r *http.Request, do func(att
 		}
 		reply.FieldProblem(w, httpblob.Status(err), field, "the store failed", "the detail says why", err)
 	}
+}
+
+// isMissing reports whether the work folder that a submission stored is gone.
+func isMissing(err error) bool {
+	_, ok := errors.AsType[*workdir.MissingError](err)
+	return ok
 }
 
 // onBlobs serves a request for the blobs of the agent's job.

@@ -111,7 +111,7 @@ func (d *Desk) WorkBlob(w http.ResponseWriter, r *http.Request) {
 	var is api.WorkBlob
 	if why := r.URL.Query().Get("refused"); err == nil && why != "" {
 		d.Blobs.Refused(job, attempt, refusal(why))
-	} else if name, stored, _ := d.inputsOf(attempt); err == nil && d.hasWork(name, stored) { // else the server says why
+	} else if err == nil && d.lendsWork(attempt) { // otherwise the server sends the folder, or says why it cannot
 		is, err = d.Blobs.Ask(r.Context(), job, store)
 	}
 	switch {

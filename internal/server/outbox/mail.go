@@ -28,17 +28,18 @@ type subject struct {
 
 // about returns what reports say about a job.
 func (o *Outbox) about(id string) (s subject) {
-	m, known := forecast.Median{}, false
+	odds, known := forecast.Median{}, false
 	if o.Odds != nil {
-		m, known = o.Odds.Median(id)
+		odds, known = o.Odds.Median(id)
 	}
-	o.Control.Job(id, func(_ *core.Machine, j *core.Job) {
+	o.Control.Job(id, func(m *core.Machine, j *core.Job) {
 		s = subjectOf(j, o.Control.Now(), o.Control.Clock().ToWall)
+		s.secrets = m.State().Secrets(j)
 		if o.Known != nil {
 			s.user = o.Known(s.user)
 		}
-		if known && sameTerms(&m.Terms, j.Terms()) && !j.State().Over() && !m.Finish.IsZero() {
-			s.finish = o.Control.Clock().ToWall(m.Finish)
+		if known && sameTerms(&odds.Terms, j.Terms()) && !j.State().Over() && !odds.Finish.IsZero() {
+			s.finish = o.Control.Clock().ToWall(odds.Finish)
 		}
 	})
 	s.server = o.Address
@@ -48,7 +49,7 @@ func (o *Outbox) about(id string) (s subject) {
 // subjectOf returns what reports say about a job at market time now.
 func subjectOf(j *core.Job, now time.Time, wall func(time.Time) time.Time) subject {
 	t := j.Terms()
-	s := subject{user: j.User(), secrets: j.Secrets(), submitted: j.Submitted(), detail: j.Detail(),
+	s := subject{user: j.User(), submitted: j.Submitted(), detail: j.Detail(),
 		cost: money.Short(j.Spent(now), t.Currency)}
 	if j.State() == state.Failed {
 		s.exit = j.Exit()

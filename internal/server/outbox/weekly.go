@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/isolate"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/server/notices"
@@ -73,7 +74,13 @@ func (o *Outbox) WeekPass(ctx context.Context) {
 // reportWeek reports one week.
 func (o *Outbox) reportWeek(ctx context.Context, one Weekly) {
 	r := one.Report
-	target := webhook.Address(one.Webhook, o.secrets(r.Schedule, ""))
+	entry := ""
+	o.Control.Read(func(m *core.Machine) {
+		if is := m.State().StoredOf(r.Schedule); is != nil {
+			entry = is.Vault
+		}
+	})
+	target := webhook.Address(one.Webhook, o.secrets(r.Schedule, entry))
 	w := word{ID: r.ID, Job: r.Schedule, Event: week, week: r.Week.Begin.UTC().Format(time.DateOnly)}
 	o.once(ctx, &w, byWebhook, webhook.Host(target),
 		func(e notices.Entry) (int, error) {

@@ -55,7 +55,7 @@ func (f *Files) table(ctx context.Context, s groups.Snapshot, name string) (file
 	if n := s.Pipeline.MakerOf(name); n >= 0 {
 		items, err = f.made(ctx, s.Stages[n].Job, []string{name}, nil)
 	} else {
-		items, err = f.Folders.Items(s.Folder)
+		items, err = f.sent(s.Folder)
 	}
 	if err != nil {
 		return file, fmt.Errorf("read %s: %w", name, err)

@@ -116,7 +116,7 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 // outputs of the stages that it reads. It also returns the share of the data that the stage of a sample gets.
 func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) (items []workdir.Item, share sample.Share,
 	err error) {
-	if items, err = f.Folders.Items(s.Folder); err != nil {
+	if items, err = f.sent(s.Folder); err != nil {
 		return nil, share, err
 	}
 	sent, made := items, madeBy(s.Pipeline)
@@ -138,6 +138,21 @@ func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) (items []w
 		return f.part(ctx, s.Pipeline, stage, sent, items)
 	}
 	return items, share, nil
+}
+
+// sent returns the files that the submission of a group stored; none if it stored none.
+func (f *Files) sent(group string) ([]workdir.Item, error) {
+	var is *state.Stored
+	f.Control.Read(func(m *core.Machine) { is = m.State().StoredOf(group) })
+	if is != nil && is.Work == "" {
+		return nil, nil
+	}
+	if is != nil { // older releases stored it under the name only
+		if err := f.Folders.Check(group, is.Work); err != nil {
+			return nil, err
+		}
+	}
+	return f.Folders.Items(group)
 }
 
 // made returns the stored files of a job's outputs, sorted by path. check, if set, validates the manifest.

@@ -118,13 +118,15 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 		member.GPUHours = t.Study.GPUHours // limits on GPU-hours count what a trial may use
 	}
 	c := auth.CallerOf(r)
-	e := d.Gate.Event(r, core.GroupOpened{Group: id, Terms: t, Spec: b.Spec, Specs: specs})
+	body := core.GroupOpened{Group: id, Terms: t, Spec: b.Spec, Specs: specs}
+	e := d.Gate.Event(r, body)
 	e.Key = b.Key
 	if no = d.Settled(r.Context()); no == nil {
 		no = d.wouldRefuse(c, e)
 	}
 	if no == nil {
-		no = d.storeGroup(r, id, j.Team, b)
+		body.Stored, no = d.store(r, id, j.Team, b)
+		e.Body = body
 	}
 	if no == nil && run.Pipeline != nil {
 		no = d.checkInputs(id, b, run)

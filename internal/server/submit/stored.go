@@ -14,9 +14,9 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// storeJob stores the work folder of a job, and the secrets apart from the log. The event that submits the job names
-// both, so a job never uses what an interrupted submission has left under its name.
-func (d *Desk) storeJob(r *http.Request, id, team string, b api.Submission) (*state.Stored, *reply.Refusal) {
+// store stores the work folder of a job or a group, and the secrets apart from the log. The event that submits it names
+// both, so no job uses what an interrupted submission has left under the name.
+func (d *Desk) store(r *http.Request, id, team string, b api.Submission) (*state.Stored, *reply.Refusal) {
 	if no := d.storeFolder(r, id, team, b); no != nil {
 		return nil, no
 	}
@@ -29,17 +29,6 @@ func (d *Desk) storeJob(r *http.Request, id, team string, b api.Submission) (*st
 		return nil, notStored(err)
 	}
 	return &state.Stored{Work: ref.Tree, Vault: entry}, nil
-}
-
-// storeGroup stores the work folder and the secrets of a group under its name.
-func (d *Desk) storeGroup(r *http.Request, id, team string, b api.Submission) *reply.Refusal {
-	no := d.storeFolder(r, id, team, b)
-	if no == nil {
-		if err := d.Vault.Keep(id, secret.Values{Secrets: b.Secrets, Shell: b.Shell}); err != nil {
-			no = notStored(err)
-		}
-	}
-	return no
 }
 
 // storeFolder stores the work folder, after it has removed what an interrupted submission left under the name.
@@ -91,8 +80,10 @@ func (d *Desk) assignFolder(r *http.Request, id string, b api.Submission) error 
 	case b.Rerun != "":
 		of := b.Rerun
 		had := true
-		d.Control.Job(of, func(_ *core.Machine, j *core.Job) {
-			of, had = j.Inputs(), j.Stored() == nil || j.Stored().Work != ""
+		d.Control.Job(of, func(m *core.Machine, j *core.Job) {
+			var is *state.Stored
+			of, is = m.State().Work(j)
+			had = is == nil || is.Work != ""
 		})
 		if !had {
 			break

@@ -143,7 +143,7 @@ func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string,
 		no = d.wouldRefuse(c, e) // a refused job need not copy its checkpoint
 	}
 	if no == nil {
-		body.Stored, no = d.storeJob(r, id, j.Team, b)
+		body.Stored, no = d.store(r, id, j.Team, b)
 	}
 	if no == nil && b.From != "" {
 		body.From, no = d.Kept.Seed(r.Context(), id, c.User, j, b.From)
