@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"scrimp/internal/wire/telemetry"
+	"scrimp/internal/work/diagnose/series"
 )
 
 // atWork is the use from which a GPU counts as working; less is the driver.
@@ -23,7 +24,7 @@ type features struct {
 	gpu                  bool // the use of GPUs is known
 	gpuMemory, gpuPower  float64
 	stalls               stalls
-	leak                 leak
+	leak                 series.Leak
 	steps                bool    // the program reports them
 	writeSize            float64 // usual bytes of a write; large ones of a save do not count
 	workSpan             [2]int64
@@ -51,12 +52,6 @@ type stalls struct {
 	evaluates, saves bool    // its output mentions it
 }
 
-// leak describes the growth of the program's memory.
-type leak struct {
-	perHour, growth float64 // bytes per hour; relative to the initial level
-	steady          bool
-}
-
 // featuresOf computes all features.
 func featuresOf(in Input) features {
 	f := features{in: &in, gpuMemory: math.NaN(), gpuPower: math.NaN()}
@@ -74,21 +69,17 @@ func featuresOf(in Input) features {
 	f.span(nodes)
 	f.add(nodes)
 	list := f.within(longest(nodes).Buckets)
-	f.stalls, f.leak = f.stallsOf(list), leakOf(list)
-	f.writeSize = usually(list, telemetry.TaskWriteCallBytes, 0.5) / max(1, usually(list, telemetry.TaskWriteCalls, 0.5))
+	f.stalls, f.leak = f.stallsOf(list), series.LeakOf(list)
+	f.writeSize = series.Usually(list, telemetry.TaskWriteCallBytes, 0.5) /
+		max(1, series.Usually(list, telemetry.TaskWriteCalls, 0.5))
 	return f
 }
 
 // longest returns the machine that was measured longest.
 func longest(nodes []Node) Node {
-	return slices.MaxFunc(nodes, func(a, b Node) int { return cmp.Compare(covered(a.Buckets), covered(b.Buckets)) })
-}
-
-func covered(list []telemetry.Bucket) (s float64) {
-	for i := range list {
-		s += list[i].Covered
-	}
-	return s
+	return slices.MaxFunc(nodes, func(a, b Node) int {
+		return cmp.Compare(series.Covered(a.Buckets), series.Covered(b.Buckets))
+	})
 }
 
 // working reports whether the program works in a bucket; known is false if that is unknown.
@@ -112,7 +103,7 @@ func (f *features) span(nodes []Node) {
 	begin, end := int64(math.MaxInt64), int64(math.MinInt64)
 	anyKnown := false
 	for _, n := range nodes {
-		f.seconds = max(f.seconds, covered(n.Buckets))
+		f.seconds = max(f.seconds, series.Covered(n.Buckets))
 		begin, end = min(begin, n.Buckets[0].Start), max(end, n.Buckets[len(n.Buckets)-1].End())
 		for i := range n.Buckets {
 			b := &n.Buckets[i]
@@ -135,21 +126,10 @@ func (f *features) span(nodes []Node) {
 	}
 	f.workSpan = [2]int64{first, last}
 	// Divide wall time, because a busy machine may lack measurements.
-	from, until := measuredSpan(longest(nodes).Buckets)
+	from, until := series.Span(longest(nodes).Buckets)
 	begun := max(from, min(until, float64(first)))
 	ended := max(begun, min(until, float64(last)))
 	f.setUp, f.work, f.after = begun-from, ended-begun, until-ended
-}
-
-// measuredSpan returns when the measurements of a machine begin and end, in seconds: the first bucket may begin before
-// them, and the last may end after them.
-func measuredSpan(list []telemetry.Bucket) (from, until float64) {
-	first, last := list[0], list[len(list)-1]
-	if len(list) == 1 {
-		return float64(first.Start), float64(first.Start) + first.Covered
-	}
-	from = float64(first.End()) - first.Covered
-	return from, max(from, float64(last.Start)+last.Covered)
 }
 
 // phase returns 0 before the first work, 1 until the last, and 2 after it.
@@ -209,7 +189,7 @@ func (f *features) add(nodes []Node) {
 		for i, g := range n.Head.GPUs {
 			d := deviceOf(list, n.Rank, i, g)
 			f.devices = append(f.devices, d)
-			memory, limit = memory+peakOf(list, telemetry.GPUMemory, i), limit+float64(g.Memory)
+			memory, limit = memory+series.Peak(list, telemetry.GPUMemory, i), limit+float64(g.Memory)
 		}
 	}
 	f.of = all.Of
@@ -227,15 +207,6 @@ func (f *features) add(nodes []Node) {
 	if n > 0 {
 		f.gpuPower = sum / n
 	}
-}
-
-func peakOf(list []telemetry.Bucket, m telemetry.Metric, index int) (most float64) {
-	for i := range list {
-		if v := list[i].Value(m, index); v.Known() {
-			most = max(most, v.Max)
-		}
-	}
-	return most
 }
 
 func deviceOf(list []telemetry.Bucket, rank, index int, g telemetry.Device) device {
@@ -286,58 +257,4 @@ func (f *features) use() map[string]float64 {
 		out["task_cpu_ratio"] = f.of[telemetry.TaskCPU].Average / f.cores
 	}
 	return out
-}
-
-// Parameters of leaks.
-const (
-	leakPoints = 9   // required buckets: a cache may fill for a minute
-	leakFit    = 0.9 // share of the variance that a straight line explains
-	leakShare  = 0.1 // growth relative to the level
-	leakBytes  = 48 << 20
-)
-
-// leakOf fits a line to the program's memory. Growth only at the beginning, for example of a cache, is not a leak: the
-// second half must grow like the first.
-func leakOf(list []telemetry.Bucket) (l leak) {
-	var x, y []float64
-	for i := range list {
-		if v := list[i].Value(telemetry.TaskMemory, 0); v.Known() {
-			x, y = append(x, float64(list[i].Start-list[0].Start)), append(y, v.Mean)
-		}
-	}
-	if len(x) < leakPoints {
-		return l
-	}
-	x, y = x[1:], y[1:] // the first may include memory that the program loads
-	slope, fit := line(x, y)
-	half := len(x) / 2
-	begin, _ := line(x[:half], y[:half])
-	end, _ := line(x[half:], y[half:])
-	growth := slope * (x[len(x)-1] - x[0])
-	l.perHour, l.growth = slope*3600, growth/max(1, y[0])
-	l.steady = fit >= leakFit && growth >= leakBytes && l.growth >= leakShare && end >= 0.5*begin && begin > 0 &&
-		y[len(y)-1] >= y[len(y)-2]*0.98
-	return l
-}
-
-// line returns the slope of the best straight line, and the share of the variance that it explains.
-func line(x, y []float64) (slope, fit float64) {
-	n := float64(len(x))
-	if n < 2 {
-		return 0, 0
-	}
-	mx, my := 0.0, 0.0
-	for i := range x {
-		mx, my = mx+x[i]/n, my+y[i]/n
-	}
-	xx, xy, yy := 0.0, 0.0, 0.0
-	for i := range x {
-		xx += (x[i] - mx) * (x[i] - mx)
-		xy += (x[i] - mx) * (y[i] - my)
-		yy += (y[i] - my) * (y[i] - my)
-	}
-	if xx == 0 || yy == 0 {
-		return 0, 0
-	}
-	return xy / xx, xy * xy / xx / yy
 }

@@ -281,12 +281,12 @@ func communication(f *features) (finding, bool) {
 }
 
 func memoryLeak(f *features) (finding, bool) {
-	if !f.leak.steady {
+	if !f.leak.Steady {
 		return finding{}, false
 	}
-	text := fmt.Sprintf("the program's memory grows by %s an hour without end", size.About(f.leak.perHour))
+	text := fmt.Sprintf("the program's memory grows by %s an hour without end", size.About(f.leak.PerHour))
 	if left := f.memoryOf - f.memoryPeak; f.memoryOf > 0 && left > 0 {
-		text += ", and fills the machine in " + span(left/f.leak.perHour*3600)
+		text += ", and fills the machine in " + span(left/f.leak.PerHour*3600)
 	}
 	return finding{class: class.Leak, evidence: text, unpriced: true}, true
 }

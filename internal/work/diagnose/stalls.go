@@ -3,9 +3,9 @@ package diagnose
 import (
 	"math"
 	"regexp"
-	"slices"
 
 	"scrimp/internal/wire/telemetry"
+	"scrimp/internal/work/diagnose/series"
 )
 
 // Limits of a stall: a bucket with fewer steps than most, or with less GPU use.
@@ -28,8 +28,8 @@ var (
 func (f *features) stallsOf(list []telemetry.Bucket) (s stalls) {
 	s.listen(f.in.Lines)
 	usual := f.usualWork(list)
-	writes := usually(list, telemetry.TaskWriteCallBytes, 0.3)
-	cpu := usually(list, telemetry.TaskCPU, 0.5)
+	writes := series.Usually(list, telemetry.TaskWriteCallBytes, 0.3)
+	cpu := series.Usually(list, telemetry.TaskCPU, 0.5)
 	all := 0.0
 	for i := range list {
 		b := &list[i]
@@ -43,14 +43,14 @@ func (f *features) stallsOf(list []telemetry.Bucket) (s stalls) {
 			s.count++
 		}
 		lost *= b.Covered
-		written := value(b, telemetry.TaskWriteCallBytes)
+		written := series.Value(b, telemetry.TaskWriteCallBytes)
 		switch {
 		case s.isSave(written, writes):
 			s.writing += lost
 			if lost > 0 {
 				s.written = max(s.written, written)
 			}
-		case f.gpu || f.steps && value(b, telemetry.TaskCPU) >= 0.6*cpu:
+		case f.gpu || f.steps && series.Value(b, telemetry.TaskCPU) >= 0.6*cpu:
 			s.other += lost
 		}
 	}
@@ -80,23 +80,23 @@ func (s *stalls) isSave(written, usual float64) bool {
 // usualWork returns the use of GPUs, or else of processors, while the program does not pause.
 func (f *features) usualWork(list []telemetry.Bucket) float64 {
 	if f.gpu || f.cores == 0 {
-		return usually(list, telemetry.GPU, 0.9)
+		return series.Usually(list, telemetry.GPU, 0.9)
 	}
-	return usually(list, telemetry.TaskCPU, 0.9) / f.cores
+	return series.Usually(list, telemetry.TaskCPU, 0.9) / f.cores
 }
 
 // lostIn returns the share of a bucket in which work stopped: measured by the agent from the steps, or else from the
 // drop in the use of GPUs, or of processors if there are no GPUs.
 func (f *features) lostIn(b *telemetry.Bucket, usual float64) (lost float64, known bool) {
-	if v := value(b, telemetry.TaskStalled); !math.IsNaN(v) {
+	if v := series.Value(b, telemetry.TaskStalled); !math.IsNaN(v) {
 		if v < stalled {
 			v = 0
 		}
 		return v, true
 	}
-	v := value(b, telemetry.GPU)
+	v := series.Value(b, telemetry.GPU)
 	if !f.gpu {
-		v = value(b, telemetry.TaskCPU) / f.cores
+		v = series.Value(b, telemetry.TaskCPU) / f.cores
 	}
 	if math.IsNaN(v) || usual < 0.3 {
 		return 0, false
@@ -105,33 +105,4 @@ func (f *features) lostIn(b *telemetry.Bucket, usual float64) (lost float64, kno
 		return 0, true
 	}
 	return 1 - v/usual, true
-}
-
-// value returns the mean of a metric in a bucket over all its GPUs, or NaN.
-func value(b *telemetry.Bucket, m telemetry.Metric) float64 {
-	sum, n := 0.0, 0.0
-	for _, v := range b.V[m] {
-		if v.Known() {
-			sum, n = sum+v.Mean, n+1
-		}
-	}
-	if n == 0 {
-		return math.NaN()
-	}
-	return sum / n
-}
-
-// usually returns a quantile of a metric over buckets; 0 if unknown.
-func usually(list []telemetry.Bucket, m telemetry.Metric, q float64) float64 {
-	var all []float64
-	for i := range list {
-		if v := value(&list[i], m); !math.IsNaN(v) {
-			all = append(all, v)
-		}
-	}
-	if len(all) == 0 {
-		return 0
-	}
-	slices.Sort(all)
-	return all[int(q*float64(len(all)-1))]
 }

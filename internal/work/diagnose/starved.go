@@ -94,7 +94,8 @@ func (f *features) inCalls(calls float64) float64 {
 // syncs reports whether the program waits for a disk that writes its lines, one by one.
 func (f *features) syncs() bool {
 	waits := f.get(telemetry.IOWait)*f.cores >= waitsForDisk || f.waitShare() >= isBlocked
-	return waits && f.get(telemetry.TaskWriteCalls) >= syncedWrites && f.writeSize < smallWrite && !(f.get(telemetry.TaskRead) >= 1<<20) &&
+	return waits && f.get(telemetry.TaskWriteCalls) >= syncedWrites && f.writeSize < smallWrite &&
+		!(f.get(telemetry.TaskRead) >= 1<<20) &&
 		f.get(telemetry.TaskWrite) >= 1<<10
 }
 
