@@ -22,9 +22,11 @@ type DataUse struct {
 	Cost     *money.Amount  `json:"cost"`          // of the bytes fetched whose price is known; null if none is
 	Saved    *money.Amount  `json:"saved"`         // likewise, of the bytes that caches had
 	// UnpricedFetched and UnpricedHits are the bytes that neither Cost nor Saved contains.
-	UnpricedFetched int64      `json:"unpriced_fetched_bytes"`
-	UnpricedHits    int64      `json:"unpriced_hit_bytes"`
-	Reads           []DataRead `json:"reads"`
+	UnpricedFetched int64 `json:"unpriced_fetched_bytes"`
+	UnpricedHits    int64 `json:"unpriced_hit_bytes"`
+	// Unreported counts the machines that ended before their agents reported what they had read. No field contains it.
+	Unreported int64      `json:"unreported_machines,omitempty"`
+	Reads      []DataRead `json:"reads"`
 }
 
 // DataRead is what bringing an input to a machine took.

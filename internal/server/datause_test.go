@@ -142,3 +142,43 @@ func TestSubmission_WithoutInputsReadsNoPrices(t *testing.T) {
 		t.Errorf("with an input: %s", w.log)
 	}
 }
+
+// A machine that is interrupted while it reads its inputs has reported nothing: what it read is unknown, and not zero.
+func TestDataUse_CountsMachinesWithoutReport(t *testing.T) {
+	t.Parallel()
+	offer := market.Offer{ID: "aws/us-west-2a/m/on-demand", Provider: "aws", Region: "us-west-2", Zone: "us-west-2a",
+		Machine: "m", Capacity: market.OnDemand, Currency: money.USD, CPUs: 8, Memory: 1 << 40}
+	w := newWorldOf(t, seller{offer: offer}, nil)
+	w.must("POST", "/v1/jobs", `{"spec":{"name":"j","command":"train","data":[
+		{"name":"corpus","path":"s3://b/corpus","size":"200GB","region":"us-east-1"}]}}`, nil)
+	w.until(func(m *core.Machine) bool { _, asked := m.Allocation("j.1"); return asked })
+	var at time.Time
+	w.control.Read(func(m *core.Machine) { at = m.Now() })
+	event := func(after time.Duration, b core.Body) core.Event {
+		return core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default", Body: b}
+	}
+	unreported := func() int64 {
+		var u client.DataUse
+		w.must("GET", "/v1/jobs/j/data", nil, &u)
+		if len(u.Reads) != 0 || u.Cost != nil {
+			t.Errorf("%+v", u)
+		}
+		return u.Unreported
+	}
+	must.Do(t, w.control.Propose(t.Context(),
+		event(0, core.LaunchDone{Launch: "j.1", Instance: "i-1", Offer: offer.ID, Rate: 1e12, From: at}),
+		event(time.Second, core.AgentClaimed{Attempt: "j.1"})))
+	if n := unreported(); n != 0 {
+		t.Errorf("while it reads: %d", n)
+	}
+	must.Do(t, w.control.Propose(t.Context(),
+		event(time.Minute, core.InstanceEnded{Instance: "i-1", Until: at.Add(time.Minute), Cause: "interrupted"})))
+	if n := unreported(); n != 1 {
+		t.Errorf("after the interruption: %d, want 1", n)
+	}
+	var r client.Receipt
+	w.must("GET", "/v1/jobs/j/receipt", nil, &r)
+	if r.Data == nil || r.Data.Unreported != 1 {
+		t.Errorf("the receipt has %+v", r.Data)
+	}
+}

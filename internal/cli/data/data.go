@@ -97,7 +97,7 @@ func (a *app) dataOfJobs(ctx context.Context, c *command.Client, f dataFlags) er
 		if err != nil {
 			return fmt.Errorf("%s: %w", j.ID, err)
 		}
-		if len(u.Reads) > 0 {
+		if len(u.Reads) > 0 || u.Unreported > 0 {
 			list = append(list, utilization.JobData{Job: j.ID, Name: j.Name, Project: j.Project, Team: j.Team, DataUse: u})
 		}
 	}

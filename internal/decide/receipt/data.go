@@ -29,9 +29,11 @@ type DataUse struct {
 	Cost     *money.Amount  `json:"cost"`          // of the bytes fetched whose price is known; null if none is
 	Saved    *money.Amount  `json:"saved"`         // likewise, of the bytes that caches had
 	// UnpricedFetched and UnpricedHits are the bytes that neither Cost nor Saved contains.
-	UnpricedFetched int64      `json:"unpriced_fetched_bytes"`
-	UnpricedHits    int64      `json:"unpriced_hit_bytes"`
-	Reads           []DataRead `json:"reads"`
+	UnpricedFetched int64 `json:"unpriced_fetched_bytes"`
+	UnpricedHits    int64 `json:"unpriced_hit_bytes"`
+	// Unreported counts the machines that ended before their agents reported what they had read. No field contains it.
+	Unreported int64      `json:"unreported_machines,omitempty"`
+	Reads      []DataRead `json:"reads"`
 }
 
 // DataRead is what bringing an input to a machine took.
@@ -91,6 +93,9 @@ func (u *DataUse) Text() string {
 	parts = append(parts,
 		size.About(float64(u.HitBytes))+" from caches"+priced(u.Saved, u.UnpricedHits, u.Currency, " saved"),
 		size.About(float64(u.Fetched))+" read"+priced(u.Cost, u.UnpricedFetched, u.Currency, " charged"))
+	if u.Unreported > 0 {
+		parts = append(parts, "unknown for "+draw.Count(int(u.Unreported), "machine")+" that ended before a report")
+	}
 	return strings.Join(parts, ", ")
 }
 

@@ -46,7 +46,7 @@ func (d *Desk) Receipt(ctx context.Context, j *core.Job) (t *receipt.Telemetry, 
 	if t, err = d.Telemetry(ctx, j); err != nil {
 		return nil, nil, err
 	}
-	if of(j, nil) == nil {
+	if of(j, nil) == nil && unreported(j) == 0 {
 		return t, nil, nil
 	}
 	paths, err := d.inputs(ctx, j.ID())
@@ -90,5 +90,25 @@ func of(j *core.Job, paths map[string]string) *receipt.DataUse {
 			}
 		}
 	}
-	return receipt.SumData(list)
+	u := receipt.SumData(list)
+	if n := unreported(j); n > 0 && len(paths) > 0 {
+		if u == nil {
+			u = &receipt.DataUse{Currency: money.USD, Reads: []receipt.DataRead{}}
+		}
+		u.Unreported = n
+	}
+	return u
+}
+
+// unreported counts the machines that took a task and ended before their agents reported what they had brought, for
+// example because they were interrupted. What they read is unknown, and not zero.
+func unreported(j *core.Job) (n int64) {
+	for _, a := range j.Attempts() {
+		for _, k := range a.Tasks() {
+			if !k.Live() && !k.Claimed().IsZero() && k.Started().IsZero() && len(k.Data()) == 0 {
+				n++
+			}
+		}
+	}
+	return n
 }

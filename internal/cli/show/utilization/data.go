@@ -48,6 +48,9 @@ var dataColumns = []draw.Column{{Name: "BYTES", Right: true}, {Name: "CACHED", R
 
 // Data formats the reads of a job.
 func Data(j JobData, p show.Place) string {
+	if len(j.Reads) == 0 && j.Unreported > 0 {
+		return draw.Wrap("", show.Clean(j.Job)+": "+dataSum([]JobData{j}), p.Columns())
+	}
 	if len(j.Reads) == 0 {
 		return draw.Wrap("", show.Clean(j.Job)+": no machine has brought an input yet. Machines bring inputs that have a "+
 			"name, under data in the job file.", p.Columns())
@@ -90,11 +93,12 @@ func DataOfJobs(list []JobData, p show.Place) string {
 
 // dataSum says what all of it took.
 func dataSum(list []JobData) string {
-	var bytes, hits, fetched, requests, unpriced int64
+	var bytes, hits, fetched, requests, unpriced, unreported int64
 	var cost, saved money.Amount
 	known, named := false, false
 	for _, j := range list {
 		bytes, hits, fetched, requests = bytes+j.Bytes, hits+j.HitBytes, fetched+j.Fetched, requests+j.Requests
+		unreported += j.Unreported
 		unpriced += j.UnpricedFetched + j.UnpricedHits
 		named = named || slices.ContainsFunc(j.Reads, func(r client.DataRead) bool {
 			return r.Cost == nil && r.Name != fromServer
@@ -118,6 +122,10 @@ func dataSum(list []JobData) string {
 		if named { // a work folder comes from the server
 			parts[len(parts)-1] += ": give region under data in the job file"
 		}
+	}
+	if unreported > 0 {
+		parts = append(parts, draw.Count(int(unreported), "machine")+" ended before a report, so "+
+			"what was read there is unknown")
 	}
 	return strings.Join(parts, "; ") + ". Charges for requests are unknown."
 }

@@ -30,6 +30,11 @@ b    lm    4GiB   1GiB    3GiB  0.0s  $3.00  $1.00
 	if got := Data(unknown, show.Place{Width: 80}); !strings.Contains(got, "a.1") || !strings.Contains(got, "corpus") {
 		t.Errorf("%s", got)
 	}
+	lost := JobData{Job: "d", DataUse: client.DataUse{Unreported: 2}}
+	if got := Data(lost, show.Place{}); !strings.Contains(got, "2 machines ended before a report, so what was read there is "+
+		"unknown") {
+		t.Errorf("%s", got)
+	}
 	if got := Data(JobData{Job: "c"}, show.Place{}); !strings.Contains(got, "c: no machine has brought an input") {
 		t.Errorf("%s", got)
 	}
