@@ -126,7 +126,7 @@ func TestWork_MissingOnTheServerFailsTheJob(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
-	if e := told(r.server, endedIn)[0]; e.Reason != api.EndFailed || e.Exit != 1 || !strings.Contains(e.Error, "gone") {
+	if e := told(r.server, endedIn)[0]; e.Reason != api.EndFailed || e.Exit != 1 || !strings.Contains(e.Error, "404") {
 		t.Errorf("the attempt ended %+v", e)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/server/workdir"
+	"scrimp/internal/server/workdir/missing"
 	"scrimp/internal/wire/api"
 )
 
@@ -71,7 +71,7 @@ func (d *Desk) inputsOf(attempt string) (name string, is *state.Stored, live boo
 // lendsWork reports whether the work folder of a live attempt is the one that its submission stored.
 func (d *Desk) lendsWork(attempt string) bool {
 	name, is, live := d.inputsOf(attempt)
-	return live && (is == nil || is.Work != "" && d.Folders.Check(name, is.Work) == nil)
+	return live && (is == nil || is.Work != "" && missing.Check(d.Folders, name, is.Work) == nil)
 }
 
 // work returns the work folder of a job: the one that its submission stored, whatever lies under its name.
@@ -80,11 +80,11 @@ func (d *Desk) work(name string, is *state.Stored) (*tarball.Folder, error) {
 		return tarball.Of("none", func(func(tarball.Entry, error) bool) {}), nil
 	}
 	if is != nil { // older releases stored it under the name only
-		if err := d.Folders.Check(name, is.Work); err != nil {
+		if err := missing.Check(d.Folders, name, is.Work); err != nil {
 			return nil, err
 		}
 	}
-	if err := d.Folders.Whole(name); err != nil {
+	if err := missing.Whole(d.Folders, name); err != nil {
 		return nil, err
 	}
 	return d.Folders.Tree(name)
@@ -165,7 +165,7 @@ func (d *Desk) limitTransfer(w http.ResponseWriter, r *http.Request, do func(att
 		w.Header().Set("Retry-After", "5")
 		reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full, or the team has used its own",
 			"make room on it: the program goes on, and its checkpoint is sent again later", err)
-	case isMissing(err):
+	case missing.Is(err):
 		reply.Problem(w, http.StatusNotFound, "the work folder is missing", "submit the job again from its folder", err)
 	default:
 		field := ""
@@ -174,12 +174,6 @@ func (d *Desk) limitTransfer(w http.ResponseWriter, r *http.Request, do func(att
 		}
 		reply.FieldProblem(w, httpblob.Status(err), field, "the store failed", "the detail says why", err)
 	}
-}
-
-// isMissing reports whether the work folder that a submission stored is gone.
-func isMissing(err error) bool {
-	_, ok := errors.AsType[*workdir.MissingError](err)
-	return ok
 }
 
 // onBlobs serves a request for the blobs of the agent's job.

@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/workdir"
+	"scrimp/internal/server/workdir/missing"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/sample"
@@ -148,7 +149,7 @@ func (f *Files) sent(group string) ([]workdir.Item, error) {
 		return nil, nil
 	}
 	if is != nil { // older releases stored it under the name only
-		if err := f.Folders.Check(group, is.Work); err != nil {
+		if err := missing.Check(f.Folders, group, is.Work); err != nil {
 			return nil, err
 		}
 	}

@@ -29,17 +29,6 @@ const Folder = "folders"
 // ErrNone means that the work folder does not exist.
 var ErrNone = errors.New("there is no such work folder")
 
-// MissingError means that the work folder that a submission stored is not in the store any more.
-type MissingError struct {
-	Name string // that of the job or group
-	Tree string // SHA-256 of its list
-}
-
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("the work folder of %s (%.12s) is missing from the server's data folder: submit it again from its "+
-		"folder, with scrimp run, or restore %s from a backup", e.Name, e.Tree, Folder)
-}
-
 // Store keeps work folders by content. Its folder contains
 //
 //	objects/AB/SHA256   the content of a file, or the list of a folder
@@ -130,42 +119,6 @@ func (s *Store) Tree(job string) (*tarball.Folder, error) {
 
 // Of returns the folder of a job. ErrNone: it has none.
 func (s *Store) Of(job string) (Ref, error) { return s.read(s.job(job)) }
-
-// Check returns a MissingError unless the folder under a name is the one with that list.
-func (s *Store) Check(name, tree string) error {
-	ref, err := s.Of(name)
-	if errors.Is(err, ErrNone) || err == nil && ref.Tree != tree {
-		return &MissingError{name, tree}
-	}
-	if err != nil {
-		return err
-	}
-	return nil
-}
-
-// Whole returns a MissingError unless the store has all contents of the folder under a name.
-func (s *Store) Whole(name string) error {
-	ref, err := s.Of(name)
-	if errors.Is(err, ErrNone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	_, err = os.Stat(s.object(ref.Tree))
-	each := func(sum string, _ int64) {
-		if err == nil {
-			_, err = os.Stat(s.object(sum))
-		}
-	}
-	if read := s.Contents(ref.Tree, each); err == nil {
-		err = read
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return &MissingError{name, ref.Tree}
-	}
-	return err
-}
 
 // give gives a job the folder of another job or of an upload. ErrNone: that folder does not exist.
 func (s *Store) give(job, from string) error {

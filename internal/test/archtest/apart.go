@@ -79,7 +79,7 @@ var neighbours = map[string][]string{
 	"cli/utilization/nsight": {},
 
 	"server/agents": {"server/auth", "server/disk", "server/kept", "server/reply", "server/secret", "server/terms",
-		"server/workblob", "server/workdir"},
+		"server/workblob", "server/workdir", "server/workdir/missing"},
 	"server/anomalies": {"server/auth", "server/books", "server/outbox", "server/reply", "server/secret"},
 	"server/auth":      {"server/reply"},
 	"server/books":     {"server/auth", "server/reply"},
@@ -122,7 +122,7 @@ var neighbours = map[string][]string{
 	"server/savings":  {"server/auth", "server/books", "server/reply"},
 	"server/searches": {"server/auth", "server/reply", "server/submit/group"},
 	"server/secret":   {},
-	"server/stages":   {"server/kept", "server/workdir"},
+	"server/stages":   {"server/kept", "server/workdir", "server/workdir/missing"},
 	"server/submit": {"server/auth", "server/budgets", "server/disk", "server/groups", "server/jobs", "server/kept",
 		"server/proposals", "server/reply", "server/condition", "server/secret", "server/stages", "server/submit/group",
 		"server/submit/naming", "server/submit/request", "server/terms", "server/turn", "server/workdir"},
@@ -137,9 +137,10 @@ var neighbours = map[string][]string{
 	"server/workblob":       {"server/kept", "server/workdir"},
 	"server/workdir": {"server/auth", "server/disk", "server/reply", "server/workdir/flow", "server/workdir/pack",
 		"server/workdir/seen"},
-	"server/workdir/flow": {"server/disk"},
-	"server/workdir/seen": {},
-	"server/workdir/pack": {"server/disk"},
+	"server/workdir/missing": {"server/workdir"},
+	"server/workdir/flow":    {"server/disk"},
+	"server/workdir/seen":    {},
+	"server/workdir/pack":    {"server/disk"},
 }
 
 // Apart returns where p imports a neighbour that it may not, and the neighbours that it may import but does not: a
