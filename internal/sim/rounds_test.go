@@ -185,7 +185,8 @@ func (r *roundTwin) count(o market.OfferID) (has, leave int) {
 func (r *roundTwin) seats() {
 	for _, z := range r.w.zones {
 		if n := z.firmOffer.Reserved.Count; n > 0 {
-			if has, _ := r.count(z.firm); has > n {
+			has, _ := r.count(z.firm)
+			if has > n {
 				r.w.breaks("reserved: %d machines are had or asked for of the %d of %s", has, n, z.firm)
 			}
 			if counted, _ := r.w.m.Frees(&z.firmOffer, r.w.m.State().Now()); counted != has {
