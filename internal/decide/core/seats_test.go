@@ -230,8 +230,11 @@ func TestSeats_PartsAddUpToTheWhole(t *testing.T) {
 		if b, _ := again.Hash(); a != b {
 			t.Error("the state is another after a snapshot")
 		}
-		if len(again.Partly()) != len(w.State().Partly()) {
-			t.Errorf("%d machines have a part to spare after a snapshot, want %d", len(again.Partly()), len(w.State().Partly()))
+		mine := state.Sharer{Tenant: "t", User: state.Owner}
+		all, of := w.State().Partly(), w.State().PartlyOf(mine)
+		if len(all) != 1 || len(of) != 1 || len(again.Partly()) != 1 || len(again.PartlyOf(mine)) != 1 {
+			t.Errorf("%d machines have room for a part, %d of them for the user; after a snapshot %d and %d; want one each",
+				len(all), len(of), len(again.Partly()), len(again.PartlyOf(mine)))
 		}
 	}
 }

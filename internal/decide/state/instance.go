@@ -12,6 +12,8 @@ import (
 type Instance struct {
 	r      instanceRecord
 	series *Series // prices of its offer; nil: the price never changes
+	user   Sharer  // key of PartlyOf that lists it; zero: none
+	team   Sharer
 }
 
 type instanceRecord struct {

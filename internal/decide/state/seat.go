@@ -52,7 +52,38 @@ func (s *State) Partly() []*Instance { return s.partly }
 func (s *State) lists(i *Instance) {
 	s.waiting = among(s.waiting, i, i.Live() && i.idle() != nil)
 	whole := func(x Seat) bool { return x.Portion == nil }
-	s.partly = among(s.partly, i, i.Live() && len(i.r.Seats) > 0 && !slices.ContainsFunc(i.r.Seats, whole))
+	partly := i.Live() && len(i.r.Seats) > 0 && !slices.ContainsFunc(i.r.Seats, whole)
+	s.partly = among(s.partly, i, partly)
+	user, team := Sharer{}, Sharer{}
+	if partly {
+		if j := s.JobOf(i.r.Seats[0].Attempt); j != nil { // a snapshot restores instances before jobs
+			user = Sharer{Tenant: j.Tenant(), User: j.User()}
+			team = Sharer{Tenant: j.Tenant(), Team: j.r.Terms.Owner.Team}
+		}
+	}
+	i.user, i.team = s.lend(i, i.user, user), s.lend(i, i.team, team)
+}
+
+// Sharer is a user, or a team, whose first task has a portion of a machine.
+type Sharer struct{ Tenant, User, Team string }
+
+// PartlyOf returns the machines of Partly whose first task is of the user or of the team, sorted by ID.
+func (s *State) PartlyOf(by Sharer) []*Instance { return s.partlyOf[by] }
+
+// lend moves an instance from one list of PartlyOf to another, and returns the latter's key.
+func (s *State) lend(i *Instance, from, to Sharer) Sharer {
+	if from == to {
+		return to
+	}
+	if from != (Sharer{}) {
+		if s.partlyOf[from] = among(s.partlyOf[from], i, false); len(s.partlyOf[from]) == 0 {
+			delete(s.partlyOf, from)
+		}
+	}
+	if to != (Sharer{}) {
+		s.partlyOf[to] = among(s.partlyOf[to], i, true)
+	}
+	return to
 }
 
 // among returns a list, sorted by ID, with or without the instance.

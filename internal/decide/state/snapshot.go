@@ -271,6 +271,9 @@ func (r *Restorer) State() (*State, error) {
 	if len(r.s.inOrder) != r.jobs {
 		return nil, errors.New("read snapshot: a part is missing")
 	}
+	for _, i := range r.s.partly { // their jobs are known now
+		r.s.lists(i)
+	}
 	return r.s, nil
 }
 

@@ -38,8 +38,9 @@ type State struct {
 	attempts    map[string]*Attempt    // attempts that have not ended, by ID
 	// instances that may still cost something or receive a bill; strays and shared ones stay forever
 	instances map[string]*Instance
-	waiting   []*Instance        // instances without a task, sorted by ID
-	partly    []*Instance        // instances on which every task has only a portion, sorted by ID
+	waiting   []*Instance // instances without a task, sorted by ID
+	partly    []*Instance // instances on which every task has only a portion, sorted by ID
+	partlyOf  map[Sharer][]*Instance
 	leaving   []*Task            // tasks that must leave their seats, by attempt and rank
 	demands   map[string]*Demand // by user
 	offers    map[market.OfferID]*Listing
@@ -106,7 +107,8 @@ func New() *State { return NewParts(partJobs) }
 func NewParts(jobs int) *State {
 	return &State{
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, allocations: map[string]*Allocation{}, attempts: map[string]*Attempt{},
-		instances: map[string]*Instance{}, undecided: map[string]Undecided{}, offers: map[market.OfferID]*Listing{},
+		instances: map[string]*Instance{}, partlyOf: map[Sharer][]*Instance{},
+		undecided: map[string]Undecided{}, offers: map[market.OfferID]*Listing{},
 		demands: map[string]*Demand{}, backoffs: map[string]Backoff{}, groups: map[string]*Group{},
 		stages: stageIndex{making: map[scopedKey]string{}, made: map[scopedKey]StageRef{},
 			models: map[scopedName]*models{}},

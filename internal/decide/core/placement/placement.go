@@ -29,7 +29,7 @@ type Market struct {
 	Tables    map[string]*Awaited // requested tables, by key
 	Prepaid   []*state.Listing    // reserved offers
 	stock     stock
-	Review    Backlog             // jobs with a machine that need a review
+	Review    Backlog // jobs with a machine that need a review
 }
 
 // Decider decides for jobs.

@@ -100,7 +100,7 @@ func (dc *Decider) beside(j *state.Job) (list []vacancy) {
 	if len(dc.State.Partly()) == 0 || dc.State.Undecided() {
 		return nil
 	}
-	for _, i := range dc.State.Partly() {
+	for _, i := range dc.partly(j) {
 		l := dc.State.Listing(i.Machine().Offer)
 		if l == nil || !dc.market.listed(l) || !dc.sharesWith(j, i) || !dc.lasts(j, i, l.Offer()) {
 			continue
@@ -118,6 +118,21 @@ func (dc *Decider) beside(j *state.Job) (list []vacancy) {
 	return list[:min(len(list), triedWarm)]
 }
 
+// partly returns the machines of state.Partly whose first task is of j's user, or of its team if that shares machines,
+// sorted by ID.
+func (dc *Decider) partly(j *state.Job) []*state.Instance {
+	if dc.Faults.Anyone {
+		return dc.State.Partly()
+	}
+	list := dc.State.PartlyOf(state.Sharer{Tenant: j.Tenant(), User: j.User()})
+	if team := j.Terms().Owner.Team; team != "" && slices.Contains(dc.Rules().Shares, team) {
+		list = slices.Concat(list, dc.State.PartlyOf(state.Sharer{Tenant: j.Tenant(), Team: team}))
+		slices.SortFunc(list, func(a, b *state.Instance) int { return cmp.Compare(a.ID(), b.ID()) })
+		list = slices.Compact(list)
+	}
+	return list
+}
+
 // besideRate is the hourly cost of a portion beside the tasks already there.
 func besideRate(i *state.Instance, p *state.Portion) money.Rate {
 	all := p.Share
@@ -130,31 +145,19 @@ func besideRate(i *state.Instance, p *state.Portion) money.Rate {
 // sharesWith reports whether j may take a portion of a machine beside the tasks that share it: tasks of its user,
 // or of its team if that shares machines, on a machine that stays, in the region of its checkpoint.
 func (dc *Decider) sharesWith(j *state.Job, i *state.Instance) bool {
-	seats, home := i.Seats(), j.CheckpointRegion()
-	if len(seats) > 0 && !dc.mayFollowOn(j, seats[0].Attempt, i) { // most machines are of other users
-		return false
-	}
+	home := j.CheckpointRegion()
 	if !dc.market.Stays(i) || i.Agent() == nil || i.Disowned() || !i.Missing().IsZero() || !i.Noticed().IsZero() ||
 		!dc.market.hasImage(i.Machine(), j, "") ||
 		home != "" && home != i.Machine().Region {
 		return false
 	}
-	for n := 1; n < len(seats); n++ {
-		if !dc.mayFollowOn(j, seats[n].Attempt, i) {
+	for _, a := range dc.State.SeatedAll(i) {
+		other := dc.State.Job(a.Job())
+		owner := other.Terms().Owner
+		owner.Tenant = other.Tenant()
+		if !dc.mayFollow(j, other.User(), owner, i) {
 			return false
 		}
 	}
 	return true
-}
-
-// mayFollowOn is mayFollow with the user and owner of a task that the machine has now.
-func (dc *Decider) mayFollowOn(j *state.Job, attempt string, i *state.Instance) bool {
-	a := dc.State.AttemptOf(attempt)
-	if a == nil {
-		return true
-	}
-	other := dc.State.Job(a.Job())
-	owner := other.Terms().Owner
-	owner.Tenant = other.Tenant()
-	return dc.mayFollow(j, other.User(), owner, i)
 }
