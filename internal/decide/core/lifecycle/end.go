@@ -254,6 +254,7 @@ func (is *Instances) late(i *state.Instance, until time.Time, cause string) {
 	}
 	for _, k := range tasks {
 		j := is.State.Job(k.Attempt().Job())
+		is.jobs.Watcher.Uses(j) // its machine ran longer than was known
 		is.ranOn(i, k)
 		is.books.Settle(j, k, ledger.Lost, k.Until())
 		is.books.Level(j, k, ledger.Lost, k.Until())

@@ -120,7 +120,7 @@ type Watcher interface {
 	Left(*state.Job)
 	// Judges is called with new values of a job's metric. It reports whether they end the job.
 	Judges(*state.Job, *state.Attempt) bool
-	// Uses is called when a job gets a machine.
+	// Uses is called when a job gets a machine, or has had one for longer than was known.
 	Uses(*state.Job)
 	// LooksAt is called when a group's planner must run again.
 	LooksAt(group string)

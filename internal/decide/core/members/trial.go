@@ -126,7 +126,7 @@ func (ms *Members) GPUTime(g *state.Group, t time.Time) (used time.Duration, gpu
 	return used, gpus
 }
 
-// Uses checks the limit on GPU-hours of a job's group again, because the job has got a machine.
+// Uses checks the limit on GPU-hours of a job's group again, because the job uses more than was known.
 func (ms *Members) Uses(j *state.Job) {
 	if g := ms.State.Group(j.Terms().Group); g != nil {
 		if _, hours := g.Terms.Limits(); hours > 0 {
