@@ -164,6 +164,12 @@ func (r *roundTwin) count(o market.OfferID) (has, leave int) {
 	for a := range r.w.m.State().Attempts() {
 		if a.Offer() == o && a.Live() {
 			leaves := a.Draining() || a.Releasing() || a.Task() == core.Ended
+			if n := a.Nodes(); n > 1 { // a gang has its machines to itself
+				if has += n; leaves {
+					leave += n
+				}
+				continue
+			}
 			stays[a.Instance()] = stays[a.Instance()] || !leaves
 		}
 	}
@@ -175,7 +181,7 @@ func (r *roundTwin) count(o market.OfferID) (has, leave int) {
 	}
 	for a := range r.w.m.State().Allocations() {
 		if a.Offer() == o {
-			has++
+			has += a.Nodes()
 		}
 	}
 	return has, leave

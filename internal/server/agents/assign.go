@@ -28,9 +28,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 	}
 	clock := d.Control.Clock()
 	env := d.wandbEnv(job.ID())
-	for k, v := range j.Env {
-		env[k] = v
-	}
+	maps.Copy(env, j.Env)
 	maps.Copy(env, parallelismEnv(j.Model))
 	command, args := d.addParameters(env, &job, j.Command, slices.Clone(j.Args))
 	for i, v := range j.AnyOf {
@@ -207,7 +205,7 @@ func shellQuote(args []string) string {
 // values adds the secrets and shell variables that the vault keeps for the job. Variables of the submitter's shell
 // reach only machines that share the submitter's files.
 func (d *Desk) values(as *api.Assignment, j *spec.Job, engine string, of *core.Job) {
-	var entry string
+	entry := ""
 	d.Control.Read(func(m *core.Machine) { entry = m.State().Secrets(of) })
 	v, err := d.Vault.Current(as.Job, entry)
 	if err != nil {
@@ -238,9 +236,7 @@ func (d *Desk) addParameters(env map[string]string, job *core.Job, command strin
 	}
 	values := spec.Values(spec.Texts(spec.Pool(), trial.Config), trial.Promoted)
 	maps.Copy(env, values.Env())
-	if spec.Proxy != nil && !trial.Promoted {
-		maps.Copy(env, spec.Proxy.Env)
-	}
+	maps.Copy(env, spec.Standin(trial.Promoted))
 	return values.Command(command, args)
 }
 

@@ -61,8 +61,8 @@ func (d *Desk) jobOfAttempt(attempt string) (job string, live bool) {
 func (d *Desk) inputsOf(attempt string) (name string, is *state.Stored, live bool) {
 	d.Control.Read(func(m *core.Machine) {
 		if a, ok := m.Attempt(attempt); ok {
-			name, is = m.State().Work(m.State().Job(a.Job()))
 			live = true
+			name, is = m.State().Work(m.State().Job(a.Job()))
 		}
 	})
 	return name, is, live
@@ -224,17 +224,17 @@ func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		write, tag, media := folder.Write, folder.Tag(), "application/x-tar"
-		switch q := r.URL.Query(); {
-		case q.Get("content") != "":
-			file, there, err := folder.Content(q.Get("content"))
+		media, of := "application/x-tar", r.URL.Query().Get("content")
+		if of == "" && r.URL.Query().Get("light") == "1" {
+			folder = folder.Light()
+		}
+		write, tag := folder.Write, folder.Tag()
+		if of != "" {
+			file, there, err := folder.Content(of)
 			if err != nil || !there {
 				return cmp.Or(err, error(&httpblob.ParameterError{Name: "content", Why: "of no file of the folder"}))
 			}
-			write, tag, media = file.WriteContent, q.Get("content"), "application/octet-stream"
-		case q.Get("light") == "1":
-			folder = folder.Light()
-			write, tag = folder.Write, folder.Tag()
+			write, tag, media = file.WriteContent, of, "application/octet-stream"
 		}
 		return httpblob.Stream(w, r, media, tag, func(offset int64) (uint32, error) {
 			sum, err := write(r.Context(), w, offset)

@@ -28,8 +28,7 @@ func (d *Desk) join(as *api.Assignment, a *core.Attempt, node int) {
 	if as.Nodes == 1 {
 		return
 	}
-	var gangs []string
-	installation := ""
+	gangs, installation := []string(nil), ""
 	d.Control.ReadUncommitted(func(m *core.Machine) {
 		installation = m.State().Installation()
 		as.Addresses = control.Addresses(m, a)

@@ -45,6 +45,14 @@ func (s *Spec) Length(promoted bool) Fidelity {
 	return f
 }
 
+// Standin returns the variables that a trial of the proxy gets besides its values.
+func (s *Spec) Standin(promoted bool) map[string]string {
+	if s.Proxy == nil || promoted {
+		return nil
+	}
+	return s.Proxy.Env
+}
+
 // Share returns the part of each limit that is reserved for promoted trials; 0 without a proxy.
 func (s *Spec) Share() float64 {
 	switch {
