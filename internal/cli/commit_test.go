@@ -140,6 +140,7 @@ func TestCommitBlocks_AddsUp(t *testing.T) {
 		OnDemand string `json:"on_demand_usd"`
 		Saved    string `json:"saved_usd"`
 	}
+	h.write("dated.csv", "hour,a\n2027-03-01T00:00:00Z,1\n2027-03-01T01:00:00Z,1\n")
 	must.Do(t, json.Unmarshal([]byte(h.out("commit", "blocks", "--demand", "plan.csv", "--price", "20", "--on-demand", "40", "--json")), &got))
 	number := func(s string) float64 {
 		v, err := strconv.ParseFloat(s, 64)
@@ -165,12 +166,13 @@ func TestCommitBlocks_AddsUp(t *testing.T) {
 		t.Errorf("%v units, %v in advance: %+v", units, advance, got)
 	}
 	for args, says := range map[string]string{
-		"--price 50 --on-demand 40":               "--price 50 is not below --on-demand 40",
-		"--price -1 --on-demand 40":               "--price: ",
-		"--price 1 --on-demand 1e9":               "--on-demand: ",
-		"--price 1 --on-demand 2 --machines 300":  "--machines 300: give 1 to 256",
-		"--price 1 --on-demand 2 --longest 0":     "--longest 0: give 1 to 182 days",
-		"--price 1 --on-demand 2 --demand no.csv": "read --demand",
+		"--price 50 --on-demand 40":                                     "--price 50 is not below --on-demand 40",
+		"--price -1 --on-demand 40":                                     "--price: ",
+		"--price 1 --on-demand 1e9":                                     "--on-demand: ",
+		"--price 1 --on-demand 2 --machines 300":                        "--machines 300: give 1 to 256",
+		"--price 1 --on-demand 2 --longest 0":                           "--longest 0: give 1 to 182 days",
+		"--price 1 --on-demand 2 --demand no.csv":                       "read --demand",
+		"--price 1 --on-demand 2 --demand dated.csv --start 2027-01-01": "--start has no effect: dated.csv has the time",
 	} {
 		out, err := h.try(append([]string{"commit", "blocks", "--demand", "plan.csv"}, strings.Fields(args)...)...)
 		if err == nil || !strings.Contains(out, says) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,7 +69,7 @@ func TestCompress_ReportsWhatIsMeasured(t *testing.T) {
 		t.Errorf("%+v", v.PerMillion)
 	}
 	must.Do(t, os.Remove(small))
-	onOffers := append(args[:len(args)-2:len(args)-2], "--machine", "g4dn.*", "--json")
+	onOffers := slices.Concat(args[:len(args)-2], []string{"--machine", "g4dn.*", "--json"})
 	must.Do(t, json.Unmarshal([]byte(h.out(onOffers...)), &v))
 	dearest := 0.0
 	for i, o := range v.Offers {

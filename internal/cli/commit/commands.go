@@ -99,6 +99,9 @@ func (a *app) read(cmd *cobra.Command, f flags) (d commit.Demand, err error) {
 	if err != nil {
 		return d, err
 	}
+	if !d.Numbered && cmd.Flags().Changed("start") {
+		return d, fmt.Errorf("--start has no effect: %s has the time of each hour", filepath.Base(f.demand))
+	}
 	if d.Numbered && !cmd.Flags().Changed("start") {
 		a.Notef("%s numbers its hours: hour 0 is the start of %s (--start)\n", filepath.Base(f.demand), f.start)
 	}

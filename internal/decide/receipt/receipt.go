@@ -356,7 +356,7 @@ func (r Receipt) costs(row func(name, value, note string)) {
 		row("idle after", r.money(*r.IdleAfter), "paid by its team, not in the cost: the machine waited for a job")
 	}
 	if r.CostWithoutRules != r.Cost {
-		row("plain seconds", r.money(r.CostWithoutRules), "without the provider's billing rules")
+		row("plain seconds", r.money(r.CostWithoutRules), "the time of its machines alone")
 	}
 }
 

@@ -96,7 +96,7 @@ func (y *Study) BestOnProxy(spec *study.Spec) int {
 func (y *Study) best(spec *study.Spec, promoted bool) int {
 	best := -1
 	for n := range y.Trials {
-		if t := &y.Trials[n]; t.Values > 0 && t.Promoted == promoted &&
+		if t := &y.Trials[n]; t.Values > 0 && t.Promoted == promoted && (!promoted || t.Full(spec)) &&
 			(best < 0 || better(t.Best, y.Trials[best].Best, spec.Maximize)) {
 			best = n
 		}

@@ -72,7 +72,7 @@ func lostText(v receipt.Receipt) string {
 // time. The ledger books both as idle.
 func (a *advice) idle() {
 	v := a.v
-	ruled := v.Cost.Sub(v.CostWithoutRules)
+	ruled := v.Comparable().Sub(v.CostWithoutRules) // without tax, credits and the reading of inputs
 	if ruled.Sign() < 0 {
 		ruled = money.Amount{}
 	}

@@ -341,7 +341,9 @@ func (r *reader) truth(v *yaml.Node, field string) (is bool) {
 // whole reads a whole number within bounds.
 func (r *reader) whole(v *yaml.Node, field string, least, most int) int {
 	var n int
-	if v.Kind != yaml.ScalarNode || v.Tag == "!!null" || v.Decode(&n) != nil || n < least || n > most {
+	var exact float64 // YAML reads 1.5 as the whole number 1
+	if v.Kind != yaml.ScalarNode || v.Tag == "!!null" || v.Decode(&n) != nil || v.Decode(&exact) != nil ||
+		exact != float64(n) || n < least || n > most {
 		r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), fmt.Sprintf("write a whole number from %d to %d", least, most))
 		return least
 	}

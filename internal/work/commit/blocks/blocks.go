@@ -14,8 +14,10 @@ import (
 // Rules of Amazon's Capacity Blocks for ML, from its user guide ("Find and purchase Capacity Blocks" and "How Capacity
 // Blocks work") in November 2026.
 const (
-	// MostMachines is how many machines one account may hold in all its blocks, and MostInBlock in one.
-	MostMachines, MostInBlock = 256, 64
+	// MostMachines is how many machines one account may hold in all its blocks.
+	MostMachines = 256
+	// MostInBlock is how many machines one block may have.
+	MostInBlock = 64
 	// LongestDays is the longest block: up to 14 days any number, then multiples of 7.
 	LongestDays = 182
 	startHalf   = 23 // blocks start and end at 11:30 UTC, the half-hour 23 of a day

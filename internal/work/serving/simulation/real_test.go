@@ -119,7 +119,7 @@ func BenchmarkSimulation_AgainstARealServer(b *testing.B) {
 		load float64
 	}{{"fixed", 1, 0.6}, {"batched", 4, 0.6}} {
 		b.Run(c.name, func(b *testing.B) {
-			server, site := newClassifierServer(b, c.most, func(t time.Time) time.Duration { return time.Since(t) })
+			server, site := newClassifierServer(b, c.most, time.Since)
 			for range 20 {
 				server.ask(b, site.URL, time.Now())
 			}
