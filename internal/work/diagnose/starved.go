@@ -18,7 +18,7 @@ const (
 	manyWrites   = 300
 	dearestWrite = 100e-6    // largest kernel time of a small write, in seconds
 	smallWrite   = 4 << 10   // bytes
-	syncedWrites = 5         // per second, each of which waits for a disk
+	syncedWrites = 5         // per second; each waits for a disk
 	usualSystem  = 0.02      // the kernel's share of the processor time of a program that computes
 	dearestCall  = 50e-6     // largest kernel time of a small read, in seconds
 	tiny         = 16 << 10  // bytes per call

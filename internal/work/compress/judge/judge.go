@@ -104,7 +104,7 @@ func Quantile(list []time.Duration, q float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// Rate returns the predictions per second of runs one after another, each of which makes so many predictions.
+// Rate returns the predictions per second. The runs follow one another, and each makes the given number.
 func Rate(list []time.Duration, predictions int) float64 {
 	sum := 0.0
 	for _, d := range list {
