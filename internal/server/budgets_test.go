@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,6 +77,36 @@ func TestSubmissions_AtOnceNeverExceedALimit(t *testing.T) {
 	if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName,
 		costing("next", "a", `,"budget":{"dollars":"12"}`)); rec.Code != 200 {
 		t.Errorf("after one is over: %d %+v", rec.Code, p)
+	}
+}
+
+// Concurrent submissions of groups never exceed a limit: each that is let in holds its whole budget at once, however few
+// members have begun.
+func TestGroups_AtOnceNeverExceedALimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(100)})
+	var all sync.WaitGroup
+	var accepted atomic.Int32
+	for i := range 64 {
+		all.Go(func() {
+			body := inArray(fmt.Sprintf("g%d", i), "a", "0-9%2", `,"budget":{"dollars":"7"}`)
+			switch rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, body); {
+			case rec.Code == 200:
+				accepted.Add(1)
+			case rec.Code != http.StatusPaymentRequired || p.Limit == nil || p.Use == nil || p.Fix == "":
+				t.Errorf("%d %+v", rec.Code, p)
+			}
+		})
+	}
+	all.Wait()
+	if accepted.Load() != 14 {
+		t.Errorf("%d groups of $7 are let in under $100, want 14", accepted.Load())
+	}
+	var v api.Budgets
+	w.must("GET", "/v1/budgets", nil, &v)
+	if len(v.Limits) != 1 || v.Limits[0].Use.Held.Add(v.Limits[0].Use.Spent) != *dollars(98) {
+		t.Errorf("the limit shows %+v, want $98 held and spent", v.Limits)
 	}
 }
 

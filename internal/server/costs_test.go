@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -182,6 +183,43 @@ func TestCosts_OmitOtherTeams(t *testing.T) {
 	for _, bad := range []string{"by=colour", "by=tag:", "since=7", "since=-1h"} {
 		if rec, p := w.ask("GET", "/v1/costs?"+bad, auth.OwnerName, nil); rec.Code != 400 || p.Field == "" || p.Fix == "" {
 			t.Errorf("%s: %d %+v", bad, rec.Code, p)
+		}
+	}
+}
+
+// Costs by what was bought equal, name for name and to the last digit, a plain sum of the ledger's postings, with the
+// lines of an engine's bill among them.
+func TestCosts_ByWhatWasBoughtEqualThePostings(t *testing.T) {
+	t.Parallel()
+	w, _ := ranWorld(t)
+	end := w.control.Now().Add(9 * time.Hour)
+	w.event(core.AttemptEnded{Attempt: "runs.1", Message: 9, Reason: "completed", Step: 400}, 9*time.Hour)
+	w.event(core.InstanceEnded{Instance: w.instance("runs.1"), Until: end, Cause: "terminated"}, 9*time.Hour)
+	least := map[string]int{"category": 2, "sku": 2}
+	for by, name := range map[string]func(p ledger.Posting) string{
+		"category": func(p ledger.Posting) string { return string(p.Category) },
+		"region":   func(p ledger.Posting) string { return p.Region },
+		"sku":      func(p ledger.Posting) string { return p.SKU },
+		"provider": func(p ledger.Posting) string { return p.Provider },
+	} {
+		want := map[string]money.Amount{}
+		for p, err := range w.store.Postings(t.Context(), "default", "") {
+			must.Do(t, err)
+			if _, _, ok := p.To.IsCost(); ok {
+				want[name(p)] = want[name(p)].Add(p.Amount)
+			}
+			if _, _, ok := p.From.IsCost(); ok {
+				want[name(p)] = want[name(p)].Sub(p.Amount)
+			}
+		}
+		var costs client.Costs
+		w.must("GET", "/v1/costs?by="+by, nil, &costs)
+		got := map[string]money.Amount{}
+		for _, l := range costs.Lines {
+			got[l.Name] = l.Spent
+		}
+		if !maps.Equal(got, want) || len(want) < max(least[by], 1) {
+			t.Errorf("by %s: %v\nthe postings add up to %v", by, got, want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/store"
@@ -87,6 +88,7 @@ func ranWorld(t *testing.T) (*world, *edited) {
 	at(3*time.Hour, core.BillReceived{Instance: machine, Launch: "over.1", Lines: []core.BillLine{
 		{Amount: money.Picos(2_030_000_000_000), Currency: money.USD},
 		{Rule: "minimum", Amount: money.Picos(5e10), Currency: money.USD},
+		{Rule: "disk", Category: ledger.Storage, SKU: "gp3", Amount: money.Picos(7e9), Currency: money.USD, From: begin, To: begin.Add(2 * time.Hour)},
 	}})
 	return w, e
 }
