@@ -112,6 +112,16 @@ func TestDashboard_ShowsAndDoesWhatItsReaderMay(t *testing.T) {
 	if w.must("GET", "/v1/jobs/secret-plan", nil, &j); j.State != "cancelled" {
 		t.Errorf("the job is %s", j.State)
 	}
+	again := url.Values{"act": {"rerun"}, "job": {"secret-plan", "nosuch"}, "back": {"/jobs"}}
+	if rec := vic.ask("POST", "/do", again); strings.Contains(rec.Body.String(), "Done for") {
+		t.Errorf("a viewer runs a job again: %d %s", rec.Code, rec.Body)
+	}
+	if rec := ann.ask("POST", "/do", again); rec.Code != 200 || !strings.Contains(rec.Body.String(), "Done for") || !strings.Contains(rec.Body.String(), "nosuch") {
+		t.Errorf("of two jobs, one is to run again: %d %s", rec.Code, rec.Body)
+	}
+	if w.must("GET", "/v1/jobs/secret-plan-2", nil, &j); j.State != "queued" || j.User != "ann" {
+		t.Errorf("the job that runs again is %s, of %s", j.State, j.User)
+	}
 	var list []client.Token
 	w.must("GET", "/v1/tokens", nil, &list)
 	for _, one := range list {

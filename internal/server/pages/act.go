@@ -23,6 +23,7 @@ type action struct {
 	least      client.Role // lowest role in the team; own lets submitters act on their own jobs
 	own        bool
 	body       func(form url.Values) any
+	do         func(v *visit, job string, form url.Values) error // in place of one request
 }
 
 var (
@@ -51,6 +52,9 @@ var actions = []action{
 	{Name: "resume", Text: "Resume", Says: "goes on from the newest checkpoint", Command: "scrimp resume {id}",
 		method: "POST", path: "/v1/jobs/{id}/resume", bulk: true, states: undone, least: client.Submitter, own: true,
 		body: func(f url.Values) any { return client.Resume{Changes: changes(f)} }},
+	{Name: "rerun", Text: "Rerun", Says: "submits it again as a new job with the same files, which begins from nothing",
+		Command: "scrimp rerun {id}", bulk: true, states: []string{"succeeded", "failed", "stopped", "cancelled"},
+		least: client.Submitter, do: rerun},
 	{Name: "change", Text: "Change", Says: "changes the deadline or the budget", Command: "scrimp update {id}",
 		method: "PATCH", path: "/v1/jobs/{id}", states: notOver, least: client.Submitter, own: true,
 		body: func(f url.Values) any {
@@ -162,6 +166,25 @@ type failure struct {
 // mostBulk bounds the jobs that one form changes.
 const mostBulk = 200
 
+// perform runs the action on one job.
+func (a *action) perform(v *visit, job string, form url.Values) error {
+	if a.do != nil {
+		return a.do(v, job, form)
+	}
+	_, err := v.ask(a.method, strings.ReplaceAll(a.path, "{id}", url.PathEscape(job)), a.body(form), nil)
+	return err
+}
+
+// rerun submits a job again as it was submitted.
+func rerun(v *visit, job string, _ url.Values) error {
+	p := &submitPage{Rerun: job}
+	err := p.again(v)
+	if err == nil {
+		_, err = p.send(v, nil)
+	}
+	return err
+}
+
 // do runs the action of a form on one job or several, and redirects to the form's page.
 func (s *Site) do(w http.ResponseWriter, r *http.Request) {
 	guard(w)
@@ -194,8 +217,7 @@ func (s *Site) do(w http.ResponseWriter, r *http.Request) {
 	}
 	of := done{Action: a, Back: local(r.PostFormValue("back"))}
 	for _, job := range jobs {
-		path := strings.ReplaceAll(a.path, "{id}", url.PathEscape(job))
-		if _, err := v.ask(a.method, path, a.body(r.PostForm), nil); err != nil {
+		if err := a.perform(v, job, r.PostForm); err != nil {
 			of.Failed = append(of.Failed, failure{job, asProblem(err)})
 			continue
 		}

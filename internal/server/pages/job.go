@@ -102,7 +102,7 @@ func job(v *visit) (any, error) {
 	for _, a := range actions {
 		if a.Name == "change" {
 			p.CanChange = v.may(a.Name, p.Job)
-		} else if v.may(a.Name, p.Job) {
+		} else if a.do == nil && v.may(a.Name, p.Job) {
 			p.Actions = append(p.Actions, a)
 		}
 	}

@@ -162,7 +162,7 @@
   });
   document.addEventListener('submit', e => {
     const act = e.submitter?.value;
-    if (e.target.id === 'bulk' && (act === 'cancel' || act === 'stop') &&
+    if (e.target.id === 'bulk' && ['cancel', 'stop', 'rerun'].includes(act) &&
       !confirm(e.submitter.textContent + ' the jobs that are marked?')) e.preventDefault();
   });
 
