@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/must"
@@ -17,16 +18,24 @@ import (
 // linkedSum finds a sum of the page Costs with the address of its postings.
 var linkedSum = regexp.MustCompile(`<a href="([^"]*export/costs[^"]*)"[^>]*><data class="money[^"]*" value="([^"]*)"`)
 
-// Each linked sum of the page Costs is, to the last digit, the sum of the rows of the file that it links to.
-func TestCostsPage_SumsEqualThePostingsThatTheyLinkTo(t *testing.T) {
+// Each linked sum of a page is, to the last digit, the sum of the rows of the file that it links to.
+func TestPages_SumsEqualThePostingsThatTheyLinkTo(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	w.idles(8 * time.Hour)
+	w.must("POST", "/v1/groups", inArray("sweep", "team-1", "0-1", ""), nil)
+	w.began("sweep", 2)
+	for _, id := range w.booting(2) {
+		w.event(core.AttemptStarted{Attempt: id, Message: 1}, 35*time.Hour)
+		w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, 38*time.Hour)
+		w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now().Add(38 * time.Hour), Cause: "terminated"}, 38*time.Hour)
+	}
 	ann := w.signedIn(w.user("ann", identity.Grant{Team: "*", Role: identity.Admin}))
-	for by, least := range map[string]int{"team": 2, "project": 2, "user": 2, "job": 2, "provider": 2, "region": 2} {
-		found := linkedSum.FindAllStringSubmatch(ann.shows("/costs?by="+by, 200), -1)
+	for page, least := range map[string]int{"/jobs/fit": 1, "/jobs/sweep.0": 1, "/groups/sweep": 1, "/costs?by=team": 3, "/costs?by=project": 2,
+		"/costs?by=user": 2, "/costs?by=job": 4, "/costs?by=provider": 2, "/costs?by=region": 2, "/costs?by=sku": 2, "/costs?by=category": 2} {
+		found := linkedSum.FindAllStringSubmatch(ann.shows(page, 200), -1)
 		if len(found) < least {
-			t.Errorf("by %s: %d sums have a link, want %d", by, len(found), least)
+			t.Errorf("%s: %d sums have a link, want %d", page, len(found), least)
 		}
 		for _, link := range found {
 			address := html.UnescapeString(link[1])
@@ -41,7 +50,7 @@ func TestCostsPage_SumsEqualThePostingsThatTheyLinkTo(t *testing.T) {
 				sum = sum.Add(a)
 			}
 			if sum.String() != link[2] {
-				t.Errorf("by %s: the page shows %s, and the rows of %s add up to %s", by, link[2], address, sum)
+				t.Errorf("%s shows %s, and the rows of %s add up to %s", page, link[2], address, sum)
 			}
 		}
 	}

@@ -3,9 +3,9 @@ package charge
 import "slices"
 
 // OnlyBy lists the columns of Table that Only selects charges by.
-var OnlyBy = []string{"team", "project", "user", "job", "provider", "region"}
+var OnlyBy = []string{"team", "project", "user", "job", "group", "provider", "region", "machine", "category"}
 
-// None selects charges without a team, project, user, job, provider or region.
+// None selects charges without a value in the column.
 const None = "(none)"
 
 // Only selects charges by their owner or place; the zero Only selects all.

@@ -86,11 +86,18 @@ func (p *costsPage) Postings(line string) string {
 	if line == "" {
 		line = charge.None
 	}
-	if p.Whole() == "" || !slices.Contains(charge.OnlyBy, p.By) || p.By == "job" && strings.HasPrefix(line, "(") {
+	column := p.By
+	if column == "sku" {
+		column = "machine"
+	}
+	if p.Whole() == "" || !slices.Contains(charge.OnlyBy, column) || column == "job" && strings.HasPrefix(line, "(") {
 		return ""
 	}
-	return exported + "?" + url.Values{p.By: {line}}.Encode()
+	return postingsOf(column, line)
 }
+
+// postingsOf returns the address of the charges with a value in a column, as a file.
+func postingsOf(column, value string) string { return exported + "?" + url.Values{column: {value}}.Encode() }
 
 // read fetches the data for the page's address.
 func (p *costsPage) read(v *visit) error {

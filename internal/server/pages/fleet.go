@@ -14,6 +14,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
+	indexes "scrimp/internal/work/groups"
 )
 
 // machinesPage shows the machines that cost money now.
@@ -200,6 +201,15 @@ type groupPage struct {
 	Receipt client.GroupReceipt
 	Actions []action
 	SpentOf float64
+}
+
+// Postings returns the address of the charges that the group has spent, as a file; "": it has spent nothing, or is a
+// schedule, whose runs own what they spend.
+func (p *groupPage) Postings() string {
+	if p.Spent.IsZero() || p.Kind == string(indexes.Schedule) {
+		return ""
+	}
+	return postingsOf("group", p.ID)
 }
 
 func groups(v *visit) (any, error) {
