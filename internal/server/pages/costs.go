@@ -97,7 +97,9 @@ func (p *costsPage) Postings(line string) string {
 }
 
 // postingsOf returns the address of the charges with a value in a column, as a file.
-func postingsOf(column, value string) string { return exported + "?" + url.Values{column: {value}}.Encode() }
+func postingsOf(column, value string) string {
+	return exported + "?" + url.Values{column: {value}}.Encode()
+}
 
 // read fetches the data for the page's address.
 func (p *costsPage) read(v *visit) error {
