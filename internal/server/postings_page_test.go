@@ -30,9 +30,11 @@ func TestPages_SumsEqualThePostingsThatTheyLinkTo(t *testing.T) {
 		w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, 38*time.Hour)
 		w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now().Add(38 * time.Hour), Cause: "terminated"}, 38*time.Hour)
 	}
+	until := w.control.Now().Add(72 * time.Hour).UTC().Format(time.DateOnly)
 	ann := w.signedIn(w.user("ann", identity.Grant{Team: "*", Role: identity.Admin}))
 	for page, least := range map[string]int{"/jobs/fit": 1, "/jobs/sweep.0": 1, "/groups/sweep": 1, "/costs?by=team": 3, "/costs?by=project": 2,
-		"/costs?by=user": 2, "/costs?by=job": 4, "/costs?by=provider": 2, "/costs?by=region": 2, "/costs?by=sku": 2, "/costs?by=category": 2} {
+		"/costs?by=user": 2, "/costs?by=job": 4, "/costs?by=provider": 2, "/costs?by=region": 2, "/costs?by=sku": 2, "/costs?by=category": 2,
+		"/costs/days?until=" + until: 3, "/costs/days?by=sku&until=" + until: 3, "/chargeback": 1} {
 		found := linkedSum.FindAllStringSubmatch(ann.shows(page, 200), -1)
 		if len(found) < least {
 			t.Errorf("%s: %d sums have a link, want %d", page, len(found), least)

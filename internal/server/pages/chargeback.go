@@ -27,6 +27,11 @@ func (p *chargebackPage) command() string {
 	return commandOf("scrimp chargeback", p.flags, "month", "rule")
 }
 
+// Postings returns the address of a team's own charges in the month, as a file.
+func (p *chargebackPage) Postings(team string) string {
+	return postingsOf("since", p.Month, "until", p.Since.AddDate(0, 1, 0).UTC().Format("2006-01"), "team", team)
+}
+
 // months is the number of months that the page offers.
 const months = 13
 

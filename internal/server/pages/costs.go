@@ -86,19 +86,28 @@ func (p *costsPage) Postings(line string) string {
 	if line == "" {
 		line = charge.None
 	}
-	column := p.By
-	if column == "sku" {
-		column = "machine"
-	}
-	if p.Whole() == "" || !slices.Contains(charge.OnlyBy, column) || column == "job" && strings.HasPrefix(line, "(") {
+	column, ok := columnOf(p.By)
+	if p.Whole() == "" || !ok || column == "job" && strings.HasPrefix(line, "(") {
 		return ""
 	}
 	return postingsOf(column, line)
 }
 
-// postingsOf returns the address of the charges with a value in a column, as a file.
-func postingsOf(column, value string) string {
-	return exported + "?" + url.Values{column: {value}}.Encode()
+// columnOf returns the column that selects the charges of a name, when costs are grouped by what by says.
+func columnOf(by string) (column string, ok bool) {
+	if column = by; by == "sku" {
+		column = "machine"
+	}
+	return column, slices.Contains(charge.OnlyBy, column)
+}
+
+// postingsOf returns the address of the charges with these values in their columns, as a file.
+func postingsOf(pairs ...string) string {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return exported + "?" + v.Encode()
 }
 
 // read fetches the data for the page's address.

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"html/template"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/charge"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
@@ -33,6 +35,22 @@ func (p *daysPage) twin() string { return p.asked }
 // command returns the command that sums days until now.
 func (p *daysPage) command() string {
 	return commandOf("scrimp costs", url.Values{"by": {p.By}, "since": {fmt.Sprint(p.back, "d")}}, "by", "since")
+}
+
+// Whole returns the address of the charges of a day, as a file.
+func (p *daysPage) Whole(day time.Time) string { return postingsOf(spanOf(day)...) }
+
+// Postings is Whole of a name; "": the page has none.
+func (p *daysPage) Postings(day time.Time, name string) string {
+	column, ok := columnOf(cmp.Or(p.By, "team"))
+	if !ok || name == otherNames {
+		return ""
+	}
+	return postingsOf(append(spanOf(day), column, cmp.Or(name, charge.None))...)
+}
+
+func spanOf(day time.Time) []string {
+	return []string{"since", day.Format(time.DateOnly), "until", day.AddDate(0, 0, 1).Format(time.DateOnly)}
 }
 
 // daysTable holds the costs of each day in a currency. The columns add up to the total.

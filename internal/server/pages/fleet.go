@@ -203,10 +203,9 @@ type groupPage struct {
 	SpentOf float64
 }
 
-// Postings returns the address of the charges that the group has spent, as a file; "": it has spent nothing, or is a
-// schedule, whose runs own what they spend.
+// Postings returns the address of the group's charges, as a file; "": it is a schedule, whose runs own what they spend.
 func (p *groupPage) Postings() string {
-	if p.Spent.IsZero() || p.Kind == string(indexes.Schedule) {
+	if p.Kind == string(indexes.Schedule) {
 		return ""
 	}
 	return postingsOf("group", p.ID)

@@ -109,13 +109,8 @@ func job(v *visit) (any, error) {
 	return p, nil
 }
 
-// Postings returns the address of the charges that the job has spent, as a file; "": it has spent nothing.
-func (p *jobPage) Postings() string {
-	if p.Spent.IsZero() {
-		return ""
-	}
-	return postingsOf("job", p.ID)
-}
+// Postings returns the address of the job's charges, as a file.
+func (p *jobPage) Postings() string { return postingsOf("job", p.ID) }
 
 // reasonOf returns why a job is in its state; "": the state explains itself.
 func reasonOf(j client.Job) string {

@@ -23,6 +23,7 @@ import (
 var functions = template.FuncMap{
 	"asset":    func(name string) string { return "/assets/" + assets()[name].name },
 	"money":    amount,
+	"sum":      sumOf,
 	"rate":     rateOf,
 	"ago":      ago,
 	"until":    until,
@@ -126,6 +127,14 @@ func amount(c money.Currency, v any) template.HTML {
 		text = money.Format(a, c, 2)
 	}
 	return element("data", grouped(text), "class", class, "value", a.String(), "title", fmt.Sprintf("%s %s exactly", a, c))
+}
+
+// sumOf is amount with a link to the postings that it sums, unless it is zero or has no address.
+func sumOf(c money.Currency, a money.Amount, address string) template.HTML {
+	if address == "" || a.IsZero() {
+		return amount(c, a)
+	}
+	return template.HTML(`<a href="`+template.HTMLEscapeString(address)+`" title="the postings that it sums, as CSV">`) + amount(c, a) + "</a>"
 }
 
 // grouped puts commas between the thousands of an amount: "$12,345.60".
