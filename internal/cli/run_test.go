@@ -59,9 +59,12 @@ func newHome(t testing.TB) *home {
 		if _, err := os.Stat(h.data); err != nil { // no command has used it
 			return
 		}
-		if out, err := h.try("server", "stop", "--now"); err != nil {
-			t.Errorf("stop: %v\n%s", err, out)
-		}
+		said := ""
+		await.True(t, "the server stops", func() bool { // on a crowded machine its log may be too slow for one request
+			out, err := h.try("server", "stop", "--now")
+			said = out
+			return err == nil
+		}, func() string { return said })
 		var left []string
 		await.True(t, "no process is left", func() bool { // the market ends just after its answer
 			left = commandLines(h.data)

@@ -78,8 +78,8 @@ func (s *Server) addExports(ctx context.Context, engines []api.Engine) {
 	}
 }
 
-// stopPatience bounds the wait for the log to record a stop request.
-const stopPatience = 3 * time.Second
+// stopPatience bounds the wait for the log to record a stop request. A crowded machine needs seconds for it.
+const stopPatience = 20 * time.Second
 
 func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.StopServer](w, r)
