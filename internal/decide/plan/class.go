@@ -22,7 +22,8 @@ type Class struct {
 	counts tally       // count of the other listings by reason, in no order
 	others []*Listing  // first other listings by ID; nil: not computed yet
 
-	providers, nonPreemptible []string // providers of the candidates, and of the non-preemptible ones; nil: not computed yet
+	// The providers of the candidates, and of the non-preemptible ones; nil: not computed yet.
+	providers, nonPreemptible []string
 }
 
 // candidate is a listing that suits a class.

@@ -87,9 +87,9 @@ func waitsFor(j *state.Job, speed float64) time.Duration {
 	return quantity.Add(j.Restart(), left)
 }
 
-// LatestStart is the latest start that the deadline of a job allows, whatever its team has spent: when twice the expected
-// time of its work and one restart are left, or, for unknown work, half of the time from its submission. ok is false if
-// it has no deadline.
+// LatestStart is the latest start that the deadline of a job allows, whatever its team has spent: when twice the
+// expected time of its work and one restart are left, or, for unknown work, half of the time from its submission. ok is
+// false if it has no deadline.
 func LatestStart(j *state.Job) (at time.Time, ok bool) {
 	deadline := j.Terms().Deadline
 	if deadline.IsZero() {
