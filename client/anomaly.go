@@ -31,7 +31,7 @@ const (
 // Anomaly is an incident in spending.
 type Anomaly struct {
 	Name    string     `json:"name"`  // such as a-0123456789
-	State   string     `json:"state"` // planned, dismissed, snoozed or confirmed; "": nobody has said anything
+	State   string     `json:"state"` // planned, dismissed, snoozed or confirmed; "": no answer yet
 	Kind    string     `json:"kind"`  // such as "idle machine"
 	Team    string     `json:"team"`
 	Project string     `json:"project,omitempty"`
@@ -53,7 +53,7 @@ type Anomaly struct {
 	SnoozedUntil *time.Time     `json:"snoozed_until"` // null: it is not snoozed
 }
 
-// AnomalyAnswer is what somebody said about an incident.
+// AnomalyAnswer is a user's verdict on an incident.
 type AnomalyAnswer struct {
 	Confirmed bool      `json:"confirmed"` // it was a problem; else it was dismissed
 	Why       string    `json:"why,omitempty"`
@@ -79,7 +79,7 @@ type SnoozeAnomaly struct {
 	Until string `json:"until"` // a span such as 3d, a time or a day in UTC, or now, which ends it
 }
 
-// AnswerAnomaly says that an incident was a problem, or none.
+// AnswerAnomaly confirms an incident as a problem, or dismisses it.
 type AnswerAnomaly struct {
 	Why string `json:"why,omitempty"` // at most 1000 bytes; of a dismissed incident it is required
 }
@@ -125,12 +125,12 @@ func (c *Client) SnoozeAnomaly(ctx context.Context, name, until string) (Anomaly
 	return c.aboutAnomaly(ctx, name, "snooze", SnoozeAnomaly{Until: until})
 }
 
-// DismissAnomaly says that an incident was no problem. It raises the threshold of its kind in its team.
+// DismissAnomaly marks an incident as no problem. It raises the threshold of its kind in its team.
 func (c *Client) DismissAnomaly(ctx context.Context, name, why string) (Anomaly, error) {
 	return c.aboutAnomaly(ctx, name, "dismiss", AnswerAnomaly{Why: why})
 }
 
-// ConfirmAnomaly says that an incident was a problem. It lowers the threshold of its kind in its team.
+// ConfirmAnomaly marks an incident as a problem. It lowers the threshold of its kind in its team.
 func (c *Client) ConfirmAnomaly(ctx context.Context, name, why string) (Anomaly, error) {
 	return c.aboutAnomaly(ctx, name, "confirm", AnswerAnomaly{Why: why})
 }
@@ -196,7 +196,7 @@ func (c *Client) RemoveAnomalyAlert(ctx context.Context, name string) error {
 	return c.Do(ctx, http.MethodDelete, "/v1/anomalies/alerts/"+url.PathEscape(name), nil, nil)
 }
 
-// TestAnomalyAlert sends a marked report to the receiver of an alert once, and returns what became of it.
+// TestAnomalyAlert sends a marked report to the receiver of an alert once, and returns the outcome.
 func (c *Client) TestAnomalyAlert(ctx context.Context, name string) (Notice, error) {
 	return ask[Notice](ctx, c, http.MethodPost, "/v1/anomalies/alerts/"+url.PathEscape(name)+"/test", nil)
 }

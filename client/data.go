@@ -8,8 +8,9 @@ import (
 	"scrimp/money"
 )
 
-// DataUse sums up what bringing inputs to the machines of a job took. Amounts are those of the provider that has the
-// data; the ledger contains them. Charges for requests are unknown, so that no amount contains them.
+// DataUse sums up the inputs that agents brought to the machines of a job, with their cost and time. Amounts are those
+// of the provider that has the data; the ledger contains them. Charges for requests are unknown, so that no amount
+// contains them.
 type DataUse struct {
 	Currency money.Currency `json:"currency"`
 	Files    int64          `json:"files"`
@@ -29,7 +30,7 @@ type DataUse struct {
 	Reads      []DataRead `json:"reads"`
 }
 
-// DataRead is what bringing an input to a machine took.
+// DataRead is an input that an agent brought to a machine.
 type DataRead struct {
 	Attempt  string        `json:"attempt"`
 	Node     int           `json:"node"` // rank of the machine
@@ -50,7 +51,7 @@ type DataRead struct {
 	Saved    *money.Amount `json:"saved"` // likewise
 }
 
-// DataUse returns what bringing inputs to the machines of a job took.
+// DataUse returns a summary of the inputs that agents brought to the machines of a job.
 func (c *Client) DataUse(ctx context.Context, id string) (DataUse, error) {
 	return ask[DataUse](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/data", nil)
 }

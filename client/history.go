@@ -82,7 +82,8 @@ type Terms struct {
 	Name    string `json:"name"`
 	Owner   Owner  `json:"owner"`
 	JobKind string `json:"job_kind,omitempty"` // experiment, production, interactive, inference, data
-	// Session is shell or notebook if the job is a session, which ends as stopped when its program exits; "": it is none.
+	// Session is shell or notebook if the job is a session, which ends as stopped when its program exits; "": no
+	// session.
 	Session string `json:"session,omitempty"`
 	Variant string `json:"variant,omitempty"`
 	// Group is the job's group, Index its index in an array, and Parent the group whose budget it uses, which is
@@ -171,7 +172,7 @@ type Read struct {
 	Bytes int64  `json:"bytes,omitempty"` // 0: unknown
 }
 
-// Origin is a place that data lie in. An empty provider and a null fare are unknown.
+// Origin is where data is stored. An empty provider and a null fare are unknown.
 type Origin struct {
 	Provider string      `json:"provider,omitempty"`
 	Region   string      `json:"region"`

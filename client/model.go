@@ -28,8 +28,8 @@ type ModelVersion struct {
 	Verdict  string `json:"verdict"`
 	Deployed bool   `json:"deployed"` // it is in place now; of a pipeline at most one is
 	Why      string `json:"why,omitempty"`
-	// UnknownSince is the run whose deploy stage failed after it had begun, so that nobody knows what is in place. The
-	// version of that run has it, and the last version whose deploy stage succeeded.
+	// UnknownSince is the run whose deploy stage failed after it had begun, so that nobody knows which version is in
+	// place. Two versions have this field: that of this run, and the last one whose deploy stage succeeded.
 	UnknownSince string `json:"unknown_since,omitempty"`
 
 	Stage      string       `json:"stage"` // that deploys
@@ -41,19 +41,19 @@ type ModelVersion struct {
 	// Metrics are the figures that the stages reported, as STAGE.NAME, decimals.
 	Metrics map[string]string `json:"metrics,omitempty"`
 	Gates   []GateVerdict     `json:"gates,omitempty"` // of all stages, in their order
-	// Lineage is what the version is made of, a line a stage; GET /v1/models leaves it out.
+	// Lineage lists the inputs and outputs of the version's stages, one line a stage; GET /v1/models leaves it out.
 	Lineage []ModelStage `json:"lineage,omitempty"`
 }
 
 // ID is the version as people write it, such as retrain@3.
 func (m *ModelVersion) ID() string { return m.Pipeline + "@" + strconv.Itoa(m.Version) }
 
-// ModelStage is what a stage of the run has read and made.
+// ModelStage is a stage of the run, with its inputs and outputs.
 type ModelStage struct {
 	Stage   string            `json:"stage"`
 	State   string            `json:"state"`
 	Job     string            `json:"job,omitempty"` // that made its outputs, of this or of an earlier run
-	Key     string            `json:"key,omitempty"` // names all that its outputs are made of
+	Key     string            `json:"key,omitempty"` // identifies everything that its outputs depend on
 	Inputs  []StageContent    `json:"inputs,omitempty"`
 	Params  map[string]string `json:"params,omitempty"`
 	Program string            `json:"program,omitempty"`

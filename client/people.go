@@ -49,9 +49,9 @@ type User struct {
 	Made   time.Time `json:"made"`          // wall time
 	// Email is the address by which an identity provider knows the user; empty: the user signs in by token only.
 	Email string `json:"email,omitempty"`
-	// Grouped says that the grants follow the user's groups at the identity provider.
+	// Grouped reports whether the grants follow the user's groups at the identity provider.
 	Grouped bool `json:"grouped,omitempty"`
-	// Erased says that the name and address are gone for ever: Name is erased-1, erased-2 and so on.
+	// Erased reports whether the name and address are gone for ever: Name is erased-1, erased-2 and so on.
 	Erased bool `json:"erased,omitempty"`
 }
 

@@ -140,7 +140,7 @@ type ScheduleState struct {
 	// WaitsSince is when a run was due that waits for a price, in market time, and Waits what it waits for.
 	WaitsSince *time.Time      `json:"waits_since,omitempty"`
 	Waits      []ScheduleCheck `json:"waits,omitempty"`
-	// Reports are the weekly reports to the webhook, and what became of each.
+	// Reports are the weekly reports to the webhook, with the outcome of each.
 	Reports []Notice       `json:"reports,omitempty"`
 	Weeks   []ScheduleWeek `json:"weeks"` // of the last runs, newest last; a schedule without conditions has them too
 }
@@ -183,7 +183,7 @@ type PipelineStage struct {
 	Deploy bool `json:"deploy,omitempty"`
 	// OnDrift lets the stage begin only if a file has drifted from a reference.
 	OnDrift *PipelineDrift `json:"on_drift,omitempty"`
-	// WarmStart lets the stage begin with what the deployed version of the pipeline has made.
+	// WarmStart lets the stage begin with an output of the deployed version of the pipeline.
 	WarmStart *PipelineWarm `json:"warm_start,omitempty"`
 }
 
@@ -243,7 +243,7 @@ type PipelineGate struct {
 	Confidence string `json:"confidence,omitempty"`
 }
 
-// GateVerdict is what a gate compared with what, and what came of it. Numbers are written decimals.
+// GateVerdict is the comparison that a gate made, and its result. Numbers are written decimals.
 type GateVerdict struct {
 	Stage    string        `json:"stage"`  // that reported the metric
 	Metric   string        `json:"metric"` // its name there

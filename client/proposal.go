@@ -17,13 +17,13 @@ type Proposing struct {
 	ValueText string        `json:"value_text,omitempty"` // the value in words, at most 200 bytes; "": in dollars only
 }
 
-// ProposalOutcome is what a proposal has given. One of Text and Value may be empty.
+// ProposalOutcome is the result of a proposal. One of Text and Value may be empty.
 type ProposalOutcome struct {
 	Text  string        `json:"text,omitempty"` // at most 1000 bytes
 	Value *money.Amount `json:"value"`          // in the job's currency; null: unknown
 }
 
-// Proposal is a proposed job with what was expected of it, and what became of it. Null is unknown.
+// Proposal is a proposed job with its expected value and its result. Null is unknown.
 type Proposal struct {
 	ID    string    `json:"id"` // of the job too
 	State string    `json:"state"`
@@ -78,7 +78,7 @@ func (c *Client) Proposal(ctx context.Context, id string) (Proposal, error) {
 	return ask[Proposal](ctx, c, http.MethodGet, "/v1/proposals/"+url.PathEscape(id), nil)
 }
 
-// SetOutcome records what a proposal has given.
+// SetOutcome records the result of a proposal.
 func (c *Client) SetOutcome(ctx context.Context, id string, o ProposalOutcome) (Proposal, error) {
 	return ask[Proposal](ctx, c, http.MethodPost, "/v1/proposals/"+url.PathEscape(id)+"/outcome", o)
 }

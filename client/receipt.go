@@ -71,7 +71,7 @@ type Receipt struct {
 	OutputsDigest   string             `json:"outputs_digest,omitempty"`
 	// Telemetry is the telemetry of its machines; null: none.
 	Telemetry *ReceiptTelemetry `json:"telemetry"`
-	// Data is what bringing inputs to its machines took; null if scrimp brought none.
+	// Data sums up the inputs that agents brought to its machines; null if scrimp brought none.
 	Data *DataUse `json:"data,omitempty"`
 }
 

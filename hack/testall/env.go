@@ -42,8 +42,8 @@ func newPlace(root string) (p place, err error) {
 	return p, nil
 }
 
-// left removes the folders and returns what the tests left behind in them, without what the go command counts there
-// (go telemetry).
+// left removes the folders and returns what the tests left in them, apart from the go command's own counters (go
+// telemetry).
 func (p place) left() (names []string) {
 	_ = os.RemoveAll(filepath.Join(p.home, ".config", "go"))
 	_ = os.Remove(filepath.Join(p.home, ".config")) // stays if it has more

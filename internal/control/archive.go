@@ -67,7 +67,7 @@ func (c *Control) rehydrating(ctx context.Context, propose func(sought map[strin
 	}
 }
 
-// rehydrate brings back the archived ones of the jobs, and reports which they are.
+// rehydrate brings back those of the jobs that are archived, and returns their names.
 func (c *Control) rehydrate(ctx context.Context, jobs []string) (found map[string]bool, err error) {
 	records, err := c.archived(ctx, jobs...)
 	if err != nil || len(records) == 0 {

@@ -13,9 +13,9 @@ import (
 // GroupArchive finds groups that have left the core. Each call names the log event up to which the archive must be
 // current.
 type GroupArchive interface {
-	// FindGroups returns what is known without their records about those of the groups that are archived.
+	// FindGroups returns what the index knows about those of the groups that are archived.
 	FindGroups(ctx context.Context, upTo uint64, names ...string) (map[string]view.ArchivedGroup, error)
-	// AllGroups returns the same about all archived groups, by name.
+	// AllGroups returns what the index knows about all archived groups, by name.
 	AllGroups(ctx context.Context, upTo uint64) ([]view.ArchivedGroup, error)
 	// ReadGroups returns the records of archived groups, by name.
 	ReadGroups(ctx context.Context, list ...view.ArchivedGroup) (map[string]json.RawMessage, error)
@@ -24,7 +24,7 @@ type GroupArchive interface {
 }
 
 // withGroups adds the event that rehydrates a job or a group to the events, after those that rehydrate its group and
-// the schedule of that.
+// that group's schedule.
 func (c *Control) withGroups(ctx context.Context, events []core.Event, b core.Body) ([]core.Event, error) {
 	group := ""
 	c.ReadUncommitted(func(m *core.Machine) { group = m.MissingGroup(b) })

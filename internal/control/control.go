@@ -171,8 +171,8 @@ func (c *Control) Read(f func(*core.Machine)) (durable bool) {
 	return c.ReadUpTo(func(m *core.Machine) uint64 { f(m); return m.Seq() })
 }
 
-// ReadUpTo is like Read, but f returns the last event that its result depends on, as Machine.ChangedAt does. What has
-// not changed for a while is shown without waiting for the events that are being written.
+// ReadUpTo is like Read, but f returns the last event that its result depends on, as Machine.ChangedAt does. So a
+// result that has not changed lately does not wait for the events that are being written.
 func (c *Control) ReadUpTo(f func(*core.Machine) (last uint64)) (durable bool) {
 	return c.durable.wait(c.readAt(f))
 }
@@ -209,8 +209,8 @@ func (c *Control) Job(id string, f func(*core.Machine, *core.Job)) (known bool) 
 // becomes true before any reader returns false.
 func (c *Control) Lost() bool { return c.durable.lost.Load() }
 
-// ReadUncommitted is Read without waiting: a crash may undo what f sees. Use it for what nobody is shown, and for
-// what only later events depend on.
+// ReadUncommitted is Read without waiting: a crash may undo what f sees. Use it for values that no user sees, and for
+// those on which only later events depend.
 func (c *Control) ReadUncommitted(f func(*core.Machine)) {
 	c.readAt(func(m *core.Machine) uint64 { f(m); return 0 })
 }

@@ -81,7 +81,7 @@ func (p *place) Bills(context.Context, time.Time) ([]engine.Bill, error) {
 	return nil, nil
 }
 
-// pushing is a place that reports changes by itself.
+// pushing is a place that reports changes without being polled.
 type pushing struct{ *place }
 
 func (p pushing) Watch(ctx context.Context, changed func()) error {

@@ -121,7 +121,7 @@ func (c *cloud) openFor(t *testing.T, folder string, running int) (*Control, fun
 	return s, runs(t, s, st)
 }
 
-// until waits for something that the servers do by themselves.
+// until waits for a condition that the servers reach without a request.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	await.True(t, what, ok)

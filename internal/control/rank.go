@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/decide/core"
 )
 
-// This file reads what the core knows of each rank of an attempt.
+// This file reads the core's state of each rank of an attempt.
 
 // Nodes returns the number of machines that run the attempt.
 func Nodes(a *core.Attempt) int { return a.Nodes() }

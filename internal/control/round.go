@@ -35,7 +35,7 @@ func (c *Control) proposeMoves(ctx context.Context, group string) {
 	_ = c.Propose(ctx, c.event(c.Now(), b)) // if it is not written, the core requests another
 }
 
-// resolved returns the moves, completed with what the pipeline's files, or the conditions of the schedule, say.
+// resolved returns the moves, completed from the pipeline's files or the conditions of the schedule.
 func (c *Control) resolved(ctx context.Context, s groups.Snapshot, moves []groups.Move) ([]groups.Move, error) {
 	if s.Pipeline == nil && (s.Schedule == nil || !s.Schedule.When.Any()) {
 		return moves, nil

@@ -30,7 +30,7 @@ type source struct {
 	others []engine.Instance         // machines of other installations in the newest inventory; guarded by Control.mu
 	away   atomic.Pointer[error]     // error of the last call; nil: it succeeded
 	heard  atomic.Pointer[time.Time] // last successful call; nil: never
-	pushes atomic.Bool               // the engine reports changes by itself
+	pushes atomic.Bool               // the engine reports changes without being polled
 	// changed requests a poll: the engine reported a change, or an agent an interruption.
 	changed chan struct{}
 	// first is closed once the engine has listed its offers for the first time, or has failed to.
@@ -90,8 +90,8 @@ func noEngine(name string) string {
 		engine.SettingsName)
 }
 
-// without logs what cannot be done because its engine is not configured. A server with that engine does it at its
-// start.
+// without logs an action that is impossible because its engine is not configured. A server with that engine takes it at
+// its start.
 func (c *Control) without(name, what string) {
 	c.cfg.Log.Error(what+" until its engine is configured again", "engine", name, "fix", noEngine(name))
 }
@@ -293,7 +293,7 @@ type marketState struct {
 }
 
 // sound reports whether an engine's statement about an offer may enter the permanent log, and logs once what is wrong
-// with it. The known state of the offer stays as it was.
+// with it. An invalid statement leaves the known state of the offer unchanged.
 func (c *Control) sound(s *source, what string, id market.OfferID, err error) bool {
 	key := what + " " + string(id)
 	if err == nil {

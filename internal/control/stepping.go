@@ -24,7 +24,7 @@ type stepping struct {
 	mu      sync.Mutex
 	request *request                 // whose events are being stepped; nil: none
 	event   *core.Event              // of the step; nil: the core is admitting events
-	working atomic.Pointer[core.Job] // that the step works on by itself; nil: none
+	working atomic.Pointer[core.Job] // that the step works on; nil: none
 	thread  thread
 	began   time.Time
 	used    time.Duration // processor time of the thread before the step
@@ -57,7 +57,7 @@ func (w *stepping) end() {
 	}
 }
 
-// job returns the job that the running or last step works on by itself; empty means none.
+// job returns the name of the job that the running or last step works on; empty means none.
 func (w *stepping) job() string {
 	if j := w.working.Load(); j != nil {
 		return j.ID()
@@ -72,8 +72,8 @@ func (c *Control) onWork(j *core.Job) {
 	}
 }
 
-// A look is what the watch saw of a step.
-type look struct {
+// A stepView is the state of a step when the watch checked it.
+type stepView struct {
 	on      bool // a step is running
 	lasts   time.Duration
 	used    time.Duration // processor time of its thread; 0 if the system does not report it
@@ -83,13 +83,13 @@ type look struct {
 	working string
 }
 
-func (w *stepping) look() (l look) {
+func (w *stepping) view() (l stepView) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.request == nil {
 		return l
 	}
-	l = look{on: true, lasts: time.Since(w.began), request: w.request, event: w.event, working: w.job()}
+	l = stepView{on: true, lasts: time.Since(w.began), request: w.request, event: w.event, working: w.job()}
 	if used, ok := w.thread.used(); ok {
 		l.used = used - w.used
 	}
@@ -106,7 +106,7 @@ func (c *Control) watchSteps(ctx context.Context) {
 			return
 		case <-c.stepping.steps:
 		}
-		for l := c.stepping.look(); l.on; l = c.stepping.look() {
+		for l := c.stepping.view(); l.on; l = c.stepping.view() {
 			kind := ""
 			if l.event != nil {
 				kind = l.event.Body.Kind()
@@ -141,4 +141,4 @@ func stepStack() string {
 }
 
 // Busy returns how long the current step has been running.
-func (c *Control) Busy() time.Duration { return c.stepping.look().lasts }
+func (c *Control) Busy() time.Duration { return c.stepping.view().lasts }

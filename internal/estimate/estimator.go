@@ -57,8 +57,8 @@ type Answer struct {
 	Hourly     float64         `json:"hourly_usd,omitempty"`
 }
 
-// unlearnedRate and unlearnedMemory are the distance, in ln, within which four of five public runs are from the
-// physical part alone: the interval without measurements. TestPhysicalPartAlone checks them.
+// unlearnedRate and unlearnedMemory are half the interval without measurements, in ln: four of five public runs lie
+// within it of the physical part alone. TestUnlearned_IntervalHoldsFourOfFivePublicRuns checks them.
 const (
 	unlearnedRate   = 0.50
 	unlearnedMemory = 0.25

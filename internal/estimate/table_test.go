@@ -25,7 +25,7 @@ type weighed struct {
 	fits bool
 }
 
-// weighedRows is every scored row with a measured peak, and those that ran out.
+// weighedRows returns every scored row with a measured peak, and those that ran out of memory.
 func weighedRows(t testing.TB) []weighed {
 	chips := publishedChips(t)
 	n := &names{}
@@ -54,8 +54,8 @@ func weighedRows(t testing.TB) []weighed {
 	return list
 }
 
-// publishedPrices is the list price of machines that carry accelerators of a kind: single ones
-// where there are such, else several of one type.
+// publishedPrices holds the list prices of machines that carry accelerators of a kind: single machines if there are
+// any, otherwise several of one type.
 type publishedPrices []map[string]string
 
 func (p publishedPrices) Machines(gpu, _ string, n float64) (list []hardware.Machine) {
@@ -77,14 +77,14 @@ func (p publishedPrices) Machines(gpu, _ string, n float64) (list []hardware.Mac
 	return list
 }
 
-// hourly is the least of what n accelerators cost.
+// hourly returns the lowest hourly price of n accelerators.
 func hourly(p Prices, gpu, machine string, n float64) (float64, string, bool) {
 	h, ok := (&Estimator{prices: p}).cheapest(gpu, machine, n)
 	return h.Hourly, h.Source, ok
 }
 
-// regret is, for every group of runs that do the same work on other machines, the
-// dollars of the one that is chosen over the dollars of the best.
+// regret returns, for every group of runs that do the same work on other machines, the cost of the chosen machine over
+// that of the best one.
 func (b *bench) regret(est []float64, prices Prices) (out []float64) {
 	work := func(r runs.Row) string {
 		return strings.Join([]string{r.Source, r.Task, r.Model,
@@ -121,7 +121,7 @@ func (b *bench) regret(est []float64, prices Prices) (out []float64) {
 	return out
 }
 
-// workGroups leaves whole choices out.
+// workKey groups runs by their work, so that a whole choice is left out at once.
 func workKey(r runs.Row) string { return strings.Join([]string{r.Source, r.Task, r.Model}, "|") }
 
 func covered(m, half, y []float64, keep func(int) bool) float64 {
@@ -137,7 +137,7 @@ func covered(m, half, y []float64, keep func(int) bool) float64 {
 	return 100 * in / n
 }
 
-// memoryVerdict is what leaving groups out says of memory.
+// memoryVerdict is the result of leaving groups out for memory.
 type memoryVerdict struct {
 	lora, qlora, all       score
 	burnt, ran, taken, fit int
@@ -363,9 +363,9 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// Where nothing was measured the interval is that of the physical part on the
-// public runs: it must hold four of five of them, and not many more.
-func TestPhysicalPartAlone(t *testing.T) {
+// The interval of a run without measured relatives is that of the physical part on the public runs: it must hold four
+// of five of them, and not many more.
+func TestUnlearned_IntervalHoldsFourOfFivePublicRuns(t *testing.T) {
 	b := newBench(t)
 	in := 0.0
 	for i := range b.points {
@@ -390,8 +390,8 @@ func TestPhysicalPartAlone(t *testing.T) {
 	}
 }
 
-// The shares of the likeness in memory are round numbers that nobody settled: a
-// quarter of them and four times as much must do as well.
+// The shares of the memory kernel are round numbers that nobody fitted: a quarter of them and four times as much must
+// do as well.
 func TestMemory_HardlyDependsOnKernelShares(t *testing.T) {
 	list := weighedRows(t)
 	var rows []runs.Row

@@ -57,7 +57,7 @@ func Fit(t Trace, length time.Duration) Model {
 	return m
 }
 
-// fitLine takes what a trace shows of one offer: how long it was there and away, and how its price moved.
+// fitLine adds what the trace shows of one offer: how long it was available and unavailable, and how its price moved.
 func fitLine(l TraceLine, length time.Duration) modelLine {
 	f := modelLine{offer: l.Offer, always: l.Available == nil, open: true}
 	if l.Available != nil {
@@ -79,7 +79,7 @@ func fitLine(l TraceLine, length time.Duration) modelLine {
 	return f
 }
 
-// fitSpans takes the spans in which an offer was available, and those between them.
+// fitSpans adds the spans in which an offer was available, and the gaps between them.
 func (f *modelLine) fitSpans(spans []Span, length time.Duration) {
 	last := time.Duration(0)
 	for i, s := range spans {

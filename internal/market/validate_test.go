@@ -106,7 +106,7 @@ func TestValidate_NamesProblem(t *testing.T) {
 	}
 }
 
-// A span that follows at once on another is no overlap: the machines of the first are taken all the same.
+// Adjacent spans do not overlap: the provider still interrupts the machines of the first at its end.
 func TestValidate_SpansMayTouch(t *testing.T) {
 	tr := trace()
 	tr.Lines[0].Available = []market.Span{{From: 0, To: time.Hour}, {From: time.Hour, To: 2 * time.Hour}}

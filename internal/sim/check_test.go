@@ -227,7 +227,7 @@ func (w *World) checkLimits(j *core.Job) {
 			until = a.gone
 		}
 		counted := until
-		for at := range i.omitted { // the core takes a machine that its provider does not list for gone
+		for at := range i.omitted { // the core gives up a machine that its provider does not list
 			if at.After(a.since) && at.Before(counted) {
 				counted = at
 			}
@@ -247,9 +247,9 @@ func (w *World) checkLimits(j *core.Job) {
 	if t.HasBudget && !t.DeadlineFirst && w.endsInTime() {
 		// The machine of a program is terminated when its budget is spent; a server that is down does so after its
 		// restart.
-		most := t.Budget.Add((firmRate * money.Rate(job.nodes())).Until(w.away))
+		most := t.Budget.Add((onDemandRate * money.Rate(job.nodes())).Until(w.away))
 		if job.deaf { // terminating its machine takes a moment
-			most = most.Add((firmRate * money.Rate(job.nodes())).Until(slowestEnd))
+			most = most.Add((onDemandRate * money.Rate(job.nodes())).Until(slowestEnd))
 		}
 		if j.Spent(w.now).Cmp(most) > 0 {
 			w.breaks("budget: %s spent %v of %v", j.ID(), j.Spent(w.now), t.Budget)
@@ -299,7 +299,7 @@ func (w *World) checkEarly(j *core.Job) {
 		}
 	case policy.BudgetSpent: // the last save is set aside, and no machine is rented for less than a restart with a save
 		least := t.Grace + j.SaveCost() + max(t.Restart, j.Restart()+j.SaveCost()) + time.Minute
-		if kept := (firmRate * money.Rate(job.nodes())).Until(least); w.spent(j).Add(kept).Cmp(t.Budget) < 0 {
+		if kept := (onDemandRate * money.Rate(job.nodes())).Until(least); w.spent(j).Add(kept).Cmp(t.Budget) < 0 {
 			w.breaks("early: %s was stopped at %v, its budget is %v", j.ID(), w.spent(j), t.Budget)
 		}
 	case policy.GPUHoursSpent:

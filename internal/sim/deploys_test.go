@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// drawDeploy lets a stage of some pipelines deploy, from a random source of its own. All pipelines of a life deploy the
+// drawDeploy lets a stage of some pipelines deploy. It has its own random source. All pipelines of a life deploy the
 // same model.
 func (w *World) drawDeploy(name string, list []pipeline.Stage) {
 	rng := rand.New(rand.NewPCG(w.seed, 0xdeb1+uint64(len(name))))
@@ -19,8 +19,8 @@ func (w *World) drawDeploy(name string, list []pipeline.Stage) {
 	}
 }
 
-// reusable returns the stage whose outputs a stage with that key may take: for one that deploys, only the stage whose
-// version is in place.
+// reusable returns the stage whose outputs a stage with that key may reuse: for a stage that deploys, only the stage
+// whose version is in place.
 func (w *World) reusable(g *state.Group, stage int, key string) (groups.Stage, bool) {
 	s := w.m.State()
 	ref, ok := s.MadeOf(g, key)
@@ -36,9 +36,9 @@ func (w *World) reusable(g *state.Group, stage int, key string) (groups.Stage, b
 	return was, was.Key == key
 }
 
-// deploys is what the twin knows about the model from the facts alone.
+// deploys is what the twin derives about the model from the facts alone.
 type deploys struct {
-	now    string // the stage that puts a version in place; "": none does
+	now    string // the stage that is deploying a version; "": none
 	last   string // the job whose version is in place; "": none, or nobody knows
 	stages map[string]bool
 }
@@ -48,7 +48,7 @@ func (d deploys) clone() deploys {
 	return d
 }
 
-// deployBegins verifies that no other stage deploys when one begins to.
+// deployBegins verifies that no other stage is deploying when one begins to deploy.
 func (t *twin) deployBegins(g *state.Group, job string, stage int) {
 	d := &t.flow.deploys
 	if stage != g.Terms.Pipeline.Deploys() {
@@ -61,7 +61,7 @@ func (t *twin) deployBegins(g *state.Group, job string, stage int) {
 	d.now, d.stages[job] = job, true
 }
 
-// deployEnds notes that the job of a stage has ended without a success.
+// deployEnds records that the job of a stage has ended without success.
 func (t *twin) deployEnds(f state.JobOver) {
 	d := &t.flow.deploys
 	if d.stages[f.Job] && f.State != core.Succeeded {
@@ -96,7 +96,7 @@ func (t *twin) deploySettles(g *state.Group, stage int) {
 	}
 }
 
-// deployAbandoned notes that a run is over whose deploy nobody has checked.
+// deployAbandoned records that a run has ended although nobody has checked what it deployed.
 func (t *twin) deployAbandoned(g *state.Group) {
 	d, n := &t.flow.deploys, g.Terms.Pipeline.Deploys()
 	if n >= 0 && d.now == g.StageID(n) {

@@ -23,7 +23,7 @@ func (w *World) end(i *instance, cause string) {
 	}
 	segments := i.segments
 	if w.fault == FaultDearer {
-		segments = append(slices.Clone(segments), market.Segment{From: i.from.Add(time.Hour), Rate: 10 * firmRate})
+		segments = append(slices.Clone(segments), market.Segment{From: i.from.Add(time.Hour), Rate: 10 * onDemandRate})
 		slices.SortStableFunc(segments, func(a, b market.Segment) int { return a.From.Compare(b.From) })
 	}
 	for _, l := range market.Bill(rules, segments, i.until, cause == "interrupted") {

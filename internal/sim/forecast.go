@@ -129,7 +129,7 @@ type outcomes struct {
 	costs, marginal  []float64
 	reads            []float64
 	finishes, begins []time.Duration
-	ways             []string // the variants that began in any run
+	ways             []string // variants that started in any run
 }
 
 // add adds a run that was played from begin to end.
@@ -154,7 +154,7 @@ func (o *outcomes) add(begin, end time.Time, j *core.Job) {
 	o.finishes = append(o.finishes, finish)
 }
 
-// ReadsOf returns what the job's machines paid for reading its inputs: each one that began, once.
+// ReadsOf returns the cost of reading the job's inputs on its machines, once for each machine that started.
 func ReadsOf(j *core.Job) (sum money.Amount) {
 	need := &j.Terms().Need
 	if len(need.Reads) == 0 {
@@ -165,7 +165,7 @@ func ReadsOf(j *core.Job) (sum money.Amount) {
 			continue
 		}
 		at := market.Offer{Provider: a.Provider(), Region: a.Region()}
-		cost, _ := need.ReadCosts(&at, a.Nodes()) // known, or it was not taken
+		cost, _ := need.ReadCosts(&at, a.Nodes()) // known, or no machine would have been rented
 		sum = sum.Add(cost)
 	}
 	return sum
@@ -259,7 +259,7 @@ func (w *World) opens(q *Scenario) {
 			z.up, z.down = h.Between(), max(h.Between()/10, 2*time.Minute)
 			w.after(w.exponential(z.up, z.down, z.open), func() { w.turn(z) })
 		} else {
-			z.firm, z.firmOffer, z.firmRate = o.ID, o, quote.Rate
+			z.firm, z.firmOffer, z.onDemandRate = o.ID, o, quote.Rate
 			z.firmUnpriced, z.opens = !quote.Priced, opened
 			w.reserves(z)
 		}

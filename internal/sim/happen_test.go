@@ -54,8 +54,8 @@ func (s *stage) happens(words []string, line string) error {
 			s.line("market", "spot in %s costs %s", z.name, price(z.rate))
 		}
 		if a.text("on-demand", "") != "" {
-			z.firmRate = a.rate("on-demand")
-			s.line("market", "on-demand in %s costs %s", z.name, price(z.firmRate))
+			z.onDemandRate = a.rate("on-demand")
+			s.line("market", "on-demand in %s costs %s", z.name, price(z.onDemandRate))
 		}
 		w.quotes()
 	case "refuse": // refuse 3 [reason=quota]: the next launches

@@ -153,7 +153,7 @@ func (w *World) draw() {
 		if w.chance(0.3) {
 			z.offer.Billing.FreeIfInterruptedWithin = time.Hour
 		}
-		z.firmOffer, z.firmRate = z.offer, firmRate
+		z.firmOffer, z.onDemandRate = z.offer, onDemandRate
 		z.firmOffer.ID, z.firmOffer.Capacity, z.firmOffer.Notice = z.firm, market.OnDemand, 0
 		w.zones = append(w.zones, z)
 		w.after(w.span(5), func() { w.turn(z) })

@@ -96,7 +96,7 @@ func (w *World) drawPipeline(name string, gpus int) core.GroupOpened {
 		hours += t.Work.Hours()
 		b.Terms.Stages, b.Specs = append(b.Terms.Stages, *t), append(b.Specs, one.spec)
 		whole := *t
-		whole.Name = "model" // the name that the versions of all pipelines share
+		whole.Name = "model" // name shared by the versions of all pipelines
 		b.Spec, b.Terms.Member = one.spec, &whole
 	}
 	b.Terms.Budget = usd(hours * (0.5 + 4*w.rng.Float64()))
@@ -153,7 +153,7 @@ func (w *World) looks(s groups.Snapshot, moves []groups.Move) []groups.Move {
 		case groups.Pause, groups.Resume, groups.Stop, groups.Finish, groups.Reuse, groups.Fail, groups.Skip, groups.Await:
 		}
 	}
-	// One of the starting stages, by chance: programs are in a list, and only the last can be removed again.
+	// Programs are in a list, and only the last can be removed again, so this is a random one of the starting stages.
 	rng := rand.New(rand.NewPCG(w.seed, s.Base))
 	starts := 0
 	for _, v := range moves {

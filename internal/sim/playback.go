@@ -158,7 +158,7 @@ func (w *World) sells(p Playback, l market.TraceLine) {
 	if l.Offer.Capacity == market.Spot {
 		z.spot, z.offer, z.rate, z.open = l.Offer.ID, l.Offer, q.Rate, q.Available
 	} else {
-		z.firm, z.firmOffer, z.firmRate = l.Offer.ID, l.Sold(p.Opened), q.Rate
+		z.firm, z.firmOffer, z.onDemandRate = l.Offer.ID, l.Sold(p.Opened), q.Rate
 		w.reserves(z)
 	}
 	w.follow(z, p, l, p.From)
@@ -197,7 +197,7 @@ func (w *World) changed(z *zone, p Playback, l market.TraceLine, at time.Duratio
 	case z.firmOffer.Reserved.Count > 0:
 		return // a reservation ends by itself
 	case z.firm != "":
-		z.firmRate = q.Rate
+		z.onDemandRate = q.Rate
 		w.quotes()
 	case z.open && !q.Available:
 		w.shut(z, 0, 0, func() { w.follow(z, p, l, at) })

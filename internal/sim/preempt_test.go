@@ -9,10 +9,10 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// leastRun is the guaranteed minimum run of these lives, as state.Config has it by default.
+// leastRun is the guaranteed minimum run of these lives, the default of state.Config.
 const leastRun = 10 * time.Minute
 
-// preempted verifies each preemption of a step in the plainest way, and that nobody takes a seat that is left for the
+// preempted verifies each preemption of a step in the plainest way, and that no job takes a seat that is left for the
 // critical job.
 func (t *twin) preempted(out core.Outcome) {
 	for _, f := range out.Facts {
@@ -26,8 +26,8 @@ func (t *twin) preempted(out core.Outcome) {
 	}
 }
 
-// leaves verifies that a less urgent job which may leave gives its seat to a critical one that waits, after its minimum
-// run, as a whole, and for no more than that saves.
+// leaves verifies that a preempted job was less urgent than the waiting critical job and may be preempted, has had its
+// minimum run, leaves all of its machines, and that the preemption costs no more than it saves.
 func (t *twin) leaves(f state.JobPreempted) {
 	j, _ := t.w.known(f.Job)
 	by, _ := t.w.known(f.By)
@@ -63,8 +63,8 @@ func (t *twin) leaves(f state.JobPreempted) {
 
 func near(a, b float64) bool { return max(a-b, b-a) <= 1e-9+1e-9*b }
 
-// restOf is how long an attempt is expected to keep its seat: its steps to go at the pace of the job, or the rest of the
-// stated work.
+// restOf is the time for which an attempt is expected to keep its seat: its remaining steps at the job's pace, or the
+// rest of the stated work.
 func restOf(j *core.Job, a *core.Attempt, now time.Time) (time.Duration, bool) {
 	speed := cmp.Or(max(a.Speed(), 0), 1)
 	switch {
@@ -78,7 +78,7 @@ func restOf(j *core.Job, a *core.Attempt, now time.Time) (time.Duration, bool) {
 }
 
 // rivals verifies that a preempted job requests nothing while the critical job waits for its seat. A critical job whose
-// next attempt failed at once may have taken other seats since.
+// next attempt failed at once may have taken other seats meanwhile.
 func (t *twin) rivals(f state.AllocationRequested) {
 	j, known := t.w.known(f.Job)
 	if !known {

@@ -221,7 +221,7 @@ func rateOf(z *zone, spot bool) money.Rate {
 	if spot {
 		return z.rate
 	}
-	return z.firmRate
+	return z.onDemandRate
 }
 
 // later draws a fault from its own random source.

@@ -28,14 +28,14 @@ func (w *World) drawReserved() {
 		o := w.zones[0].firmOffer
 		o.Provider, o.Zone, o.Capacity, o.Speed, o.Billing = "sim", fmt.Sprintf("paid%d", n), market.Reserved, float64(1+n), market.Billing{}
 		o.ID = market.ID(o)
-		z := &zone{name: o.Zone, firm: o.ID, firmOffer: o, firmRate: money.Rate(1+rng.Int64N(3)) * 1e12}
+		z := &zone{name: o.Zone, firm: o.ID, firmOffer: o, onDemandRate: money.Rate(1+rng.Int64N(3)) * 1e12}
 		from := w.now.Add(minutes(0, 200))
 		r := market.Reservation{Count: 1 + rng.IntN(2), From: from, Until: from.Add(minutes(60, 2400))}
 		if w.seed%3 == uint64(n) { // an owned machine whose terms have changed once
-			r.Marginal, r.Before = z.firmRate/8, money.Picos(int64(w.seed%1000)*1e9)
+			r.Marginal, r.Before = z.onDemandRate/8, money.Picos(int64(w.seed%1000)*1e9)
 			w.saw("a marginal rate")
 		}
-		r.Paid = (z.firmRate - r.Marginal).Times(r.Count).Until(r.Until.Sub(r.From))
+		r.Paid = (z.onDemandRate - r.Marginal).Times(r.Count).Until(r.Until.Sub(r.From))
 		z.firmOffer.Reserved, z.offer = r, o
 		w.zones = append(w.zones, z)
 		w.reserves(z)

@@ -30,7 +30,7 @@ func scheduled(b core.GroupOpened, rng *rand.Rand) core.GroupOpened {
 	return b
 }
 
-// conditional gives some schedules conditions, from a random source of their own.
+// conditional gives some schedules conditions. It has its own random source.
 func (w *World) conditional(y *schedule.Spec) {
 	rng := rand.New(rand.NewPCG(w.seed, 0xc0d1))
 	if rng.IntN(2) == 0 {
@@ -41,8 +41,8 @@ func (w *World) conditional(y *schedule.Spec) {
 	}
 }
 
-// weighs answers a planner that wants to start a run: prices and new objects are drawn. A wrong answer lets the run wait
-// longer than its schedule allows.
+// weighs answers a planner that asks whether to start a run, with random prices and new objects. A wrong answer makes
+// the run wait longer than its schedule allows.
 func (w *World) weighs(s *groups.Snapshot, v groups.Move) groups.Move {
 	rng := rand.New(rand.NewPCG(w.seed^0xc0d2, s.Base))
 	f := retrain.Facts{Now: s.Now, Since: s.DueSince(v.Run), Data: &retrain.Seen{New: rng.IntN(5)}, Offer: "spot"}

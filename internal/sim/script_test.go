@@ -173,7 +173,7 @@ func (s *stage) config(a *args) error {
 func (s *stage) market(a *args) error {
 	z := s.w.zone(a.first())
 	z.open = !a.has("closed")
-	z.rate, z.firmRate = a.rate("spot"), a.rate("on-demand")
+	z.rate, z.onDemandRate = a.rate("spot"), a.rate("on-demand")
 	o := market.Offer{
 		Provider: a.text("provider", "sim"), Region: a.text("region", "r"), Zone: z.name, Machine: "m", CPUs: int(a.count("cpus", 4)), Memory: 8 * size.GiB, Currency: money.USD,
 		Speed: a.number("speed", 1), Accelerators: int(a.count("gpus", 0)), Notice: a.span("notice", 0), MaxLifetime: a.span("lifetime", 0), Images: a.has("images"),
@@ -185,7 +185,7 @@ func (s *stage) market(a *args) error {
 		z.offer, z.spot = o, o.ID
 	}
 	if rate := a.rate("reserved"); rate > 0 {
-		z.firmRate = rate
+		z.onDemandRate = rate
 		r := market.Reservation{Count: int(a.count("count", 1)), From: epoch.Add(a.span("from", 0)), Until: epoch.Add(a.span("until", 24*time.Hour)), Team: a.text("team", "")}
 		r.Paid = rate.Times(r.Count).Until(r.Until.Sub(r.From))
 		o.Capacity, o.Notice, o.Reserved = market.Reserved, 0, r
@@ -194,7 +194,7 @@ func (s *stage) market(a *args) error {
 		s.w.reserves(z)
 		return nil
 	}
-	if z.firmRate > 0 {
+	if z.onDemandRate > 0 {
 		o.Capacity, o.Notice = market.OnDemand, 0
 		o.ID = market.ID(o)
 		z.firmOffer, z.firm = o, o.ID

@@ -34,7 +34,7 @@ func (w *World) drawSellers() {
 			o.Provider = "sim2"
 			o.ID = market.ID(*o)
 		}
-		z.spot, z.firm, z.firmRate = z.offer.ID, z.firmOffer.ID, z.firmRate*19/20 // slower and cheaper
+		z.spot, z.firm, z.onDemandRate = z.offer.ID, z.firmOffer.ID, z.onDemandRate*19/20 // slower and cheaper
 	}
 	if !calm && rng.Float64() < 0.5 {
 		s, from := w.sellers[rng.IntN(2)], minutes(10, 300)

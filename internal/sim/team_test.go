@@ -304,7 +304,7 @@ func (w *World) drawZone(gpus int) {
 	if w.chance(0.3) {
 		z.offer.Billing.FreeIfInterruptedWithin = time.Hour
 	}
-	z.firmOffer, z.firmRate = z.offer, firmRate
+	z.firmOffer, z.onDemandRate = z.offer, onDemandRate
 	z.firmOffer.ID, z.firmOffer.Capacity = z.firm, market.OnDemand
 	w.zones = append(w.zones, z)
 	w.after(w.span(5), func() { w.turn(z) })

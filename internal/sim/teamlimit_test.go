@@ -57,7 +57,7 @@ func (t *tenants) checkLimit(l *limited) {
 
 // stopping returns the maximum cost of all machines while a stop takes effect.
 func (t *tenants) stopping() money.Amount {
-	most := firmRate
+	most := onDemandRate
 	for _, i := range t.w.order {
 		for _, s := range i.segments {
 			most = max(most, s.Rate)

@@ -325,8 +325,8 @@ func (t *twin) order(e core.Event, out core.Outcome) {
 	}
 }
 
-// refusal counts a refused request for machines. The request of a gang that has some machines already is not closed
-// by the refusal: the gang begins with fewer machines, or begins and ends at once.
+// refusal counts a refused request for machines. If a gang already has some machines, the refusal does not close its
+// request: the gang begins with fewer machines, or begins and ends at once.
 func (t *twin) refusal(allocation string) {
 	if j := t.w.m.State().JobOf(allocation); j != nil {
 		t.refused[j.ID()]++

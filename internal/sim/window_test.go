@@ -26,8 +26,8 @@ func nightJob(w hours.Window, work time.Duration) Scenario {
 	return q
 }
 
-// A job has no machine outside its window, but for the time of a save and of an end. It goes on at each opening, and
-// meets a deadline that its window leaves enough hours for.
+// A job has no machine outside its window, apart from the time of a save and an end. It continues at each opening, and
+// meets a deadline if its window has enough hours before it.
 func TestWindow_HoldsMachinesOfJob(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 14))
@@ -67,8 +67,8 @@ func TestWindow_HoldsMachinesOfJob(t *testing.T) {
 	}
 }
 
-// A job that saves nothing starts only where the window leaves time to finish.
-func TestWindow_UnsavingJobStartsWhereItCanFinish(t *testing.T) {
+// A job that saves nothing starts only if the window leaves time to finish.
+func TestWindow_UnsavingJobStartsIfItCanFinish(t *testing.T) {
 	t.Parallel()
 	w := hours.Window{From: 22 * time.Hour, Until: 6 * time.Hour}
 	q := nightJob(w, 5*time.Hour)

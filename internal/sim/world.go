@@ -370,12 +370,12 @@ func (w *World) quotes() {
 		}
 		if z.firm != "" && w.fault != FaultFirmInTime {
 			b.Offers = append(b.Offers, z.firmOffer)
-			b.Quotes = append(b.Quotes, market.Quote{Offer: z.firm, Rate: z.firmRate, Priced: !z.firmUnpriced,
+			b.Quotes = append(b.Quotes, market.Quote{Offer: z.firm, Rate: z.onDemandRate, Priced: !z.firmUnpriced,
 				Available: !w.now.Before(z.from) && (z.until.IsZero() || w.now.Before(z.until)), At: w.now, Source: "sim"})
 		}
 	}
 	w.step(b)
 }
 
-// firmRate is the on-demand price of an hour in a drawn market.
-const firmRate = money.Rate(3_060_000_000_000)
+// onDemandRate is the hourly on-demand price in a drawn market.
+const onDemandRate = money.Rate(3_060_000_000_000)

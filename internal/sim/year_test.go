@@ -21,7 +21,7 @@ func year(jobs int) *World {
 	w.keeps, w.plain = false, true
 	for n := range 8 {
 		z := w.zone(fmt.Sprintf("z%d", n))
-		z.rate, z.firmRate = money.Rate(900_000_000_000+w.rng.Int64N(400_000_000_000)), firmRate
+		z.rate, z.onDemandRate = money.Rate(900_000_000_000+w.rng.Int64N(400_000_000_000)), onDemandRate
 		o := market.Offer{Provider: "sim", Region: "r", Zone: z.name, Machine: "m", CPUs: 4, Memory: 8 * size.GiB, Speed: 1, Currency: money.USD, Capacity: market.Spot}
 		o.ID = market.ID(o)
 		z.offer, z.spot = o, o.ID

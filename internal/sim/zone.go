@@ -10,17 +10,17 @@ import (
 
 // zone is a spot market with its periods of availability, and the on-demand offer beside it.
 type zone struct {
-	name             string
-	spot, firm       market.OfferID // empty if not for sale
-	offer, firmOffer market.Offer
-	rate, firmRate   money.Rate
-	open             bool
-	unpriced         bool      // the spot price is unknown
-	firmUnpriced     bool      // the on-demand price is unknown
-	from, until      time.Time // the time of a reservation
-	opens            time.Time // when others release a reserved machine; zero if it is free
-	notice           time.Duration
-	up, down         time.Duration // mean periods of a forecast
+	name               string
+	spot, firm         market.OfferID // empty if not for sale
+	offer, firmOffer   market.Offer
+	rate, onDemandRate money.Rate
+	open               bool
+	unpriced           bool      // the spot price is unknown
+	firmUnpriced       bool      // the on-demand price is unknown
+	from, until        time.Time // the time of a reservation
+	opens              time.Time // when others release a reserved machine; zero if it is free
+	notice             time.Duration
+	up, down           time.Duration // mean periods of a forecast
 }
 
 // zone returns the zone with the given name, and creates it if necessary.
@@ -101,7 +101,7 @@ func (w *World) orphan(z *zone) *instance {
 	w.saw("orphan")
 	w.launchN++
 	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: "ghost.1", offer: z.firmOffer, from: w.now,
-		segments: []market.Segment{{From: w.now, Rate: z.firmRate}}}
+		segments: []market.Segment{{From: w.now, Rate: z.onDemandRate}}}
 	w.instances[i.id], w.byKey[i.key] = i, []*instance{i}
 	w.order, w.open = append(w.order, i), append(w.open, i)
 	return i

@@ -28,7 +28,7 @@ func OfUser(name string) Actor { return actorOf("user", name) }
 // OfRoute selects the acts on a route, such as "POST /v1/waste/{id}/apply".
 func OfRoute(route string) Actor { return actorOf("route", route) }
 
-// actorOf returns the beginning of the keys. The length keeps one name from beginning like another.
+// actorOf returns the beginning of the keys. The length keeps the key of one name from being a prefix of another's.
 func actorOf(what, name string) Actor { return Actor{fmt.Sprintf("%s/%d/%s/", what, len(name), name)} }
 
 func applyActs(_ context.Context, r *projection.Record, rows *projection.Rows) error {

@@ -40,7 +40,7 @@ type madeRow struct {
 
 var archivedGroupMarks = [][]byte{markOf(state.GroupArchived{}), markOf(state.GroupRehydrated{})}
 
-// byKey is the key of the row of a stage key within a project. The lengths keep one name from ending like another.
+// byKey is the key of the row of a stage key within a project. The lengths keep the keys of two pairs of names apart.
 func byKey(team, project, key string) string {
 	return fmt.Sprintf("made/%d/%s/%d/%s/%s", len(team), team, len(project), project, key)
 }
@@ -59,7 +59,7 @@ func applyArchivedGroups(ctx context.Context, r *projection.Record, rows *projec
 		case state.GroupArchived:
 			err = addGroup(ctx, r.Seq, f, rows)
 		case state.GroupRehydrated:
-			rows.Delete(byName(f.Group)) // the rows of its stages stay: they name a group that is in memory
+			rows.Delete(byName(f.Group)) // its stage rows stay, for a group that is in memory
 		}
 		if err != nil {
 			return fmt.Errorf("event %d: %w", r.Seq, err)

@@ -111,7 +111,7 @@ func applyPrices(ctx context.Context, r *projection.Record, rows *projection.Row
 	return nil
 }
 
-// resume tells the recorder the newest price and availability of an offer, and reports whether there is the offer.
+// resume tells the recorder the newest price and availability of an offer, and reports whether the offer exists.
 func resume(ctx context.Context, rows *projection.Rows, seen *market.Recorder, offer market.OfferID) (bool, error) {
 	text, err := rows.Get(ctx, offerKey+string(offer))
 	if err != nil || text == nil {
@@ -171,7 +171,7 @@ func addSpan(seen *market.Recorder, text []byte) error {
 	return nil
 }
 
-// Prices gives a recorder the observations of the market up to an event, without those that changed nothing.
+// Prices feeds a recorder the observations of the market up to an event, without those that changed nothing.
 func (v *View) Prices(ctx context.Context, upTo uint64) (*market.Recorder, error) {
 	seen := &market.Recorder{}
 	if err := v.each(ctx, upTo, offerKey, func(_ string, text []byte) error {

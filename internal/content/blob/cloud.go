@@ -106,7 +106,7 @@ func elsewhere(err error) bool {
 	}
 	var nowhere *net.DNSError
 	var asked *smithy.OperationError
-	if errors.As(err, &asked) { // gocloud.dev takes any error with 301 in its text, such as in a request id, for NotFound
+	if errors.As(err, &asked) { // gocloud.dev reports any error with 301 in its text, such as in a request id, as NotFound
 		var amazon smithy.APIError
 		return !errors.As(err, &amazon) || !slices.Contains(missingKeys, amazon.ErrorCode())
 	}
@@ -114,7 +114,7 @@ func elsewhere(err error) bool {
 		bloberror.HasCode(err, bloberror.ContainerNotFound, bloberror.ContainerBeingDeleted)
 }
 
-// taken reports whether S3 says that a condition does not hold. gocloud.dev takes that, too, for NotFound if the text
+// taken reports whether S3 says that a condition does not hold. gocloud.dev reports that, too, as NotFound if the text
 // contains 301, as one request id in some thousands does.
 func taken(err error) bool {
 	var amazon smithy.APIError

@@ -38,7 +38,8 @@ func damage(t testing.TB, b *gocloud.Bucket, key string, how func([]byte, *rand.
 	must.Do(t, err)
 }
 
-// Whatever breaks in the newest checkpoint, restore refuses it by name and restores the previous one.
+// testDamageIsRefused checks that restore refuses the newest checkpoint by name, for any damage to it, and restores the
+// previous one.
 func testDamageIsRefused(t *testing.T, b *gocloud.Bucket) {
 	r := rand.New(rand.NewPCG(1, 2))
 	n := 0

@@ -170,7 +170,7 @@ func (s *skip) Write(p []byte) (int, error) {
 	return int(n) + m, err
 }
 
-// Unpack fills a folder from a tar file, with permissions and times. Whatever names and links say, it writes nothing
+// Unpack fills a folder from a tar file, with permissions and times. For any names and links, it writes nothing
 // outside, and refuses a relative link that leaves the folder.
 func Unpack(ctx context.Context, from io.Reader, to string) error {
 	return UnpackLight(ctx, from, to, nil)

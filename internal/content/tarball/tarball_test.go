@@ -115,7 +115,7 @@ func TestScan_TreatsAMissingFolderAsEmpty(t *testing.T) {
 	}
 }
 
-// Whatever a tar file says, nothing is written outside the folder, and a file that is cut short is an error.
+// Unpack writes nothing outside the folder for any tar file, and returns an error for a file that is cut short.
 func TestUnpack_StaysInsideItsFolder(t *testing.T) {
 	top := t.TempDir()
 	for name, entries := range map[string][]*tar.Header{

@@ -13,7 +13,7 @@ import (
 // Acquire waits until no other goroutine turns the attempt's messages into events. It returns false if ctx is done.
 func (l *Latest) Acquire(ctx context.Context) bool {
 	select {
-	case l.telling <- struct{}{}:
+	case l.proposing <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		return false
@@ -21,7 +21,7 @@ func (l *Latest) Acquire(ctx context.Context) bool {
 }
 
 // Release lets others turn the attempt's messages into events.
-func (l *Latest) Release() { <-l.telling }
+func (l *Latest) Release() { <-l.proposing }
 
 // Due collects the buffered messages that become events now, in one transaction. Until Release, no other goroutine
 // makes events of these attempts' messages.
@@ -58,7 +58,7 @@ func (in *Inbox) dueOf(l *Latest, wall time.Time) []core.Event {
 		return nil
 	}
 	select {
-	case l.telling <- struct{}{}:
+	case l.proposing <- struct{}{}:
 	default: // its agent has sent something urgent, which the due messages will precede
 		return nil
 	}

@@ -42,9 +42,9 @@ type Latest struct {
 	began   time.Time  // first progress or usage, wall time
 	orders  api.Orders // last orders sent to the agent
 	ordered time.Time  // when orders were sent, wall time; zero: never
-	// telling holds a value while a goroutine turns the attempt's messages into events, so that no value enters two
+	// proposing holds a value while a goroutine turns the attempt's messages into events, so that no value enters two
 	// events.
-	telling chan struct{}
+	proposing chan struct{}
 }
 
 // History is what the core knows of the job's metric and an attempt.
@@ -180,7 +180,7 @@ func (in *Inbox) hear(attempt string, node int, now time.Time) *Latest {
 		r = append(r, nil)
 	}
 	if r[node] == nil {
-		r[node] = &Latest{Attempt: attempt, Node: node, telling: make(chan struct{}, 1)}
+		r[node] = &Latest{Attempt: attempt, Node: node, proposing: make(chan struct{}, 1)}
 	}
 	in.by[attempt] = r
 	r[node].Heard = now

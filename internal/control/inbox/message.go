@@ -157,7 +157,7 @@ func (in *Inbox) body(l *Latest, m api.Message) core.Body {
 	return nil
 }
 
-// digestOf returns a SHA-256 in hexadecimal digits as it is, and "" for anything else: unknown.
+// digestOf returns a SHA-256 in hexadecimal digits unchanged, and "", which means unknown, for any other text.
 func digestOf(text string) string {
 	if b, err := hex.DecodeString(text); err != nil || len(b) != sha256.Size {
 		return ""
@@ -165,7 +165,7 @@ func digestOf(text string) string {
 	return text
 }
 
-// dataRead converts what an agent says about the inputs that it brought.
+// dataRead converts an agent's report about the inputs that it brought.
 func (in *Inbox) dataRead(list []api.Brought) (out []core.DataRead) {
 	for _, d := range list {
 		out = append(out, core.DataRead{Name: d.Name, Files: d.Files, Bytes: d.Bytes, Hits: d.Hits, HitBytes: d.HitBytes,

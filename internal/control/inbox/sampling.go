@@ -175,7 +175,7 @@ func (in *Inbox) waiting(l *Latest, seq int64, wall time.Time) []core.Event {
 }
 
 // newest returns the newest progress after message told and before seq. If newer progress has replaced it, newest
-// returns what the last metric value says of it.
+// builds it from the last metric value.
 func (l *Latest) newest(told, seq int64) (m api.Message, ok bool) {
 	if s := l.step.Seq; l.step.Step != nil && told < s && s < seq {
 		return l.step, true

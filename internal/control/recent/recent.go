@@ -1,4 +1,4 @@
-// Package recent keeps the values that were used last.
+// Package recent is a cache of the values that were used last.
 package recent
 
 import (
@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Cache keeps values up to a total size, and lets go of those that were used longest ago. It may be used from several
-// goroutines, which share the values: nobody may change one.
+// Cache holds values up to a total size, and evicts those that were used longest ago. Several goroutines may use it.
+// They share the values, so nobody may change one.
 type Cache[K comparable, V any] struct {
 	mu    sync.Mutex
 	most  int
@@ -22,13 +22,13 @@ type entry[K comparable, V any] struct {
 	size  int
 }
 
-// New returns a cache of values with a total size of at most most.
+// New returns a cache for values up to a total size.
 func New[K comparable, V any](most int) *Cache[K, V] {
 	return &Cache[K, V]{most: most, by: map[K]*list.Element{}}
 }
 
-// Get returns the value of a key, or loads and keeps it. load returns the size as well. A value larger than the cache
-// is not kept, and neither is one that came with an error. Two callers at once may load the same value.
+// Get returns the value of a key, or loads and keeps it. load also returns the size. Get does not keep a value that is
+// larger than the cache or that came with an error. Two callers at once may load the same value.
 func (c *Cache[K, V]) Get(key K, load func() (V, int, error)) (V, error) {
 	if v, known := c.find(key); known {
 		return v, nil

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The cache holds the values that were used last, and never more than its size.
-func TestCache_KeepsWhatWasUsedLast(t *testing.T) {
+// The cache holds the values that were used last, and never exceeds its size.
+func TestCache_EvictsTheLeastRecentlyUsed(t *testing.T) {
 	c := New[string, int](10)
 	made := []string{}
 	get := func(key string, size int) {
@@ -22,10 +22,10 @@ func TestCache_KeepsWhatWasUsedLast(t *testing.T) {
 	get("a", 4)
 	get("bb", 4)
 	get("a", 4)     // kept
-	get("ccc", 4)   // bb goes, a was used since
+	get("ccc", 4)   // evicts bb: a was used since
 	get("a", 4)     // kept
-	get("bb", 4)    // made again, and ccc goes
-	get("dddd", 11) // larger than the cache: nothing goes
+	get("bb", 4)    // loads it again, and evicts ccc
+	get("dddd", 11) // larger than the cache: evicts nothing
 	get("a", 4)
 	get("dddd", 11)
 	if want := []string{"a", "bb", "ccc", "bb", "dddd", "dddd"}; !slices.Equal(made, want) {

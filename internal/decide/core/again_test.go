@@ -21,8 +21,7 @@ func each(list []ledger.Posting) iter.Seq2[ledger.Posting, error] {
 	}
 }
 
-// Work that was settled as useful and is repeated from an older checkpoint becomes lost, and the sums do not
-// change.
+// If a job repeats useful work from an older checkpoint, the core moves that work to lost, and the sums do not change.
 func TestSettle_CountsRepeatedWorkAsLost(t *testing.T) {
 	for _, from := range []int64{0, 25} {
 		m := core.New()

@@ -84,7 +84,7 @@ func TestRegister_AcceptsTheFirstKeyWhileBooting(t *testing.T) {
 	}
 }
 
-// A machine without isolation between programs serves only the user who got it first.
+// A machine that does not isolate programs serves only its first user.
 func TestMachine_ServesOneUserWithoutIsolation(t *testing.T) {
 	var o placement.OneUser
 	for i, c := range []struct {

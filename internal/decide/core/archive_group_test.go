@@ -35,7 +35,7 @@ func newAttic(t testing.TB) *attic {
 	return a
 }
 
-// days lets time pass until what is over is archived.
+// days lets time pass until the groups that are over are archived.
 func (a *attic) days(n int) {
 	for range 24 * n {
 		a.tick(time.Hour)
@@ -68,7 +68,7 @@ func (a *attic) cost(group string) (sum money.Amount) {
 	return sum
 }
 
-// archived returns an archived group as its record has it.
+// archived returns an archived group, decoded from its record.
 func (a *attic) archived(name string) *state.Group {
 	a.t.Helper()
 	g, err := state.ReadGroup(a.groups[name])
@@ -78,7 +78,7 @@ func (a *attic) archived(name string) *state.Group {
 	return g
 }
 
-// replays verifies that the log alone gives the state, and goes on from a snapshot of it.
+// replays verifies that the log alone yields the state, and continues from a snapshot of it.
 func (a *attic) replays() (snapshot []byte) {
 	a.t.Helper()
 	text, err := a.m.Snapshot()
@@ -106,7 +106,7 @@ func (a *attic) sweep(name string) {
 	a.tick(time.Minute)
 }
 
-// A group that is over leaves memory after its members. Nothing of it stays, and the record has its end and its cost.
+// A group that is over leaves memory after its members and without a trace. Its record has its end and its cost.
 func TestGroupArchive_LeavesNothingInMemory(t *testing.T) {
 	a := newAttic(t)
 	entities := func() int { return len(a.m.State().Groups()) + a.m.Len() }
@@ -196,7 +196,7 @@ func (a *attic) hourly(runs int) {
 		Schedule: &schedule.Spec{Cron: "0 * * * *", Zone: "UTC", Runs: runs}}})
 }
 
-// answers plays the planners of what changed by now.
+// answers runs the planners of the groups that have changed.
 func (a *attic) answers() {
 	for again := true; again; {
 		again = false
@@ -218,7 +218,7 @@ func (a *attic) answers() {
 	}
 }
 
-// An open schedule keeps its last runs in memory, and of those before them only the sums.
+// An open schedule keeps its last runs in memory, and the sums of the earlier ones.
 func TestGroupArchive_ScheduleKeepsItsLastRuns(t *testing.T) {
 	const runs = state.RunsKept + 30
 	a := newAttic(t)

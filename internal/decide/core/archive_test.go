@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/test/must"
 )
 
-// archiving is a machine that archives its jobs, together with the archived records.
+// archiving is a machine that archives its jobs, with their records.
 type archiving struct {
 	*testing.T
 	m       *Machine
@@ -76,8 +76,8 @@ func (a *archiving) rehydrate(id string) Outcome {
 	return a.step(time.Second, Rehydrated{Job: id, Record: record, Hash: state.RecordHash(record)})
 }
 
-// told returns every sum over jobs.
-func told(m *Machine) string {
+// sums returns every sum over jobs.
+func sums(m *Machine) string {
 	all, late := map[string]History{}, map[string]History{} // late holds the histories that arrive in parts
 	m.books.History(time.Time{}, func(w HistoryOwner, p History) { all[fmt.Sprint(w)] = all[fmt.Sprint(w)].Plus(p) })
 	m.books.History(m.Now().Add(-30*time.Hour).Truncate(time.Hour), func(w HistoryOwner, p History) { late[fmt.Sprint(w)] = late[fmt.Sprint(w)].Plus(p) })
@@ -104,11 +104,11 @@ func TestArchive_KeepsAllSums(t *testing.T) {
 			w.job(fmt.Sprint("j", n), []string{"done", "cancelled"}[n%2], n%3 > 0)
 			w.step(2*time.Hour, Tick{})
 		}
-		if x, y := told(a.m), told(kept.m); x != y {
+		if x, y := sums(a.m), sums(kept.m); x != y {
 			t.Fatalf("with archived jobs:\n%s\nwithout:\n%s", x, y)
 		}
 		a.m = again(t, a.m)
-		if x, y := told(a.m), told(kept.m); x != y {
+		if x, y := sums(a.m), sums(kept.m); x != y {
 			t.Fatalf("with archived jobs, after a restart:\n%s\nwithout:\n%s", x, y)
 		}
 	}
@@ -124,11 +124,11 @@ func TestArchive_KeepsAllSums(t *testing.T) {
 		kept.now = kept.now.Add(time.Second)
 		kept.bill(id, 9e12)
 		kept.now = a.now
-		if x, y := told(a.m), told(kept.m); x != y {
+		if x, y := sums(a.m), sums(kept.m); x != y {
 			t.Fatalf("after a late bill of %s, with archived jobs:\n%s\nwithout:\n%s", id, x, y)
 		}
 		a.m = again(t, a.m)
-		if x, y := told(a.m), told(kept.m); x != y {
+		if x, y := sums(a.m), sums(kept.m); x != y {
 			t.Fatalf("after a late bill of %s and a restart, with archived jobs:\n%s\nwithout:\n%s", id, x, y)
 		}
 		before := len(a.records)
@@ -141,7 +141,7 @@ func TestArchive_KeepsAllSums(t *testing.T) {
 }
 
 // The core rejects a record that differs from the archived one.
-func TestArchive_RejectsAWrongRecord(t *testing.T) {
+func TestArchive_RefusesAChangedRecord(t *testing.T) {
 	a := newArchiving(t, time.Hour, time.Hour)
 	a.job("j", "done", true)
 	a.step(2*time.Hour, Tick{})

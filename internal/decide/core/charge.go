@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// SourceOf returns the facts that a job holds about one of its postings: who pays, and how the machine was bought.
+// SourceOf returns the job's facts about one of its postings: who pays, and how the machine was bought.
 func SourceOf(j *Job, p *ledger.Posting) charge.Source {
 	s := charge.Source{User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"), Name: j.Terms().Name,
 		Planned: planned(j)}
@@ -35,7 +35,7 @@ func planned(j *Job) bool {
 	return a != nil && a.Approved || tag != "" && tag != "no" && tag != "false"
 }
 
-// IdleSourceOf returns what an instance knows of a posting about its idle time. The instance may be unknown.
+// IdleSourceOf returns the instance's facts about a posting for its idle time. The instance may be unknown.
 func IdleSourceOf(m *Machine, p *ledger.Posting) charge.Source {
 	s := charge.Source{User: m.step.State.IdleUser(p.Owner.Task)}
 	if i := m.step.State.Instance(p.Owner.Instance); i != nil {
@@ -49,8 +49,8 @@ func sourceOf(machine *state.Machine, s charge.Source) charge.Source {
 	return s
 }
 
-// workOf is how many hours of the job's work the task does in an hour. It uses the job's stated work and measured
-// pace, if both are known, and otherwise the machine's speed.
+// workOf is the number of hours of the job's work that the task does in an hour. It uses the job's stated work and
+// measured pace if both are known, and otherwise the machine's speed.
 func workOf(j *Job, k *Task) float64 {
 	speed, nodes := k.Machine().Speed, k.Attempt().Nodes()
 	if speed <= 0 {

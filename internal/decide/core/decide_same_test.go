@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/decide/policy"
 )
 
-// A decision is recorded if the choice or its reason changes. For a job that keeps its machine, the reasons against
-// other offers are recorded once an hour. Neither their order nor waiting for a table counts as a change.
+// The core records a decision if the choice or its reason changes. For a job that keeps its machine, it records the
+// reasons against other offers once an hour. A change of their order, or a wait for a table, does not count.
 func TestDecision_IsRecordedOnlyOnChange(t *testing.T) {
 	base := func() plan.Decision {
 		return plan.Decision{Take: "a", Why: plan.Stays, Speed: 1, Rejected: []plan.Rejection{

@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/decide/core/step"
 )
 
-// follow does everything else that is due.
+// follow handles everything else that is due.
 func (m *Machine) follow(b Body) {
 	m.attempts.Reviews()
 	m.jobs.Due()
@@ -51,8 +51,7 @@ func (m *Machine) nextWake() time.Time {
 	return soonest
 }
 
-// nextOfJobs is the first time that a job has to be looked at, is paid for another hour, or goes to the archive; zero:
-// none.
+// nextOfJobs is the first time that a job is due for a review, an hourly posting or the archive; zero: none.
 func (m *Machine) nextOfJobs() (soonest time.Time) {
 	for len(m.step.Wakes) > 0 && !m.step.Wakes[0].At.Equal(step.TimesOf(m.step.Wakes[0].Job).Wake) {
 		m.step.Wakes.Pop()

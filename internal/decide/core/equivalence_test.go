@@ -74,8 +74,7 @@ func (h *hall) until(launches int) time.Duration {
 	return h.at.Sub(from)
 }
 
-// A job that fits runs at once, or a few looks later, no matter how many more urgent jobs that fit nowhere are
-// ahead of it.
+// A job that fits runs at once or a few tries later, no matter how many more urgent jobs fit nowhere.
 func TestQueue_FindsAFittingJobBehindOthers(t *testing.T) {
 	h := newHall(t, 10)
 	h.sells(2, false)
@@ -142,7 +141,7 @@ func TestQueue_KeepsTheOrderOfSkippedJobs(t *testing.T) {
 }
 
 // An offer that refused a launch is tried again after its backoff, for any waiting job.
-func TestQueue_RetriesAKindAfterARefusal(t *testing.T) {
+func TestQueue_RetriesAClassAfterARefusal(t *testing.T) {
 	h := newHall(t, 1)
 	for i := range 100 {
 		h.submit(fmt.Sprintf("j-%03d", i), 2, 1)
@@ -166,8 +165,9 @@ func TestQueue_RetriesAKindAfterARefusal(t *testing.T) {
 	}
 }
 
-// The queue groups jobs by kind up to a limit. It scans the jobs of further kinds one by one, and forgets none.
-func TestQueue_ScansKindsBeyondTheLimit(t *testing.T) {
+// The queue groups jobs by equivalence class up to a limit. It tries the jobs of further classes one by one, and
+// forgets none.
+func TestQueue_TriesClassesBeyondTheLimitOneByOne(t *testing.T) {
 	h := newHall(t, 1)
 	h.sells(2, false)
 	for i := range 2 * queue.MostGroups {
@@ -194,8 +194,8 @@ func TestQueue_ScansKindsBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// The kind of a job covers all its requirements: jobs that differ in any have different kinds.
-func TestKind_CoversEveryRequirement(t *testing.T) {
+// A job's equivalence class covers all its requirements: jobs that differ in any are in different classes.
+func TestEquivalenceOf_CoversEveryRequirement(t *testing.T) {
 	seen := map[string]string{queue.EquivalenceOf(plan.Need{}): "nothing"}
 	differs := func(name string, n plan.Need) {
 		key := queue.EquivalenceOf(n)

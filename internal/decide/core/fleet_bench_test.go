@@ -84,7 +84,7 @@ func newFleet(b testing.TB, machines int) *fleet {
 	return f
 }
 
-// tell steps b and what follows from it: machines come and go at once, and so do programs.
+// tell steps b and what follows from it: machines are granted and ended at once, and programs start at once.
 func (f *fleet) tell(actor string, b core.Body) core.Outcome {
 	begun := processor()
 	out := f.m.Step(core.Event{At: f.now, Schema: core.Schema, Tenant: "t", Actor: actor, Body: b})
@@ -136,7 +136,7 @@ func (f *fleet) submit() {
 	f.tell("user:"+user, core.JobSubmitted{Job: id, Terms: t})
 }
 
-// change ends the job that has run longest. Its agent then reports that nothing of it is left.
+// change ends the job that has run longest. Its agent then reports the machine clean.
 func (f *fleet) change() time.Duration {
 	f.took = 0
 	for a := f.m.State().Attempt(f.running[0]); a == nil || !a.Live(); a = f.m.State().Attempt(f.running[0]) {

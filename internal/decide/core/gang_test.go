@@ -342,7 +342,7 @@ func TestGang_DrainsAllRanksOnNotice(t *testing.T) {
 	g.replays()
 }
 
-// A gang that does not get all its machines releases the granted ones after ten minutes; the job pays for them.
+// A gang that has not got all its machines after ten minutes releases the granted ones, and the job pays for them.
 func TestGang_ReleasesItsMachinesAfterTenMinutesIncomplete(t *testing.T) {
 	g := newGang(t, 3, 0, nil)
 	g.do(time.Hour, Tick{})
@@ -407,7 +407,8 @@ func TestGang_PaysForAMachineThatOutlivedItsListing(t *testing.T) {
 	g.replays()
 }
 
-// When the provider refuses the rest of a gang, the core releases and pays the granted machines at once.
+// When the provider refuses the rest of a gang, the core releases the granted machines at once, and the job pays for
+// them.
 func TestGang_ReleasesItsMachinesAfterAPartialRefusal(t *testing.T) {
 	g := newGang(t, 2, 0, nil)
 	g.grants("g.1", "i1")

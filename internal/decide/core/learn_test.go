@@ -21,8 +21,8 @@ func decisions(out core.Outcome) (list []state.Decided) {
 	return list
 }
 
-// flapping reports a day in which spot of the first zone comes and goes while that of the others stays, submits a
-// job, and returns the decisions after it. If again is set, every look reports unchanged offers too.
+// flapping reports a day in which spot of the first zone comes and goes while that of the others stays, submits a job,
+// and returns the decisions after it. If again is set, every poll reports unchanged offers too.
 func flapping(t *testing.T, zones int, flaps, again bool) plan.Decision {
 	t.Helper()
 	m := core.New()
@@ -68,8 +68,8 @@ func flapping(t *testing.T, zones int, flaps, again bool) plan.Decision {
 	return made[0].Decision
 }
 
-// A job starts from the history of each offer: spot that came and went all day is not expected to last, and spot in
-// a zone beside it that stayed is.
+// The decision about a new job uses the history of each offer: it does not expect spot that came and went all day to
+// last, and does expect it of spot in the next zone that stayed.
 func TestHazard_StartsFromEarlierObservations(t *testing.T) {
 	calm, stormy := flapping(t, 1, false, false).Expect.Chance, flapping(t, 1, true, false).Expect.Chance
 	if stormy > calm-0.005 {
@@ -92,8 +92,8 @@ func TestHazard_StartsFromEarlierObservations(t *testing.T) {
 	}
 }
 
-// A market that reports only changes is the same as one that reports everything at each look: a zone that was up
-// all day is a day old either way.
+// A market that reports only changes gives the same decisions as one that reports everything at each poll: a zone that
+// was up all day is a day old either way.
 func TestMarket_UnreportedOffersKeepTheirState(t *testing.T) {
 	for _, flaps := range []bool{false, true} {
 		once, often := flapping(t, 3, flaps, false), flapping(t, 3, flaps, true)
@@ -111,8 +111,8 @@ func TestMarket_UnreportedOffersKeepTheirState(t *testing.T) {
 	}
 }
 
-// A launch refused for lack of capacity shows that there is none, and the next job uses that. A refusal for another
-// reason shows nothing.
+// A launch refused for lack of capacity shows that there is none, and the decision about the next job uses that. A
+// refusal for another reason shows nothing.
 func TestHazard_LearnsFromCapacityRefusals(t *testing.T) {
 	chance := func(reason string) float64 {
 		m := core.New()

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/test/must"
 )
 
-// The counts of missed deadlines equal those of a plain look at every job that has ended, also after a restart from a
+// The counts of missed deadlines equal those of a plain scan of every job that has ended, also after a restart from a
 // snapshot; jobs without a deadline, and cancelled ones, do not count.
 func TestShares_CountMissedDeadlines(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))

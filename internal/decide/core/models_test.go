@@ -18,8 +18,8 @@ import (
 	"scrimp/internal/work/propose"
 )
 
-// models is a world of runs of two pipelines that deploy, whose planners answer late. It knows by the facts alone what
-// is deployed.
+// models is a world of runs of two pipelines that deploy, with planners that answer late. It derives from the facts
+// alone which version is deployed.
 type models struct {
 	t         testing.TB
 	rng       *rand.Rand
@@ -35,12 +35,13 @@ type models struct {
 	seen      map[string]int
 	broken    map[string]string // by pipeline: the run whose deploy stage failed after that; "": none
 	launched  map[string]bool   // by job: a program of it may have run
-	trusts    bool              // planted: a deploy stage is reused whatever failed after it
-	late      bool              // a planner has seen what happens now not yet
+	trusts    bool              // planted: a deploy stage is reused although a later one failed
+	late      bool              // a planner has not seen the newest state yet
 	archived  map[string]bool   // runs that have left memory
 }
 
-// modelsSpec is a pipeline that evaluates and deploys: retrain what is better than what is deployed, any other all.
+// modelsSpec is a pipeline that evaluates and deploys: the pipeline retrain deploys if the new version is better than
+// the deployed one, the other one always.
 func modelsSpec(t testing.TB, name string) *pipeline.Spec {
 	t.Helper()
 	gate := &pipeline.Gate{Metric: "acc", MinGain: "1"}
@@ -94,7 +95,7 @@ func (w *models) step(b core.Body) {
 	}
 }
 
-// fact holds what is decided about stages that deploy to what is known.
+// fact checks a fact about a stage that deploys against the expected state, and updates that.
 func (w *models) fact(b core.Body, f state.Fact) {
 	w.t.Helper()
 	switch f := f.(type) {
@@ -159,7 +160,7 @@ func (w *models) fact(b core.Body, f state.Fact) {
 	}
 }
 
-// holds that a gate has compared with what is in place.
+// holds checks that a gate compared with the deployed version.
 func (w *models) holds(g *state.Group, gates []pipeline.Verdict) {
 	w.t.Helper()
 	name := g.Terms.Member.Name
@@ -180,7 +181,7 @@ func (w *models) holds(g *state.Group, gates []pipeline.Verdict) {
 	}
 }
 
-// of is the run and the stage of a job; -1: it is none of a pipeline.
+// of returns the run and the stage of a job; -1: the job is not a stage of a pipeline.
 func (w *models) of(job string) (*state.Group, int) {
 	for _, g := range w.m.State().Groups() {
 		for n := range g.Stages {
@@ -192,7 +193,7 @@ func (w *models) of(job string) (*state.Group, int) {
 	return nil, -1
 }
 
-// accuracy is what a run reaches: one digit.
+// accuracy is the accuracy that a run reaches: one digit.
 func (w *models) accuracy(run string) string {
 	sum := uint64(0)
 	for _, c := range []byte(run) {
@@ -201,11 +202,11 @@ func (w *models) accuracy(run string) string {
 	return fmt.Sprint(rand.New(rand.NewPCG(sum, 1)).IntN(10))
 }
 
-// model is what a run deploys.
+// model is the content that a run deploys.
 func (w *models) model(run string) string { return "model" + string(w.accuracy(run)[0]%3+'0') }
 
-// reuses makes a move that starts a deploy stage one that reuses it, as the server does, if the version in place is
-// made of the same.
+// reuses turns a move that starts a deploy stage into one that reuses it, as the server does, if the deployed version
+// is the same.
 func (w *models) reuses(s groups.Snapshot, v *groups.Move) {
 	g := w.m.State().Group(s.Group)
 	ref, _, ok := w.m.State().Deployed(g)
@@ -221,7 +222,7 @@ func (w *models) reuses(s groups.Snapshot, v *groups.Move) {
 	}
 }
 
-// plans answers one of the planners, with what it saw some steps ago.
+// plans answers one of the planners with a state from some steps ago.
 func (w *models) plans(lag int) {
 	w.t.Helper()
 	n := w.rng.IntN(len(w.asked))
@@ -261,7 +262,7 @@ func (w *models) plans(lag int) {
 	w.step(core.Proposed{Group: a.Group, Base: s.Base, Moves: moves})
 }
 
-// happens lets something happen.
+// happens takes one random step.
 func (w *models) happens() {
 	w.t.Helper()
 	switch n := w.rng.IntN(10); {
@@ -297,14 +298,14 @@ func (w *models) opens(n int) {
 	w.step(core.GroupOpened{Group: fmt.Sprint("run", n), Terms: t})
 }
 
-// cancels ends a run, or one whose stage deploys.
+// cancels ends a run, or one with a stage that deploys.
 func (w *models) cancels(run string) {
 	w.t.Helper()
 	if job := w.deploying["other"]; job != "" && w.rng.IntN(2) == 0 {
 		g, _ := w.of(job)
 		run = g.Name
 	}
-	for _, g := range w.m.State().Groups() { // its job is over, and nobody has checked what it made
+	for _, g := range w.m.State().Groups() { // its job is over, and nobody has checked its outputs
 		if g.Phase == state.GroupOpen && g.Stages[1].Phase == groups.Made && w.rng.IntN(2) == 0 {
 			run = g.Name
 		}
@@ -312,7 +313,7 @@ func (w *models) cancels(run string) {
 	w.step(core.GroupClosed{Group: run, Members: state.CancelMembers})
 }
 
-// check holds the versions and what is in place against what the facts said.
+// check compares the versions and the deployed one with the expected state.
 func (w *models) check() {
 	w.t.Helper()
 	var list []string
@@ -342,7 +343,7 @@ func (w *models) check() {
 	}
 }
 
-// restarts goes on from a snapshot; the planners that were asked never answer.
+// restarts continues from a snapshot. Planners that were asked before never answer.
 func (w *models) restarts() {
 	w.t.Helper()
 	text, err := w.m.Snapshot()
@@ -361,7 +362,7 @@ func (w *models) restarts() {
 	w.asked = nil
 }
 
-// counted is a test that counts what is wrong and goes on.
+// counted is a testing.TB that counts errors and goes on.
 type counted struct {
 	testing.TB
 	wrong int
@@ -371,8 +372,8 @@ func (c *counted) Helper()               {}
 func (c *counted) Errorf(string, ...any) { c.wrong++ }
 func (c *counted) Failed() bool          { return false }
 
-// A deploy stage that is reused although a later one has failed is noticed.
-func TestModels_ThatTrustAFailedDeployAreNoticed(t *testing.T) {
+// The test notices a deploy stage that is reused although a later one has failed.
+func TestModels_TestNoticesReuseAfterAFailedDeploy(t *testing.T) {
 	for seed := range uint64(40) {
 		c := &counted{TB: t}
 		w := newModels(c, seed)
@@ -386,7 +387,7 @@ func TestModels_ThatTrustAFailedDeployAreNoticed(t *testing.T) {
 	t.Error("40 lives notice nothing")
 }
 
-// lives lets 600 things happen, or fewer if one is wrong.
+// lives takes 600 random steps, or fewer if one is wrong.
 func (w *models) lives() {
 	w.t.Helper()
 	runs := 0
@@ -411,10 +412,10 @@ func (w *models) lives() {
 	w.restarts()
 }
 
-// Runs that come at once, programs that fail, runs that are cancelled, planners that answer late and a server that restarts in between: versions
-// never repeat, one version at most is in place and one run at most deploys, and each gate compared with what was in
-// place when its stage began or was skipped. The log alone gives the same verdicts.
-func TestModels_AreNumberedAndComparedWithWhatIsInPlace(t *testing.T) {
+// Concurrent runs, failing programs, cancelled runs, late planners and restarts never repeat a version. At most one
+// version is deployed, and at most one run deploys at a time. Each gate compares with the version that was deployed
+// when its stage began or was skipped. The log alone gives the same verdicts.
+func TestModels_HaveUniqueVersionsAndGatesUseTheDeployedOne(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(40) {
 		w := newModels(t, seed)
@@ -433,7 +434,7 @@ func TestModels_AreNumberedAndComparedWithWhatIsInPlace(t *testing.T) {
 	}
 }
 
-// Runs of a snapshot from before there were versions have those that they would have got.
+// Runs in a snapshot from before versions existed get the versions that they would have got.
 func TestModels_OfAnOldSnapshotAreNumbered(t *testing.T) {
 	w := newModels(t, 2) // archives nothing
 	for n := range 12 {

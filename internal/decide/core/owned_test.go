@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/test/must"
 )
 
-// A program that ends before anybody has claimed its machine leaves a machine that costs money. A server that
-// adopts the machine ends it at once; a server that releases the claim never does.
+// A program may end before anybody has claimed its machine, which still costs money. A server that adopts the machine
+// ends it at once; a server that releases the claim never does.
 func TestOwned_EndsAnAdoptedMachineWithoutAProgram(t *testing.T) {
 	for _, adopt := range []bool{true, false} {
 		for _, reason := range []string{"setup", "exit"} {

@@ -56,7 +56,7 @@ func preempts(out Outcome) (list []state.JobPreempted) {
 	return list
 }
 
-// The core asks to be woken when the program has had its ten minutes. By hand: 6 minutes since the checkpoint and a
+// The core schedules a step for when the program has had its ten minutes. By hand: 6 minutes since the checkpoint and a
 // restart of 4 minutes, at $3 an hour, cost $0.50.
 func TestPriced_IsWorkSinceCheckpointAndRestartAtSeatPrice(t *testing.T) {
 	w := preemptRig(t, 1, nil)
@@ -116,7 +116,7 @@ func TestPreempt_VictimYieldsToCriticalJob(t *testing.T) {
 }
 
 // A job on two machines leaves both or none.
-func TestPreempt_GangLeavesAsWhole(t *testing.T) {
+func TestPreempt_GangLeavesAllMachinesOrNone(t *testing.T) {
 	w := preemptRig(t, 2, nil)
 	out := w.step(10*time.Minute, JobSubmitted{Job: "urgent", Terms: w.terms("urgent", 2)})
 	drains := 0
@@ -130,7 +130,7 @@ func TestPreempt_GangLeavesAsWhole(t *testing.T) {
 	}
 }
 
-// spared is what a critical job says about jobs that it does not preempt.
+// spared is the explanation of a critical job about jobs that it does not preempt.
 var spared = map[string]string{"its file forbids it": "with preemptible: false", "it is critical": "critical itself",
 	"it is a session": "that is a session", "it would miss its deadline": "that could miss its deadline or wall_clock",
 	"it would miss its wall clock": "that could miss its deadline or wall_clock",
@@ -142,7 +142,7 @@ func (w *warmRig) nobody(job string) string {
 	return w.PreemptsNobody(j, func(t time.Time) string { return t.Format("15:04") })
 }
 
-// These jobs are not preempted, and the critical job that waits says why.
+// The core does not preempt these jobs, and the explanation of the waiting critical job says why.
 func TestPreempt_LeavesProtectedJobsAlone(t *testing.T) {
 	for name, change := range map[string]func(*Terms){
 		"its file forbids it":          func(t *Terms) { t.Unpreemptible = true },

@@ -11,14 +11,14 @@ import (
 	"scrimp/internal/market"
 )
 
-// ranOn is a core with a spot machine, i1, that its provider's list lacks for a time although it runs.
+// ranOn is a core with a spot machine, i1, that runs although its provider's list lacks it for a time.
 type ranOn struct {
 	*Machine
 	t       *testing.T
 	at      time.Duration
 	rate    money.Rate
-	paid    map[string]money.Amount  // by task: what its postings add up to
-	seconds map[string]time.Duration // by task: the time that they are about
+	paid    map[string]money.Amount  // by task: the sum of its postings
+	seconds map[string]time.Duration // by task: the time that its postings cover
 	without int                      // postings of machine time without their quantity
 	offer   market.Offer
 }
@@ -80,7 +80,7 @@ func (r *ranOn) step(after time.Duration, b Body) {
 	}
 }
 
-// unlisted lets the provider's list lack the machine, as it was some time ago.
+// unlisted makes the provider's list lack the machine, as of some time ago.
 func (r *ranOn) unlisted(after, ago time.Duration) {
 	r.t.Helper()
 	r.step(after, InventorySeen{Provider: "p", AsOf: agentsStart.Add(r.at + after - ago)})
@@ -103,8 +103,8 @@ func (r *ranOn) ends(after, ago time.Duration, cost money.Amount) {
 	}
 }
 
-// A machine that was given up, and ran on, is posted as one that was never given up: each posting has its quantity,
-// and the quantities cover the time that was paid.
+// A machine that was given up and ran on is posted like one that was never given up: each posting has its quantity, and
+// the quantities cover the billed time.
 func TestGivenUp_PostsAllTimeOfAMachineThatRanOn(t *testing.T) {
 	t.Parallel()
 	t.Run("while its program ran", func(t *testing.T) {
@@ -161,8 +161,8 @@ func TestGivenUp_PostsAllTimeOfAMachineThatRanOn(t *testing.T) {
 	})
 }
 
-// A machine that was given up at a time before the next attempt of its gang took it costs the job nothing after that
-// time; if it ran on, it costs all.
+// A machine that was given up before the next attempt of its gang took it costs the job nothing after that time. If it
+// ran on, it costs the job all of its time.
 func TestGivenUp_ReversesTheAttemptBefore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ begun, ranOn bool }{

@@ -19,8 +19,8 @@ func lineOf(j *Job, amount int64) ReconciledLine {
 		Amount: money.Picos(amount), Currency: money.USD, From: dawn, To: dawn.Add(time.Hour)}
 }
 
-// A difference is a cost of its job and billed by the provider. An event that does not know of the newest one changes
-// nothing, so a request that is sent twice books once. A snapshot keeps the number of the newest one.
+// A difference is a cost of its job, billed by the provider. The core ignores an event that does not know the newest
+// one, so a repeated request books once. A snapshot keeps the number of the newest one.
 func TestReconcile_BooksOnceAndInOrder(t *testing.T) {
 	a := newArchiving(t, 0, 0)
 	a.job("j", "completed", true)
@@ -55,7 +55,7 @@ func TestReconcile_BooksOnceAndInOrder(t *testing.T) {
 	if err != nil || r.Reconciled() != upTo {
 		t.Errorf("%v: restored with %d, want %d", err, r.Reconciled(), upTo)
 	}
-	if x, y := told(a.m), told(again(t, a.m)); x != y {
+	if x, y := sums(a.m), sums(again(t, a.m)); x != y {
 		t.Errorf("the sums are\n%s\nand after a restart\n%s", x, y)
 	}
 	first.After = upTo
@@ -71,7 +71,8 @@ func TestReconcile_BooksOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// Lines without what a posting needs are left out, and machines that the core forgot are booked under their owner.
+// The core ignores lines that lack what a posting needs. It books lines for machines that it has forgotten under their
+// owner.
 func TestReconcile_TakesAnyLine(t *testing.T) {
 	a := newArchiving(t, 0, 0)
 	whole := ReconciledLine{Owner: ledger.Owner{Instance: "gone", Team: "t"}, Rule: "bill_tax", Category: ledger.Overhead, Use: ledger.Idle,

@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// While the provider refuses every launch for its quota for an hour, the core asks only a few times, however many
-// jobs wait. Refusals are not attempts and leave no trace at a job.
+// While the provider refuses every launch for its quota for an hour, the core tries only a few times, however many jobs
+// wait. A refusal is not an attempt of a job.
 func TestRefusals_BackOff(t *testing.T) {
 	h := newHall(t, 10)
 	h.sells(2, true)

@@ -103,8 +103,8 @@ func TestSeats_JobsShareAMachineAndItsCost(t *testing.T) {
 	}
 }
 
-// A job gets no part that is not free: not more than is left, not beside a job that has the whole machine or
-// belongs to another user, and not if the engine gives each machine to one task.
+// A job gets only a part that is free: no more than is left, and nothing if another job has the whole machine, if the
+// machine serves another user, or if its engine runs one task on each machine.
 func TestSeats_RefusesWhatIsNotFree(t *testing.T) {
 	for _, c := range []struct {
 		name       string

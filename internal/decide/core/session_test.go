@@ -22,8 +22,8 @@ func session(t *testing.T) *warmRig {
 	return w
 }
 
-// The agent of a session says whether it is in use, whatever its processors and GPUs do.
-func TestSession_IdleWhereAgentSaysSo(t *testing.T) {
+// The agent's report decides whether a session is in use, whatever its processors and GPUs do.
+func TestSession_IsIdleIfItsAgentReportsIt(t *testing.T) {
 	for _, used := range []bool{true, false} {
 		w := session(t)
 		for n := int64(1); n < 13; n++ {
@@ -36,7 +36,7 @@ func TestSession_IdleWhereAgentSaysSo(t *testing.T) {
 	}
 }
 
-// A session whose program exits has stopped, and can be resumed as the same job with one sum of money.
+// A session whose program exits is stopped. It can be resumed as the same job with one total cost.
 func TestSession_ExitStopsAndResumes(t *testing.T) {
 	w := session(t)
 	w.step(time.Minute, AttemptEnded{Attempt: "a.1", Message: 1, Reason: "completed", Saved: true})
@@ -50,8 +50,7 @@ func TestSession_ExitStopsAndResumes(t *testing.T) {
 	}
 }
 
-// The time of a session is used up to its end if its files are saved, although its last save was earlier, and up to its
-// last save if they are not.
+// The time of a session is useful up to its end if its files are saved then, and otherwise up to its last save.
 func TestSession_IsUsedUntilItsEndOrLastSave(t *testing.T) {
 	for _, saved := range []bool{true, false} {
 		w := session(t)

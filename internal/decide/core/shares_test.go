@@ -78,7 +78,7 @@ func (c *crowd) add(team string, lasts time.Duration, change func(*core.Terms)) 
 	return id
 }
 
-// next ends the job that is done first, and reports whether there was one.
+// next ends the job that is due first, and reports whether there was one.
 func (c *crowd) next() bool {
 	if len(c.ends) == 0 {
 		return false
@@ -89,7 +89,7 @@ func (c *crowd) next() bool {
 	return true
 }
 
-// beyond returns how much more work than its share a team has started, in the share of the weights.
+// beyond returns how much more work than its weighted share a team has started.
 func (c *crowd) beyond(team string, share float64) time.Duration {
 	all := time.Duration(0)
 	for _, d := range c.cost {
@@ -99,7 +99,7 @@ func (c *crowd) beyond(team string, share float64) time.Duration {
 }
 
 // followed runs two teams with the weights 2 and 1, which have more work than machines, and returns the largest
-// distance of a team from its share that was seen at any time.
+// distance of a team from its share at any time.
 func followed(t *testing.T, seed uint64, faults core.Faults) (worst time.Duration) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	c := newCrowd(t, 1+rng.IntN(6))
@@ -119,8 +119,8 @@ func followed(t *testing.T, seed uint64, faults core.Faults) (worst time.Duratio
 	return worst
 }
 
-// With the weights 2 and 1, what the teams started is never further from two thirds and one third than the cost of
-// the largest job, however long the jobs last and however many machines there are. Where weights are ignored, it is.
+// With the weights 2 and 1, the started work of the teams never differs from two thirds and one third by more than the
+// cost of the largest job, for any lengths of jobs and number of machines. Without weights it does.
 func TestShares_FollowWeightsWithinOneJob(t *testing.T) {
 	const largest = 5 * time.Hour
 	caught := 0
@@ -155,7 +155,7 @@ func TestShares_LetASmallTeamPassALongQueue(t *testing.T) {
 	}
 }
 
-// Whatever the weights, guarantees and limits are, each team with jobs starts one within a bounded number of others.
+// For any weights, guarantees and limits, each team with jobs starts one within a bounded number of others.
 func TestShares_StarveNobody(t *testing.T) {
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -196,8 +196,8 @@ func TestShares_StarveNobody(t *testing.T) {
 	}
 }
 
-// A deadline outranks the shares: the job of a team that has had far more than its share starts once its deadline needs
-// it to, before that in its team's turn.
+// A deadline outranks the shares: a job of a team far beyond its share starts once its deadline requires it, and before
+// that in its team's turn.
 func TestShares_DeadlineThatNeedsAJobNowComesFirst(t *testing.T) {
 	for _, hours := range []int{3, 300} {
 		c := newCrowd(t, 1)
@@ -235,7 +235,8 @@ func TestShares_HoldWithinAPriority(t *testing.T) {
 	}
 }
 
-// While a team burns less than its guarantee, it starts before teams that burn more than their share, whatever it had.
+// While a team spends less per hour than its guarantee, it starts before teams that spend more than their share,
+// whatever it spent before.
 func TestShares_GuaranteeComesBeforeOthersBeyondTheirShare(t *testing.T) {
 	running := func(guarantee money.Rate) (n int) {
 		c := newCrowd(t, 4)
@@ -263,7 +264,8 @@ func TestShares_GuaranteeComesBeforeOthersBeyondTheirShare(t *testing.T) {
 	}
 }
 
-// A team that burns as much beyond its share as it may borrow starts no job, and the job says why. Others start.
+// A team that spends as much beyond its share as it may borrow starts no job, and the job's explanation says so. Others
+// start.
 func TestShares_BorrowLimitsWhatATeamTakes(t *testing.T) {
 	c := newCrowd(t, 9)
 	c.shares(fair.Team{Name: "vision", Weight: 1, Borrow: new(money.Rate(1e12))}, fair.Team{Name: "text", Weight: 1})

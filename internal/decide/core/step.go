@@ -130,8 +130,8 @@ func (m *Machine) Step(e Event) Outcome {
 	return m.step.End()
 }
 
-// close decides what of the step must be kept, and when the next one is due. Values of the metric that a job is
-// judged by are kept with it, so they are no sample.
+// close decides which parts of the step the log must keep, and when the next step is due. Values of the job's metric
+// must stay in the log, so an event with such values is not a sample.
 func (m *Machine) close(news bool) {
 	out := m.step.Out
 	if len(out.Facts)+len(out.Postings) == 0 && onlyPlanning(out.Actions) {
@@ -193,7 +193,7 @@ func (m *Machine) earlier(b Body) (savedStep int64, seen policy.Seen) {
 	return 0, seen
 }
 
-// take lets the part of the core that an event concerns act on it.
+// take passes the event to the parts of the core that it concerns.
 func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	switch b := b.(type) {
 	case Configured:
@@ -239,7 +239,7 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	}
 }
 
-// configured takes a new configuration, and does again what depends on the settings that it changes.
+// configured applies a new configuration, and repeats what depends on changed settings.
 func (m *Machine) configured() {
 	was := *m.step.Config()
 	m.step.Fact(state.ConfigSet{})

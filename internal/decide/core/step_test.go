@@ -119,7 +119,7 @@ func TestRetry_FollowsTheExitStatusRules(t *testing.T) {
 	}
 }
 
-// A step asks which critical jobs wait, whatever it is about: that allocates nothing.
+// Every step lists the critical jobs that wait. That allocates nothing.
 func TestStep_AllocatesNothingForWaitingCriticalJobs(t *testing.T) {
 	allocated := func(priority int) float64 {
 		m := filled(8) // all places are taken

@@ -27,8 +27,8 @@ func (b *bench) gpuHours() (sum float64) {
 	return sum
 }
 
-// A study never uses more GPU-hours than its limit, with the saves of its trials, and its planner leaves less than what
-// a unit of each trial needs.
+// A study never uses more GPU-hours than its limit, including the last saves of its trials. Its planner leaves less
+// than one unit of each trial unused.
 func TestStudy_StaysWithinItsGPUHours(t *testing.T) {
 	for _, searcher := range []string{"random", "asha-stop", "asha-promo", "top-k", "default"} {
 		t.Run(searcher, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestStudy_PlansItsUnitsWithinTheWallClock(t *testing.T) {
 	}
 }
 
-// A study ends by itself once another dollar is expected to gain too little, and says at which gain.
+// A study ends when another dollar is expected to gain too little, and its reason states that gain.
 func TestStudy_EndsOnAPlateau(t *testing.T) {
 	b := newBench(t, "s")
 	b.loss = func(int, int) (float64, bool) { return 1, true }

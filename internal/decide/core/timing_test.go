@@ -43,8 +43,8 @@ var (
 	slow  = state.Timing{Detect: 4 * time.Minute, BootLimit: 2 * time.Hour, Consistency: time.Hour, GrantWait: 3 * time.Hour}
 )
 
-// A deadline's guard counts the longest grant wait and the longest time until a loss is noticed, over the offers
-// that suit the job only.
+// The deadline guard allows for the longest grant wait and the longest detection of a loss among the offers that suit
+// the job, and no others.
 func TestGuard_CountsTheLongestGrantWait(t *testing.T) {
 	h := twoProviders(t, quick, slow)
 	h.submit("small", 2, 1) // both providers have one that fits
@@ -107,8 +107,8 @@ func TestTimeouts_ArePerProvider(t *testing.T) {
 	}
 }
 
-// The offers of a removed provider cannot be taken until it is configured and quotes again. Its running machine
-// continues, and the action that ends it names the provider.
+// The core does not take offers of a removed provider until it is configured and quotes again. A machine that runs
+// there continues, and the action that ends it names the provider.
 func TestRemovedProvider_OffersNothing(t *testing.T) {
 	h := twoProviders(t, quick, slow)
 	h.submit("b", 6, 1)

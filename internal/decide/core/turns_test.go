@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// If teams share the queue, the expected courses of waiting jobs have the order in which the jobs then start.
+// If teams share the queue, the predicted courses of waiting jobs have the order in which the jobs then start.
 func TestCourses_OrderIsThatOfTheShares(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))

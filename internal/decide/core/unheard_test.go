@@ -61,7 +61,7 @@ func TestSilentMachine_LastSaveCountsAsUseful(t *testing.T) {
 	}
 }
 
-// A machine's report of its end after the core ended it is no interruption.
+// If a machine reports its end after the core ended it, that does not count as an interruption.
 func TestRelease_IsNoInterruption(t *testing.T) {
 	for name, noticed := range map[string]bool{"the notice is the provider's": true, "the notice is ours": false} {
 		t.Run(name, func(t *testing.T) {

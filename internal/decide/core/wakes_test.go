@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/decide/core/step"
 )
 
-// Looks are ordered by time, and at the same time by the submission of their jobs, whatever the order of the
+// Reviews are ordered by time, and at the same time by the submission of their jobs, whatever the order of the
 // requests.
 func TestWakes_AreOrderedByTimeThenSubmission(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))

@@ -109,7 +109,7 @@ func launches(out Outcome) (n int) {
 
 func hour(d time.Duration) money.Amount { return money.Rate(1e12).Until(d) }
 
-// A user releases an idle machine. A machine with a task, and an unknown one, stay as they are.
+// Releasing a machine ends it only if it is idle. Machines with a task, and unknown ones, stay.
 func TestMachineReleased_EndsAnIdleMachineAlone(t *testing.T) {
 	w := newWarm(t, nil)
 	w.step(0, MachineCleaned{Instance: "i1"})

@@ -104,10 +104,10 @@ func summed(s *ledger.Sums, list []ledger.Posting, by string, since time.Time) a
 	for _, p := range list {
 		if isCut && p.Event >= cut.First && p.Event <= cut.Last && cut.Holds(p) {
 			p.Parts(func(u ledger.Use, part money.Amount) {
-				a.add(ledger.WhoseOf(p, userOf(p.Owner.Job), ""), by, p.Currency, u, part)
+				a.add(ledger.DimensionsOf(p, userOf(p.Owner.Job), ""), by, p.Currency, u, part)
 			})
 			if part, is := p.Invoiced(); is {
-				a.add(ledger.WhoseOf(p, userOf(p.Owner.Job), ""), by, p.Currency, ledger.Invoiced, part)
+				a.add(ledger.DimensionsOf(p, userOf(p.Owner.Job), ""), by, p.Currency, ledger.Invoiced, part)
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func TestSums_MatchAWalkOverAllPostings(t *testing.T) {
 		every := rapid.IntRange(1, 20).Draw(t, "postings in a piece")
 		whole, fresh, again := ledger.NewSums(), ledger.NewSums(), ledger.NewSums()
 		for i, p := range list {
-			if o, want := ledger.WhoseOf(p, "", "").Owner(), p.Owner; o.Team != want.Team || o.Project != want.Project || !maps.Equal(o.Tags, want.Tags) {
+			if o, want := ledger.DimensionsOf(p, "", "").Owner(), p.Owner; o.Team != want.Team || o.Project != want.Project || !maps.Equal(o.Tags, want.Tags) {
 				t.Fatalf("the owner %+v is read as %+v", want, o)
 			}
 			whole.Add(p, userOf(p.Owner.Job), "")

@@ -17,7 +17,7 @@ func TestLabels_IncludeEnvironmentAndModelVersion(t *testing.T) {
 		t.Errorf("%v of %v", o.Labels(), o.Tags)
 	}
 	p := Posting{Owner: o}
-	w := WhoseOf(p, "ann", "training")
+	w := DimensionsOf(p, "ann", "training")
 	if w.Tag("environment") != "research" || w.Tag("model_version") != "v3" || w.Tag("ticket") != "7" {
 		t.Errorf("%+v", w)
 	}

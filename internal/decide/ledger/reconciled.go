@@ -17,7 +17,7 @@ func Reconciles(rule string) bool { return strings.HasPrefix(rule, reconciledRul
 // extras are the parts of a bill that no price of a machine contains: an estimate of a job's cost leaves them out.
 var extras = []string{"commitment", "credit", "tax"}
 
-// Apart returns the kind of a cost that no price of a machine contains: an Extra of a bill, or DataRule.
+// Apart returns the kind of a cost that is not part of any machine's price: an Extra of a bill, or DataRule.
 func Apart(rule string) (kind string, ok bool) {
 	if rule == DataRule {
 		return DataRule, true

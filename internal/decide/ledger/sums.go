@@ -73,8 +73,8 @@ func (w Dimensions) Owner() Owner {
 	return o
 }
 
-// WhoseOf returns the dimensions of a posting; user and kind are those of its job.
-func WhoseOf(p Posting, user, kind string) Dimensions {
+// DimensionsOf returns the dimensions of a posting; user and kind are those of its job.
+func DimensionsOf(p Posting, user, kind string) Dimensions {
 	w := Dimensions{Team: p.Owner.Team, Project: p.Owner.Project, User: user, Kind: kind, Tags: TagText(p.Owner.Labels())}
 	if p.Owner.Job == "" {
 		w.Rule = p.Rule
@@ -111,7 +111,7 @@ func (p Posting) Parts(f func(Use, money.Amount)) {
 	}
 }
 
-// Invoiced is the column of sums that holds what providers have billed. It is no use of cost.
+// Invoiced is the column of sums that holds what providers have billed. It is not a Use.
 const Invoiced Use = "(invoiced)"
 
 // Invoiced returns the amount that the posting moves from owed to billed; a correction may be negative.
@@ -173,10 +173,10 @@ func NewSums() *Sums {
 func (s *Sums) Add(p Posting, user, kind string) {
 	hour := HourOf(p.At)
 	p.Parts(func(u Use, a money.Amount) {
-		s.add(hour, s.number(WhoseOf(p, user, kind)), s.columnOf(Column{p.Currency, u}), a)
+		s.add(hour, s.number(DimensionsOf(p, user, kind)), s.columnOf(Column{p.Currency, u}), a)
 	})
 	if a, is := p.Invoiced(); is {
-		s.add(hour, s.number(WhoseOf(p, user, kind)), s.columnOf(Column{p.Currency, Invoiced}), a)
+		s.add(hour, s.number(DimensionsOf(p, user, kind)), s.columnOf(Column{p.Currency, Invoiced}), a)
 	}
 	s.saw(hour, Events{p.Event, p.Event})
 	s.last, s.hash, s.n = p.Event, p.Hash, s.n+1

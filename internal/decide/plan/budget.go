@@ -33,9 +33,9 @@ const (
 const nearly = 0.9
 
 // budgetLimits checks the budget of a job whose work is known: which options finish the remaining work with the
-// remaining money, including the machine and the grace. If some do, the others are no way to finish, and the
-// deadline guard yields to that, because a late job is better than an unfinished one. over reports whether the
-// budget rules an option out.
+// remaining money, including the machine and the grace. If some do, the others do not count as a way to finish. The
+// deadline guard yields to that, because a late job is better than an unfinished one. over reports whether the budget
+// rules an option out.
 type budgetLimits struct {
 	verdict  verdict
 	doubt    bool    // an option finishes even if the work takes the full margin

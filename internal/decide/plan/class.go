@@ -22,7 +22,8 @@ type Class struct {
 	counts tally       // count of the other listings by reason, in no order
 	others []*Listing  // first other listings by ID; nil: not computed yet
 
-	providers, firm []string // providers of the candidates, and of the non-preemptible ones; nil: not computed yet
+	// The providers of the candidates, and of the non-preemptible ones; nil: not computed yet.
+	providers, nonPreemptible []string
 }
 
 // candidate is a listing that suits a class.
@@ -64,22 +65,22 @@ func (c *Class) Weighed() int { return min(len(c.fit), mostOptions) }
 
 // Providers returns the providers of suitable offers, and those of non-preemptible ones, in no order. Callers must
 // not change the slices.
-func (c *Class) Providers() (all, firm []string) {
+func (c *Class) Providers() (all, nonPreemptible []string) {
 	c.follow()
 	if c.providers != nil {
-		return c.providers, c.firm
+		return c.providers, c.nonPreemptible
 	}
-	c.providers, c.firm = make([]string, 0, 4), nil
+	c.providers, c.nonPreemptible = make([]string, 0, 4), nil
 	for n := range c.fit {
 		x := &c.fit[n]
 		if p := x.Offer.Provider; !slices.Contains(c.providers, p) {
 			c.providers = append(c.providers, p)
 		}
-		if p := x.Offer.Provider; !x.spot && !slices.Contains(c.firm, p) {
-			c.firm = append(c.firm, p)
+		if p := x.Offer.Provider; !x.spot && !slices.Contains(c.nonPreemptible, p) {
+			c.nonPreemptible = append(c.nonPreemptible, p)
 		}
 	}
-	return c.providers, c.firm
+	return c.providers, c.nonPreemptible
 }
 
 // Listings returns the market that the class follows.

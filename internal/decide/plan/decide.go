@@ -115,8 +115,8 @@ func (m *Planner) choose(d *Decision, job *Job, r *ranking, v *policy.View, zone
 	return c
 }
 
-// giveUpSpot turns to what cannot be interrupted for a job that lost too much where it could be, or that has waited
-// for as long as its job file says.
+// giveUpSpot switches a job to non-preemptible capacity if it lost too much on preemptible capacity, or has waited for
+// as long as its job file allows.
 func (c *choice) giveUpSpot(job *Job) {
 	if job.UnsavedLosses >= mostUnsavedLosses && c.kind != policy.NonPreemptible && (!job.Unsaving || !c.foresaw) {
 		c.keptOff, c.kind, c.placed, c.foresaw = true, policy.NonPreemptible, false, false

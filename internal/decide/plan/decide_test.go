@@ -182,7 +182,7 @@ func TestDecide_ShortWorkDoesNotWaitForFarDeadline(t *testing.T) {
 	}
 }
 
-func TestDecideInWords(t *testing.T) {
+func TestDecide_ExplainsEachChoice(t *testing.T) {
 	hours := func(left, deadline, done float64) policy.Progress {
 		d := func(h float64) time.Duration { return time.Duration(h * float64(time.Hour)) }
 		return policy.Progress{

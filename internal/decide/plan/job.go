@@ -45,7 +45,7 @@ type Job struct {
 	MigratingTo market.OfferID
 	// Pending is an offer with an unanswered request of this job; it counts as unavailable.
 	Pending market.OfferID
-	// TableSince is the one of the previous decision; zero: it had its table.
+	// TableSince is Decision.TableSince of the previous decision; zero: it had its table.
 	TableSince time.Time
 	// Probes counts the probes of offers that nobody had tried. Probed is set if the last one was for this
 	// decision.

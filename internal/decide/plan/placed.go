@@ -55,9 +55,9 @@ func spanOf(v *policy.View) time.Duration {
 // ticks is the largest number of ticks that a job in several zones is weighed with.
 const ticks = 512
 
-// Kin returns a sort key that puts jobs with a common table side by side, as far as that is known in advance. It
-// decides nothing.
-func Kin(p policy.Progress) [3]int64 {
+// TableKey returns a sort key that puts jobs with a common table side by side, as far as that is known in advance. No
+// decision depends on it.
+func TableKey(p policy.Progress) [3]int64 {
 	v := policy.View{Progress: p}
 	if !p.Known || p.Deadline.IsZero() {
 		return [3]int64{}

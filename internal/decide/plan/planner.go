@@ -28,13 +28,13 @@ func (m *Planner) Fork() *Planner { return &Planner{shelf: m.shelf, zones: m.zon
 // places is the number of tables for several zones that are kept, a few MB each.
 const places = 16
 
-// minds bounds the number of different jobs that share the tables.
-const minds = 64
+// maxProblems bounds the number of different problems whose tables the planner keeps.
+const maxProblems = 64
 
 // NewPlanner returns a planner with an empty cache. It builds missing tables within a decision, unless OnRequest is
 // called.
 func NewPlanner() *Planner {
-	return &Planner{shelf: horizon.NewShelf(horizon.Public, minds)}
+	return &Planner{shelf: horizon.NewShelf(horizon.Public, maxProblems)}
 }
 
 // Expect is the expected cost from now to the end of the job for each choice made now, in dollars; it is a
@@ -114,7 +114,7 @@ func (r *ranking) problem(v *policy.View) horizon.Problem {
 	if speed <= 0 {
 		speed = 1
 	}
-	price := ratio(perWork(r.market()) * speed / r.onDemand.dear())
+	price := ratio(perWork(r.market()) * speed / r.onDemand.dollarsPerHour())
 	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Poll, v.Detect), price, 1)
 }
 
@@ -142,7 +142,7 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 	}
 	got := m.shelf.Solver(p).Decide(state)
 	for k := range got.USD {
-		got.USD[k] *= r.onDemand.dear() // the table counts in hours of on-demand
+		got.USD[k] *= r.onDemand.dollarsPerHour() // the table counts in hours of on-demand
 	}
 	d.Expect = &Expect{
 		Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]),

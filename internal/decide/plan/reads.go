@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/market/egress"
 )
 
-// Read is an input that every machine of a job reads once, from the place where it lies.
+// Read is an input that every machine of a job reads once from its store.
 type Read struct {
 	egress.Origin
 	Name  string `json:"name,omitempty"` // of an input that the agent brings; "": the program reads it itself
@@ -49,8 +49,8 @@ func (n *Need) Named(name string) *Read {
 	return nil
 }
 
-// brings returns what one machine of the offer pays for the inputs that its agent brings, which is part of what the job
-// spends, as far as it is known.
+// brings returns the known part of what one machine of the offer pays for the inputs that its agent brings. The job's
+// spending includes it.
 func (n *Need) brings(o *market.Offer) (sum money.Amount) {
 	for i := range n.Reads {
 		if r := &n.Reads[i]; r.Name != "" && o.Region != "" && o.Currency == money.USD {
@@ -89,7 +89,7 @@ func (n *Need) readable(o *market.Offer) bool {
 	return ok
 }
 
-// readsKey appends what makes the reads of two jobs equal.
+// readsKey appends a key that is equal for jobs with equal reads.
 func (n *Need) readsKey(b []byte) []byte {
 	if len(n.Reads) == 0 {
 		return b
@@ -105,8 +105,8 @@ func (n *Need) readsKey(b []byte) []byte {
 const leastRead = time.Minute
 
 // reads adds the cost of reading the job's data to the price of the work on o, unless the job holds o and has read
-// them: the whole cost is divided by the remaining work, so that a comparison of prices per unit of work is one of the
-// whole. It reports whether the price changed.
+// them: the whole cost is divided by the remaining work, so that comparing prices per unit of work compares total
+// costs. It reports whether the price changed.
 func (job *Job) reads(o *Option, cost money.Amount) bool {
 	o.reads, o.readPart = cost, 0
 	if cost.IsZero() || o.held && !job.Unread {
@@ -128,10 +128,11 @@ func (o *Option) entry() float64 {
 	return o.reads.Float()
 }
 
-// dear is more in dollars with the part of an hour in the cost of reading the data.
-func (o *Option) dear() float64 { return o.more().Float() + float64(o.readPart*perHour(o)) }
+// dollarsPerHour is the price of an hour on o, with that hour's part of the cost of reading the data.
+func (o *Option) dollarsPerHour() float64 { return o.more().Float() + float64(o.readPart*perHour(o)) }
 
-// closer returns a machine that does the work for less than the held one if that has yet to read the inputs, or nil.
+// closer returns a machine that does the work for less than the held one, if the held one has not read the inputs yet;
+// otherwise nil.
 func (r *ranking) closer(job *Job, v *policy.View) *Option {
 	if r.held.readPart == 0 {
 		return nil
@@ -144,10 +145,10 @@ func (r *ranking) closer(job *Job, v *policy.View) *Option {
 	return nil
 }
 
-// readStep is the ratio between two neighbouring values of the part that readRate returns.
+// readStep is the ratio between two neighbouring values of readRate.
 const readStep = 1.1
 
-// readRate is the part of an hour in the cost of reading the data, rounded to a power of readStep, so that tables over
+// readRate is an hour's part of the cost of reading the data, rounded to a power of readStep, so that tables over
 // several zones serve more than one decision.
 func (o *Option) readRate() money.Rate {
 	part := o.readPart * perHour(o)

@@ -71,9 +71,9 @@ func TestReadCost_IsSizeTimesFareOfTheWay(t *testing.T) {
 	}
 }
 
-// The $4 of the read are worth 40 cents an hour for ten hours: a machine elsewhere that saves more an hour is the
-// cheaper whole, and one that saves less is not.
-func TestDecide_RunsWhereTheDataLieUnlessTheWholeIsCheaperElsewhere(t *testing.T) {
+// Reading the data from another region costs $4: over ten hours, 40 cents an hour. A machine there costs less in total
+// only if it saves more than that.
+func TestDecide_RunsNearTheDataUnlessElsewhereCostsLessInTotal(t *testing.T) {
 	for _, capacity := range []market.Capacity{market.OnDemand, market.Spot} {
 		for _, rule := range []policy.Rule{policy.Default, policy.UniformProgress} {
 			for cents := 5; cents < 150; cents += 10 {
@@ -100,7 +100,7 @@ func TestDecide_RunsWhereTheDataLieUnlessTheWholeIsCheaperElsewhere(t *testing.T
 	}
 }
 
-func TestDecide_MachineThatHasReadTheDataPaysNoSecondRead(t *testing.T) {
+func TestDecide_HeldMachineDoesNotPayForReadingTwice(t *testing.T) {
 	sale := []Listing{at("aws", "us-east-1", market.Spot, 100), at("aws", "us-west-2", market.Spot, 70)}
 	job := reader(10*time.Hour, corpus())
 	if d := decide(job, sale); d.Take != sale[0].Offer.ID {
@@ -116,7 +116,7 @@ func TestDecide_MachineThatHasReadTheDataPaysNoSecondRead(t *testing.T) {
 	}
 }
 
-func TestDecide_UnknownFareIsNotTakenAsFree(t *testing.T) {
+func TestDecide_UnknownTransferPriceIsNotZero(t *testing.T) {
 	sale := []Listing{at("aws", "eu-west-1", market.OnDemand, 1), at("aws", "us-east-1", market.OnDemand, 100)}
 	d := decide(reader(time.Hour, corpus()), sale)
 	if d.Take != sale[1].Offer.ID || len(d.Rejected) != 1 || d.Rejected[0].Why != UnknownFare {
@@ -127,8 +127,9 @@ func TestDecide_UnknownFareIsNotTakenAsFree(t *testing.T) {
 	}
 }
 
-// On-demand in us-west-2 costs half as much an hour, and $4 more at once: from eight hours on, it is the cheaper whole.
-func TestOnDemand_ComparesWholesAndPricesMachines(t *testing.T) {
+// On-demand in us-west-2 costs half as much an hour, and $4 more at once, so it costs less in total from eight hours
+// on.
+func TestOnDemand_ComparesTotalCosts(t *testing.T) {
 	sale := []Listing{at("aws", "us-east-1", market.OnDemand, 100), at("aws", "us-west-2", market.OnDemand, 50),
 		at("aws", "eu-west-1", market.OnDemand, 1)}
 	need := Need{Reads: []Read{corpus()}}
@@ -168,8 +169,8 @@ func TestNeedKey_TellsReadsApart(t *testing.T) {
 	}
 }
 
-// With a deadline, tables weigh the zones of several regions: they too take the machine where the data lie unless another
-// is clearly cheaper as a whole.
+// With a deadline, tables weigh the zones of several regions. They also take the machine near the data unless another
+// clearly costs less in total.
 func TestDecide_TablesWeighReadsOfSeveralZones(t *testing.T) {
 	for _, c := range []struct {
 		cents int
@@ -186,8 +187,8 @@ func TestDecide_TablesWeighReadsOfSeveralZones(t *testing.T) {
 	}
 }
 
-// A job with a budget starts only where the budget pays for the inputs that scrimp brings. The program's own reading is
-// no part of what a job spends.
+// A job with a budget starts only where the budget pays for the inputs that scrimp brings. What the program reads
+// itself is not part of the job's spending.
 func TestDecide_BudgetPaysForBringingInputs(t *testing.T) {
 	for _, c := range []struct {
 		name, left string

@@ -28,7 +28,7 @@ type Machine struct {
 	Terms *market.Reservation `json:"terms,omitempty"`
 }
 
-// BoughtAs returns what postings for the time of a machine name as bought.
+// BoughtAs returns the purchase that postings for the time of a machine name.
 func BoughtAs(m *Machine) ledger.Bought {
 	return ledger.Bought{Provider: m.Provider, Region: m.Region, SKU: m.Type, Category: ledger.Compute}
 }

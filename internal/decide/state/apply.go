@@ -162,7 +162,7 @@ func (s *State) Post(p *ledger.Posting) {
 	}
 }
 
-// postReserved adds the cost of reserved machines that nobody uses to that of their offer. A posting of their bill is
+// postReserved adds the cost of reserved machines that nobody uses to that of their offer. A posting of their bill adds
 // no cost.
 func (s *State) postReserved(p *ledger.Posting) {
 	if !isCost(p.To) && !isCost(p.From) {

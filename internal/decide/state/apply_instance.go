@@ -48,14 +48,14 @@ func (s *State) applyInstance(e *Event, f Fact) {
 	}
 }
 
-// strayFound records a machine that runs without an attempt that asked for it.
+// strayFound records a machine that runs without an attempt that requested it.
 func (s *State) strayFound(e *Event, f StrayFound) {
 	r := rentedIn(e, f.Instance)
 	i := &Instance{r: instanceRecord{ID: r.Instance, Machine: Machine{Offer: r.Offer}, Rate: r.Rate, From: r.From}}
 	if l := s.offers[r.Offer]; l != nil {
 		i.r.Machine = MachineOf(&l.r.Offer)
 	} else if b, listed := e.Body.(InventorySeen); listed {
-		i.r.Machine.Provider = b.Provider // who is to give it back
+		i.r.Machine.Provider = b.Provider // who must terminate it
 	}
 	if old := s.instances[r.Instance]; old != nil {
 		i.r.Posted, i.r.Bill = old.r.Posted, old.r.Bill
@@ -75,7 +75,7 @@ func (s *State) registered(e *Event, f InstanceRegistered) {
 	}
 }
 
-// released records that a machine is given back, and why the tasks on it end.
+// released records that a machine is being terminated, and why its tasks end.
 func (s *State) released(f InstanceReleased) {
 	i := s.instance(f.Instance)
 	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// applyJob records a fact about a job, and where the trial that it carries out then stands.
+// applyJob records a fact about a job, and the new phase of its trial if it has one.
 func (s *State) applyJob(e *Event, f Fact) {
 	switch f := f.(type) {
 	case JobHeld:
@@ -83,7 +83,7 @@ func (s *State) decided(f Decided) {
 			j.r.Why = string(f.Decision.Why)
 		}
 		if j.r.Run != nil {
-			j.r.Run.MigratingTo = "" // it was decided anew where it goes
+			j.r.Run.MigratingTo = "" // it was decided again where it goes
 		}
 	}
 	if f.Foreseen != nil {
@@ -91,7 +91,7 @@ func (s *State) decided(f Decided) {
 	}
 }
 
-// Why a job is held, and why one waits that somebody let go on.
+// Reasons why a job is held, and why an approved job waits.
 const (
 	WaitsForApproval = "waits_for_approval"
 	Resumed          = "resumed"
@@ -145,14 +145,13 @@ func (s *State) held(e *Event, f JobHeld) {
 	asking = cmp.Or(f.Asking, asking)
 	move(NextStatus, "job", j.r.ID, &j.r.State, Held)
 	if r := j.r.Run; r != nil && !r.Began.IsZero() && r.PausedSince.IsZero() {
-		r.PausedSince = s.now // the wait for people is no time of the job
+		r.PausedSince = s.now // the wait for an approval is not part of the job's time
 	}
 	j.r.Why, j.r.Detail = WaitsForApproval, asking.String()
 	j.r.Approval = &Approval{PendingApproval: *asking}
 }
 
-// reopened lets a job go on that is over: what it has learned and cost stays, what ended
-// it counts no more.
+// reopened opens an ended job again: what the job has learned and cost stays, and the reason of its end goes.
 func (s *State) reopened(j *Job) {
 	s.memberEnds(j, -1)
 	s.endTeam(j, -1)
@@ -169,7 +168,7 @@ func (s *State) reopened(j *Job) {
 	r.PausedSince, r.Began = time.Time{}, shifted(r.Began, s.now.Sub(since))
 }
 
-// changed takes new terms for a job.
+// changed applies new terms to a job.
 func (s *State) changed(e *Event, j *Job) {
 	switch b := e.Body.(type) {
 	case JobResumed:

@@ -117,7 +117,7 @@ func (s *State) ended(e *Event, f TaskEnded) {
 	r.Exit = a.Exit()
 	r.Learned.SetUp = r.Learned.SetUp.failed(f.Attempt, b.SetupStatus)
 	switch gang := len(a.tasks) > 1; {
-	case gang && a.telling() == k && b.Error != "":
+	case gang && a.explaining() == k && b.Error != "":
 		j.r.Detail = fmt.Sprintf("node %d: %s", b.Node, b.Error)
 	case !gang && (b.Error != "" || r.Ending == ""):
 		j.r.Detail = b.Error

@@ -25,8 +25,8 @@ type GroupRehydrated struct {
 	Group string `json:"group"`
 }
 
-// RehydratedGroup: a member of an archived group is about to come back. Hash is the hash of the record when the group
-// was archived.
+// RehydratedGroup: an archived group comes back before one of its members. Hash is the hash of the record when the
+// group was archived.
 type RehydratedGroup struct {
 	Group  string          `json:"group"`
 	Record json.RawMessage `json:"record"`
@@ -98,8 +98,8 @@ func (s *State) GroupInUse(g *Group) bool {
 	return false
 }
 
-// Keeps reports whether the group has to know one that uses its budget: a schedule knows its last runs, and another
-// group all.
+// Keeps reports whether the group refers to a group that uses its budget: a schedule refers to its last runs, any other
+// group to all.
 func (g *Group) Keeps(run string) bool {
 	return g.Schedule == nil || slices.ContainsFunc(g.Schedule.Runs, func(r Run) bool { return r.Group == run })
 }
@@ -152,7 +152,7 @@ func (s *State) returnsGroup(e *Event, f GroupRehydrated) {
 	s.countsRun(g, -1)
 }
 
-// countsRun adds an archived group to the sums of the group whose budget it uses, or removes it (by is -1).
+// countsRun adds an archived group to the sums of the group that pays for it, or removes it (by is -1).
 func (s *State) countsRun(g *Group, by int) {
 	of := s.groups[g.Terms.Parent]
 	if of == nil {

@@ -184,9 +184,9 @@ func (a *Attempt) Over() (over time.Time) {
 // ends lists ways in which a task ends. Earlier ones cause later ones.
 var ends = []string{"silent", "interrupted", "stopped", "failed", "setup", "moved", "drained", "completed"}
 
-// telling returns the task whose end explains how the attempt ended: in a gang, the one that caused the others to
+// explaining returns the task whose end explains how the attempt ended: in a gang, the one that caused the others to
 // end. It returns nil if none has ended.
-func (a *Attempt) telling() (worst *Task) {
+func (a *Attempt) explaining() (worst *Task) {
 	rank := func(t *Task) int {
 		if n := slices.Index(ends, t.r.End); n >= 0 {
 			return n
@@ -205,7 +205,7 @@ func (a *Attempt) telling() (worst *Task) {
 
 // End returns how it ended: completed, failed, drained, setup, interrupted, silent, terminated or stopped.
 func (a *Attempt) End() string {
-	if t := a.telling(); t != nil {
+	if t := a.explaining(); t != nil {
 		return t.r.End
 	}
 	return ""
@@ -213,7 +213,7 @@ func (a *Attempt) End() string {
 
 // Exit returns the exit status of the program whose end explains the others.
 func (a *Attempt) Exit() int {
-	if t := a.telling(); t != nil {
+	if t := a.explaining(); t != nil {
 		return t.r.Exit
 	}
 	return 0

@@ -23,8 +23,8 @@ func (a *Attempt) Posted() money.Amount { return a.sumOf((*Task).Posted) }
 // Rules returns the amount from price rules of its machines.
 func (a *Attempt) Rules() money.Amount { return a.sumOf((*Task).Rules) }
 
-// Extras returns the tax, the credits and the commitments that bills add to its machines, and Reads: what no price of a
-// machine contains. Rules includes them.
+// Extras returns Reads and the tax, credits and commitments that bills add to its machines: the costs that are not part
+// of a machine's price. Rules includes them.
 func (a *Attempt) Extras() money.Amount {
 	return a.sumOf(func(k *Task) money.Amount { return k.r.Extras })
 }

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// DataRead is what bringing an input to a machine took.
+// DataRead is an input that an agent brought to a machine, with the cost and the time.
 type DataRead struct {
 	Name     string        `json:"name"`
 	Files    int64         `json:"files"`
@@ -24,13 +24,13 @@ type DataRead struct {
 // Data lists the inputs that the agent brought before the program started. Nobody changes the list.
 func (t *Task) Data() []DataRead { return t.r.Data }
 
-// Reads returns what reading its inputs has cost as far as the price is known. Rules includes it.
+// Reads returns the known cost of reading its inputs. Rules includes it.
 func (t *Task) Reads() money.Amount { return t.r.Reads }
 
-// Reads returns what reading the inputs has cost on all its machines. Rules and Extras include it.
+// Reads returns the cost of reading the inputs on all its machines. Rules and Extras include it.
 func (a *Attempt) Reads() money.Amount { return a.sumOf((*Task).Reads) }
 
-// TimeUses returns Uses without what reading the inputs has cost, which is start-up.
+// TimeUses returns Uses without the cost of reading the inputs, which counts as start-up.
 func (t *Task) TimeUses() map[ledger.Use]money.Amount {
 	uses := maps.Clone(t.r.Uses)
 	if !t.r.Reads.IsZero() {

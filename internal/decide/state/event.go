@@ -39,7 +39,8 @@ type Terms struct {
 	Name    string       `json:"name"`
 	Owner   ledger.Owner `json:"owner"`
 	JobKind string       `json:"job_kind,omitempty"` // experiment, production, interactive, inference, data
-	// Session is shell or notebook if the job is a session, which ends as stopped when its program exits; "": it is none.
+	// Session is shell or notebook if the job is a session, which ends as stopped when its program exits; "": no
+	// session.
 	Session string `json:"session,omitempty"`
 	Variant string `json:"variant,omitempty"`
 	// Group is the job's group, and Index its index in an array. Parent is the group whose budget the job uses; it
@@ -153,7 +154,7 @@ type (
 		Asking *budget.PendingApproval `json:"asking,omitempty"`
 		// From is the checkpoint of another job that the job starts from; nil: none.
 		From *Source `json:"from,omitempty"`
-		// Stored is nil in events of older releases, whose content lies under the job's name.
+		// Stored is nil in events of older releases, which stored the content under the job's name.
 		Stored *Stored `json:"stored,omitempty"`
 	}
 	// JobReviewed: somebody approves or rejects a job that waits for approval.

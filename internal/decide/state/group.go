@@ -64,7 +64,7 @@ type (
 		Spec  json.RawMessage `json:"spec,omitempty"`
 		// Specs are the job files of the stages of a pipeline.
 		Specs []json.RawMessage `json:"specs,omitempty"`
-		// Stored is nil in events of older releases, whose content lies under the group's name.
+		// Stored is nil in events of older releases, which stored the content under the group's name.
 		Stored *Stored `json:"stored,omitempty"`
 	}
 	// GroupReviewed: somebody approves or rejects a group that waits for approval.
@@ -208,7 +208,7 @@ type Group struct {
 	// in that order.
 	Stages []groups.Stage `json:"stages,omitempty"`
 	Begun  []int          `json:"begun,omitempty"`
-	// Version is the number of the model that a pipeline with a stage that deploys makes, from 1; 0: it has none.
+	// Version is the number, from 1, of the model that a pipeline with a deploying stage makes; 0: it makes none.
 	Version int `json:"version,omitempty"`
 	// Schedule is the state of a schedule; nil unless it is one.
 	Schedule *Schedule `json:"schedule,omitempty"`

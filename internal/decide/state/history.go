@@ -37,13 +37,13 @@ func (p History) Minus() History {
 	}
 }
 
-// HistoryOwner is who a job counts for, with the currency of its newest machine.
+// HistoryOwner is the owner of a job in the history, with the currency of its newest machine.
 type HistoryOwner struct {
 	ledger.Dimensions
 	Currency money.Currency
 }
 
-// OwnerOf returns the team, project, user, kind and tags that j counts for.
+// OwnerOf returns the team, project, user, kind and tags under which the history counts j.
 func OwnerOf(j *Job) ledger.Dimensions {
 	o := j.Terms().Owner
 	return ledger.Dimensions{Team: o.Team, Project: o.Project, User: j.User(),

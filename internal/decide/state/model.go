@@ -11,18 +11,18 @@ import (
 // scopedName is a pipeline by the name that its runs share.
 type scopedName struct{ team, project, name string }
 
-// models are the versions of the model that the runs of a pipeline make.
+// models holds the versions of the model that the runs of a pipeline make.
 type models struct {
 	runs      []*Group // by version
 	newest    int      // the largest version
-	deployed  StageRef // the stage that put the version in place that is there now; Group "": none
-	since     uint64   // the event since which it is there
-	deploying string   // the job that puts a version in place now; "": none does
+	deployed  StageRef // the stage that deployed the present version; Group "": none
+	since     uint64   // the event that deployed it
+	deploying string   // the job that is deploying a version; "": none
 	failed    StageRef // the last deploy stage that failed after its job had begun; Group "": none
 	failedAt  uint64   // the event at which it failed
 }
 
-// modelName is the pipeline of a run whose stages deploy a model; false: they do not.
+// modelName returns the pipeline of a run whose stages deploy a model; false: they deploy none.
 func (g *Group) modelName() (scopedName, bool) {
 	p := g.Terms.Pipeline
 	if p == nil || g.Terms.Member == nil || p.Deploys() < 0 {
@@ -31,7 +31,7 @@ func (g *Group) modelName() (scopedName, bool) {
 	return scopedName{g.Terms.Owner.Team, g.Terms.Owner.Project, g.Terms.Member.Name}, true
 }
 
-// modelsOf are the versions of the pipeline of a run; nil: it deploys none.
+// modelsOf returns the versions of the pipeline of a run; nil: it deploys none.
 func (s *State) modelsOf(g *Group) *models {
 	k, ok := g.modelName()
 	if !ok {
@@ -40,8 +40,8 @@ func (s *State) modelsOf(g *Group) *models {
 	return s.stages.models[k]
 }
 
-// listsModel adds a run to the versions of its pipeline, with the next version unless it has one. No version is given
-// twice: the run with the newest one is never archived.
+// listsModel adds a run to the versions of its pipeline, with the next version unless it has one. Versions never
+// repeat, because the run with the newest one is never archived.
 func (s *State) listsModel(g *Group) {
 	k, ok := g.modelName()
 	if !ok {
@@ -58,7 +58,7 @@ func (s *State) listsModel(g *Group) {
 	m.newest, m.runs = max(m.newest, g.Version), append(m.runs, g)
 }
 
-// numbersModels lists the runs of a restored state by version. Runs of a snapshot from before there were versions get
+// numbersModels lists the runs of a restored state by version. Runs in a snapshot from before versions existed get
 // theirs in the order in which they were opened.
 func (s *State) numbersModels() {
 	var runs []*Group
@@ -77,7 +77,7 @@ func (s *State) numbersModels() {
 	}
 }
 
-// indexDeploy notes where the stage of a run stands that deploys.
+// indexDeploy updates the index after a change of the run's stage that deploys.
 func (s *State) indexDeploy(g *Group, stage int) {
 	if p := g.Terms.Pipeline; !p.Stages[stage].MayDeploy() || stage != p.Deploys() {
 		return
@@ -105,8 +105,8 @@ func (s *State) indexDeploy(g *Group, stage int) {
 	}
 }
 
-// Deployed is the last stage that put a version in place, for the pipeline of a run, and the event since which it is
-// there; false: none has. Its version is in place now, unless Broken says that a later deploy stage failed.
+// Deployed returns the last stage of the run's pipeline that deployed a version, and the event that deployed it; false:
+// none has. Its version is still in place unless Broken returns a later stage that failed.
 func (s *State) Deployed(g *Group) (ref StageRef, since uint64, ok bool) {
 	m := s.modelsOf(g)
 	if m == nil || m.deployed.Group == "" {
@@ -115,8 +115,9 @@ func (s *State) Deployed(g *Group) (ref StageRef, since uint64, ok bool) {
 	return m.deployed, m.since, true
 }
 
-// Broken is the stage that began to put a version in place after the last stage that did, and failed. What is in place
-// of the pipeline of a run is then unknown, since the event since. ok is false if no such stage failed.
+// Broken returns the stage that began to deploy after the last successful one, and failed, with the event of the
+// failure. From then on nobody knows which version of the run's pipeline is in place. ok is false if no such stage
+// failed.
 func (s *State) Broken(g *Group) (ref StageRef, since uint64, ok bool) {
 	m := s.modelsOf(g)
 	if m == nil || m.failedAt <= m.since {
@@ -125,7 +126,7 @@ func (s *State) Broken(g *Group) (ref StageRef, since uint64, ok bool) {
 	return m.failed, m.failedAt, true
 }
 
-// Deploying is the job that puts another version of the pipeline of a run in place; "": none does.
+// Deploying returns the job that is deploying another version of the run's pipeline; "": none.
 func (s *State) Deploying(g *Group) string {
 	if m := s.modelsOf(g); m != nil {
 		return m.deploying
@@ -133,7 +134,7 @@ func (s *State) Deploying(g *Group) string {
 	return ""
 }
 
-// Models are the runs in memory of all pipelines that deploy a model, by team, project, name and version.
+// Models returns the runs in memory of all pipelines that deploy a model, by team, project, name and version.
 func (s *State) Models() (list []*Group) {
 	for _, m := range s.stages.models {
 		list = append(list, m.runs...)
@@ -150,9 +151,9 @@ func CompareModels(a, b *Group) int {
 		cmp.Compare(a.Version, b.Version))
 }
 
-// DeployedOf is the version that the last deploy stage of the pipeline of a run put in place, with the metrics of its
-// stages, and the run whose deploy stage has failed since. It is nil if no deploy stage has begun, or if no gate of the
-// run compares with the version.
+// DeployedOf returns the version that the run's pipeline deployed last, with the metrics of its stages, and the run
+// whose deploying stage has failed since. It is nil if no such stage has begun, or if no gate of the run compares with
+// the version.
 func (s *State) DeployedOf(g *Group) *pipeline.Deployed {
 	if p := g.Terms.Pipeline; p == nil || !slices.ContainsFunc(p.Stages, func(x pipeline.Stage) bool {
 		return x.ComparesDeployed()

@@ -279,7 +279,7 @@ func (s *State) seesMarket(b MarketSeen) {
 	}
 }
 
-// lowers keeps the price of a quote if it is the lowest at which the offer could be bought.
+// lowers records the price of a quote if it is the lowest at which the offer could be bought.
 func (l *Listing) lowers(q market.Quote) {
 	if q.Priced && (q.Available || q.Untried) && (!l.r.Low.Known || q.Rate < l.r.Low.Rate) {
 		l.r.Low = plan.Low{Rate: q.Rate, Known: true}

@@ -8,16 +8,16 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// lookSpan is the shortest sample of steps. paceSpan is the length of the samples that the spread of the pace comes
-// from. After paceSpan of steady steps, or three restarts if that is longer, the measured pace weighs as much as
-// the stated work.
+// sampleSpan is the shortest sample of steps. paceSpan is the length of the samples that determine the spread of the
+// pace. After paceSpan of steady steps, or three restarts if that is longer, the measured pace weighs as much as the
+// stated work.
 const (
-	lookSpan = time.Second
-	paceSpan = time.Minute
+	sampleSpan = time.Second
+	paceSpan   = time.Minute
 )
 
-// fewestLooks is the number of samples that outweigh the stated work.
-const fewestLooks = 3
+// fewestSamples is the number of samples that outweigh the stated work.
+const fewestSamples = 3
 
 // seesPace measures the pace of j. The time before an attempt's first reported step is its warm-up (imports,
 // caches, compilation), which is part of what a move takes. The pace counts from there on, without pauses that do
@@ -32,8 +32,8 @@ func (s *State) seesPace(j *Job, a *Attempt) {
 		t.Paced, t.PacedStep = s.now, t.Step
 		t.FirstTook, t.FirstSteps = s.now.Sub(a.tasks[0].r.Started), t.Step-t.First
 	}
-	if took := s.now.Sub(t.Paced); took >= lookSpan && t.Step > t.PacedStep {
-		l.looks(t, policy.Span{Steps: t.Step - t.PacedStep, Time: took}, speed)
+	if took := s.now.Sub(t.Paced); took >= sampleSpan && t.Step > t.PacedStep {
+		l.samples(t, policy.Span{Steps: t.Step - t.PacedStep, Time: took}, speed)
 		t.Paced, t.PacedStep = s.now, t.Step
 	}
 	l.StepRate = j.expectedRate()
@@ -42,10 +42,10 @@ func (s *State) seesPace(j *Job, a *Attempt) {
 // mostWarming is the largest number of samples that may belong to an attempt's warm-up.
 const mostWarming = 3
 
-// looks records a sample of an attempt's steps.
-func (l *learnedJob) looks(t *learnedTask, seen policy.Span, speed float64) {
+// samples records a sample of an attempt's steps.
+func (l *learnedJob) samples(t *learnedTask, seen policy.Span, speed float64) {
 	span := policy.Span{Steps: seen.Steps, Time: quantity.Scale(seen.Time, speed)}
-	if t.Warming < mostWarming && l.Tempo.Looks >= fewestLooks && l.Tempo.Slow(span) { // the first steps are slow
+	if t.Warming < mostWarming && l.Tempo.Looks >= fewestSamples && l.Tempo.Slow(span) { // the first steps are slow
 		t.Warming++
 		t.FirstTook += seen.Time
 		t.FirstSteps += seen.Steps
@@ -59,7 +59,7 @@ func (l *learnedJob) looks(t *learnedTask, seen policy.Span, speed float64) {
 		l.Pace = l.Pace.See(float64(l.Block.Steps)/l.Block.Time.Hours()/speed, l.Block.Time)
 		l.Block = policy.Span{}
 	}
-	if l.Tempo.Looks < fewestLooks || t.Warming > mostWarming {
+	if l.Tempo.Looks < fewestSamples || t.Warming > mostWarming {
 		return
 	}
 	t.Warming = mostWarming + 1
@@ -79,7 +79,7 @@ func (j *Job) expectedRate() float64 {
 	switch {
 	case seen <= 0 || work <= 0 || total <= 0:
 		return seen
-	case l.Tempo.Looks < fewestLooks:
+	case l.Tempo.Looks < fewestSamples:
 		return l.StepRate
 	}
 	trust := max(paceSpan, 3*j.Restart()).Hours()

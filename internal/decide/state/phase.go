@@ -15,7 +15,7 @@ type Status string
 
 // States of a job.
 const (
-	Held      Status = "held" // waits for approval; no money is held for it
+	Held      Status = "held" // waits for approval; the limits hold no money for it
 	Queued    Status = "queued"
 	Running   Status = "running"
 	Paused    Status = "paused" // by the user; holds no machine and no place in the queue

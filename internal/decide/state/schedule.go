@@ -14,11 +14,11 @@ type Schedule struct {
 	Begun   int       `json:"begun,omitempty"`   // runs started
 	Skipped int       `json:"skipped,omitempty"` // runs that were due and did not start
 	Runs    []Run     `json:"runs,omitempty"`    // the last runs, started or skipped, in the order of their due times
-	// Since is when the run was due that waits for a price, and Waits what it waits for; zero: none waits. Due is then
-	// when the server looks again.
+	// If a run waits for a price, Since is when it was due, Waits the condition, and Due the time of the next check;
+	// Since is zero if none waits.
 	Since time.Time       `json:"since,omitzero"`
 	Waits []retrain.Check `json:"waits,omitempty"`
-	// Mark is what the last run that began has seen of the data of on_data.
+	// Mark is the state of the data of on_data that the last run used.
 	Mark retrain.Mark `json:"mark,omitzero"`
 	// Last is when the last run began.
 	Last time.Time `json:"last,omitzero"`
@@ -112,7 +112,7 @@ func (s *State) settlesRun(e *Event, f RunSettled) {
 			return
 		}
 		r := Run{Due: v.Run.Due, Group: f.Run, Missed: v.Run.Missed, Checks: v.Run.Checks}
-		if !since.IsZero() { // it waited for a price since then, and the move has only the last look
+		if !since.IsZero() { // it has waited for a price since then, and the move has only the last check
 			r.Due = since
 		}
 		if f.Run != "" {

@@ -61,7 +61,7 @@ func (s *State) lists(i *Instance) {
 			team = Sharer{Tenant: j.Tenant(), Team: j.r.Terms.Owner.Team}
 		}
 	}
-	i.user, i.team = s.lend(i, i.user, user), s.lend(i, i.team, team)
+	i.user, i.team = s.relist(i, i.user, user), s.relist(i, i.team, team)
 }
 
 // Sharer is a user, or a team, whose first task has a portion of a machine.
@@ -70,8 +70,8 @@ type Sharer struct{ Tenant, User, Team string }
 // PartlyOf returns the machines of Partly whose first task is of the user or of the team, sorted by ID.
 func (s *State) PartlyOf(by Sharer) []*Instance { return s.partlyOf[by] }
 
-// lend moves an instance from one list of PartlyOf to another, and returns the latter's key.
-func (s *State) lend(i *Instance, from, to Sharer) Sharer {
+// relist moves an instance from one list of PartlyOf to another, and returns the latter's key.
+func (s *State) relist(i *Instance, from, to Sharer) Sharer {
 	if from == to {
 		return to
 	}

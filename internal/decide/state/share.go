@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/decide/plan"
 )
 
-// Thousands of waiting jobs may come from one file or one user. A job shares the memory of whatever it has in
-// common with the previous job. Shared values are never changed in place.
+// Thousands of waiting jobs may come from one file or one user. A job shares the memory of the values that equal those
+// of the previous job. Shared values are never changed in place.
 
 // shares makes r share the values that equal those of the previous job.
 func (s *State) shares(r *JobRecord) {

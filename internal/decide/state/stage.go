@@ -104,8 +104,8 @@ func (s *State) indexStages(g *Group) {
 	}
 }
 
-// StageJobs are the jobs whose outputs pipelines that are not over may still read, and those that have the examples of
-// deployed versions or what a warm start begins with.
+// StageJobs returns the jobs whose outputs pipelines that are not over may still read, and those with the examples of
+// deployed versions or the inputs of warm starts.
 func (s *State) StageJobs() map[string]bool {
 	jobs := map[string]bool{}
 	for _, g := range s.groups {
@@ -133,7 +133,7 @@ func (s *State) StageJobs() map[string]bool {
 	return jobs
 }
 
-// warmJobs adds the jobs that have made what the warm starts of a pipeline, or of the runs of a schedule, begin with.
+// warmJobs adds the jobs whose outputs the warm starts of a pipeline, or of the runs of a schedule, begin with.
 func (s *State) warmJobs(jobs map[string]bool, g *Group) {
 	if g.Terms.Run != nil {
 		g = &Group{Terms: *g.Terms.Run}
@@ -150,8 +150,8 @@ func (s *State) warmJobs(jobs map[string]bool, g *Group) {
 	}
 }
 
-// WarmOf is the job that has made what a warm start of a pipeline begins with, and the run that deployed it. If run is
-// nil, no version is deployed; if job is "", no stage of the run has made it.
+// WarmOf returns the job whose output a warm start of a pipeline begins with, and the run that deployed it. run is nil
+// if no version is deployed; job is "" if no stage of the run made such an output.
 func (s *State) WarmOf(g *Group, w pipeline.Warm) (job string, run *Group) {
 	ref, _, ok := s.Deployed(g)
 	if !ok {

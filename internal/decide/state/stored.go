@@ -16,7 +16,7 @@ func (s *State) stored(j *Job) *Stored {
 	return s.StoredOf(Submitted(j.r.Terms.Group))
 }
 
-// StoredOf returns the content stored for a group, or nil as for a group that was submitted to an older release.
+// StoredOf returns the content stored for a group; nil for a submission to an older release.
 func (s *State) StoredOf(group string) *Stored {
 	if g := s.groups[group]; g != nil {
 		return g.Stored
@@ -24,10 +24,10 @@ func (s *State) StoredOf(group string) *Stored {
 	return nil
 }
 
-// Work returns the name that the work folder of a job lies under, and what its submission stored. is is nil for
-// submissions to older releases, and for a stage of a pipeline, whose folder is made of files and outputs when it
-// starts.
-func (s *State) Work(j *Job) (name string, is *Stored) {
+// Work returns the name under which the work folder of a job is stored, and the record of what its submission stored.
+// stored is nil for submissions to older releases, and for a stage of a pipeline, whose folder is built from files and
+// outputs when it starts.
+func (s *State) Work(j *Job) (name string, stored *Stored) {
 	if j.r.Terms.Stage != "" {
 		return j.Inputs(), nil
 	}

@@ -20,7 +20,7 @@ type Study struct {
 	// Ignored counts values that were dropped: repeats of a reported unit (after a restart), values without a unit,
 	// and values beyond MaxReports.
 	Ignored int `json:"ignored,omitempty"`
-	// Flat is the expected gain per dollar at which the search has ended by itself; nil: it has not.
+	// Flat is the expected gain per dollar at which the search ended because it was too small; nil: it did not.
 	Flat *float64 `json:"flat,omitempty"`
 	// Promotes is the number of reports after which the money for the trials of its proxy was spent; nil: it is not.
 	Promotes *int `json:"promotes,omitempty"`
@@ -33,7 +33,8 @@ type TrialLeft struct {
 	Spent float64 `json:"spent,omitempty"`
 }
 
-// StudyFlat: the search of a study ends by itself. Gain is the expected gain of the metric per dollar.
+// StudyFlat: the search of a study ends because another dollar gains too little. Gain is the expected gain of the
+// metric per dollar.
 type StudyFlat struct {
 	Group string  `json:"group"`
 	Gain  float64 `json:"gain_per_usd,omitempty"`
@@ -268,7 +269,7 @@ func (s *State) seesTrial(j *Job, b Progressed) {
 	}
 }
 
-// beyond reports whether a trial that is trained in full trains on.
+// beyond reports whether a trial that has trained in full goes on training.
 func beyond(f study.Fidelity, t *groups.Trial, v policy.Value) bool {
 	if f.Name == "" || t.Unit <= 0 || t.Unit != f.Units() {
 		return false
@@ -276,7 +277,7 @@ func beyond(f study.Fidelity, t *groups.Trial, v policy.Value) bool {
 	return v.Step > t.Step || f.Name != study.Step && v.Epoch > f.Max
 }
 
-// counts records a value of a trial's metric. Of a trial that counts when its run ends, the newest value is the one.
+// counts records a value of a trial's metric. For a trial that counts when its run ends, only the newest value counts.
 func counts(spec *study.Spec, t *groups.Trial, v policy.Value, unit int) {
 	whole := spec.Fidelity.Name == ""
 	if t.Values == 0 || whole || better(v.Value, t.Best, spec.Maximize) {

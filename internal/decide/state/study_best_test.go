@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/work/study"
 )
 
-// The best trial of a search on a proxy was trained to its end. One that failed, or still trains, is not it, however
-// good its values are.
+// The best trial of a search on a proxy has trained to its end. A trial that failed or still trains does not count,
+// however good its values are.
 func TestStudy_BestOnAProxyWasTrainedInFull(t *testing.T) {
 	spec := &study.Spec{Metric: "loss", Fidelity: study.Fidelity{Name: study.Epoch, Min: 1, Max: 9},
 		Proxy: &study.Proxy{Max: 3, Promote: 2}}

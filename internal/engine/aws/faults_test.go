@@ -344,7 +344,7 @@ func TestFaults_WithManySeeds(t *testing.T) {
 	survivesFaults(t)
 }
 
-// Requests and answers are refused, lost, duplicated and delayed; machines are interrupted or fail; prices, capacity
+// EC2 refuses, loses, duplicates and delays requests and answers; machines are interrupted or fail; prices, capacity
 // and quotas change; and servers die. Still no key rents more than it requests, no machine is lost, each is billed to
 // the second as the cloud does, and nothing stays when everything is terminated.
 func TestFaults_RentNothingTwiceAndLoseNothing(t *testing.T) { survivesFaults(t) }

@@ -1,5 +1,5 @@
-// Package order holds what drivers keep of a request for machines while their provider does not: what was ordered, and
-// at which price.
+// Package order holds the part of a request for machines that drivers store themselves because the provider does not:
+// the ordered machine and its price.
 package order
 
 import (

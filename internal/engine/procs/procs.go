@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// process is what /proc says of a process.
+// process is an entry of /proc.
 type process struct {
 	pid, parent, session int
 	begun                string // start time in the kernel's form; with the PID it identifies a process for ever

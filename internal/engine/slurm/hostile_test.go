@@ -21,8 +21,8 @@ import (
 	"scrimp/internal/test/must"
 )
 
-// Programs run as the server's user. Whatever one writes into the engine's folder or a job's comment, the next server
-// starts, waits for no pipe, removes nothing outside, and makes no list of two billion machines.
+// Programs run as the server's user. For anything that one writes into the engine's folder or a job's comment, the next
+// server starts, waits for no pipe, removes nothing outside, and makes no list of two billion machines.
 func TestRecords_CannotStopAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// A machine that joined is anyone with its token. Its answers decide only what runs on it. They do
-// not affect other machines or prices, and cannot control a terminal.
+// A machine that joined is anyone with its token. Its answers decide only what runs on it: they do not affect other
+// machines or prices, and cannot control a terminal.
 const (
 	maxInstances = 10000 // instances in a list
 	maxTags      = 64    // tags of an instance

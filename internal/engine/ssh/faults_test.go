@@ -314,10 +314,9 @@ func (h *hurt) holds(running map[string]engine.Instance, seated map[string]int) 
 	}
 }
 
-// Thousands of faults occur: cables are out, answers are lost or late, requests arrive twice,
-// machines lose power, and server and hostd die between any two of their writes. Still no key rents
-// twice, no machine is lost, every bill matches its span, and nothing is left after all instances
-// are terminated.
+// The test injects thousands of faults: cables are out, answers are lost or late, requests arrive twice, machines lose
+// power, and server and hostd die between any two of their writes. Still no key rents twice, no machine is lost, every
+// bill matches its span, and nothing is left after all instances are terminated.
 func TestDriver_RentsOnceUnderFaults(t *testing.T) {
 	t.Parallel()
 	faults, began := 0, 0

@@ -40,8 +40,8 @@ func TestReboot_InterruptsInstances(t *testing.T) {
 	must.Do(t, err)
 	killed, err := l.Launch(t.Context(), engine.Request{Key: "b", Offer: by[5]})
 	must.Do(t, err)
-	// The kernel reports its boot time in whole seconds, so an instance just before a boot would be
-	// billed for none.
+	// The kernel reports its boot time in whole seconds, so an instance that started just before a boot would have no
+	// time on its bill.
 	ran := time.Now()
 	await.True(t, "it has run for some seconds", func() bool { return time.Since(ran) > 2*time.Second })
 	machines.Reboot(t, 1)

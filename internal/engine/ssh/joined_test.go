@@ -206,8 +206,8 @@ func is(ended chan struct{}) bool {
 	}
 }
 
-// Of two machines with the same name, the second is refused while the first responds, and otherwise
-// takes its place. A machine that reconnects gets its own place at once.
+// If two machines use the same name, the server refuses the second while the first responds; otherwise the second takes
+// its place. A machine that reconnects gets its own place at once.
 func TestClaim_GivesNameToOneMachine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

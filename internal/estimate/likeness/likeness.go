@@ -21,8 +21,8 @@ type Point struct {
 	Base, Y float64
 }
 
-// Term is one part of the likeness of two runs: it counts if all its names are equal, and more the closer its numbers
-// are.
+// Term is one part of the similarity of two runs: it counts if all its names are equal, and more if its numbers are
+// closer.
 type Term struct {
 	Label string        // for a reader
 	Names uint32        // names that must be equal
@@ -40,7 +40,7 @@ func Same(list ...int) uint32 {
 	return b
 }
 
-// Kernel is the likeness of all terms together.
+// Kernel is the similarity of two runs over all terms.
 type Kernel struct {
 	Terms  []Term
 	Noise  float64       // difference of repeated runs, in ln

@@ -1,4 +1,4 @@
-// Package runs describes training runs, asked for or measured, and reads tables of them.
+// Package runs describes training runs, requested or measured, and reads tables of them.
 package runs
 
 import (

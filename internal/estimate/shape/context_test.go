@@ -6,7 +6,7 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// A published model has the context of its config.json, a model's own file wins over it, and an unknown one has none.
+// A published model has the context of its config.json, a model's own file wins over it, and an unknown model has none.
 func TestContext_IsTheLongestSequenceOfAModel(t *testing.T) {
 	known := 0
 	for _, m := range shape.Models() {

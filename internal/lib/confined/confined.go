@@ -1,5 +1,5 @@
-// Package confined reads folders that a program of another user may change at any moment: no link leads out of them, no
-// file of another user is read, and no pipe blocks the reader.
+// Package confined reads folders that a program of another user may change at any moment. It follows no link out of a
+// folder, reads no file of another user, and never blocks on a pipe.
 package confined
 
 import (
@@ -75,7 +75,7 @@ func (f Folder) File(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := f.held(file); err != nil {
+		if err := f.check(file); err != nil {
 			return nil, err
 		}
 		return file, nil
@@ -106,8 +106,8 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	return b, err
 }
 
-// held closes a file that must not be read.
-func (f Folder) held(file *os.File) error {
+// check returns an error, after it has closed the file, if the file must not be read.
+func (f Folder) check(file *os.File) error {
 	stat, err := file.Stat()
 	s, ok := (*syscall.Stat_t)(nil), false
 	if err == nil {
@@ -151,7 +151,7 @@ func (t *Tree) File(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := (Folder{Owner: t.owner}).held(f); err != nil {
+	if err := (Folder{Owner: t.owner}).check(f); err != nil {
 		return nil, err
 	}
 	return f, nil

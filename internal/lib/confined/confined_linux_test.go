@@ -13,8 +13,8 @@ import (
 	"scrimp/internal/test/must"
 )
 
-// Whatever is replaced by a link during reading, nothing outside is read. A reader that uses paths would be led out:
-// the replacing is fast enough.
+// The reader reads nothing outside while a program replaces files and folders by links. A reader that uses paths would
+// follow some: the program is fast enough.
 func TestOpen_NeverReadsOutside(t *testing.T) {
 	t.Parallel()
 	f, outside := folders(t)

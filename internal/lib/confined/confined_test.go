@@ -88,7 +88,7 @@ func TestOpen_RefusesFoldersOutside(t *testing.T) {
 	}
 }
 
-// Files of others, pipes and folders are not read as files, and no read waits for a pipe.
+// File does not read files of others, pipes and folders, and never waits for a pipe.
 func TestFile_ReadsOnlyFilesOfTheOwner(t *testing.T) {
 	f, _ := folders(t)
 	must.Do(t, syscall.Mkfifo(filepath.Join(f.Path, "pipe"), 0o600))

@@ -115,7 +115,7 @@ func (f frame) names(s *strings.Builder, dots []Dot) {
 	}
 }
 
-// box is the place of a name: its left and right ends, and the height of its baseline.
+// box is the area that a name covers: its left and right ends, and the height of its baseline.
 type box struct{ from, to, y float64 }
 
 func (b box) covers(o box) bool {

@@ -23,8 +23,8 @@ var (
 	ErrEmpty = errors.New("it ends when it begins")
 )
 
-// Parse parses a window such as 22:00-06:00 +02:00. 24:00 is the end of a day, and Z and UTC are an offset of zero. Of
-// a text that is no window, the error names the wrong part.
+// Parse parses a window such as 22:00-06:00 +02:00. 24:00 is the end of a day, and Z and UTC are an offset of zero. The
+// error names the invalid part.
 func Parse(text string) (Window, error) {
 	parts := form.FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {
@@ -135,8 +135,8 @@ func (w Window) Between(from, to time.Time) (open time.Duration, closings int) {
 	return open, closings
 }
 
-// Deadline returns the time at which the hours run out that the window leaves before the deadline, as if it stayed open
-// from now on. Each closing before the deadline costs a restart. A zero deadline stays zero.
+// Deadline returns from now on a deadline as if the window stayed open: now plus the hours that it is open before the
+// deadline, less a restart for each closing. A zero deadline stays zero.
 func (w Window) Deadline(now, deadline time.Time, restart time.Duration) time.Time {
 	if w.Always() || deadline.IsZero() || !deadline.After(now) {
 		return deadline

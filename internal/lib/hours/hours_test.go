@@ -88,7 +88,7 @@ func TestParse_ReadsHoursAndOffset(t *testing.T) {
 	}
 }
 
-// The error of a text that is no window names the wrong part.
+// The error of an invalid window names the wrong part.
 func TestParse_NamesTheWrongPart(t *testing.T) {
 	t.Parallel()
 	for text, part := range map[string]string{"10pm-06:00": "10pm", "22:00-25:00": "25:00", "22:00-06:00 CET": "CET"} {

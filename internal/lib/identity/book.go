@@ -117,7 +117,7 @@ type Change struct {
 	Revoke string `json:"revoke,omitempty"`
 	// At is the wall time of Revoke. With User it ends all tokens that the user has then.
 	At *time.Time `json:"at,omitempty"`
-	// Person is how people know User from now on; nil: as before. It is no part of the log.
+	// Person is how people know User from now on; nil: as before. It is not part of the log.
 	Person *Person `json:"-"`
 }
 
@@ -198,7 +198,7 @@ func (b *Book) checkToken(t Token) error {
 	return nil
 }
 
-// Apply applies a change that was checked. It accepts any other too, because a log is read as it is.
+// Apply applies a change without checking it, because the log may hold changes that today's Check refuses.
 func (b *Book) Apply(c Change) {
 	switch {
 	case c.User != nil:

@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// Person is how people know a user: the part of a user that the log does not hold, so that it can be erased.
+// Person holds the name and address by which people know a user. The log does not hold them, so that they can be
+// erased.
 type Person struct {
 	Name  string `json:"name"`
 	Email string `json:"email,omitempty"` // as User.Email
 }
 
-// Marks of the names that only this package makes.
+// Prefixes of the names that only this package makes.
 const (
 	idMark     = "person-"
 	erasedMark = "erased-"
@@ -31,16 +32,16 @@ var (
 	erasedForm = regexp.MustCompile(`^` + erasedMark + `[0-9]+$`)
 )
 
-// NewID makes the ID of a user. It says nothing of the person, and nobody has it twice.
+// NewID returns a new user ID. It is random, so it is unique and reveals nothing about the person.
 func NewID(chance [10]byte) string { return idMark + idDigits.EncodeToString(chance[:]) }
 
-// IsID reports whether a text has the form of an ID. Users whom an older release made have their name as ID.
+// IsID reports whether a text has the form of an ID. The ID of a user whom an older release made is the name.
 func IsID(text string) bool { return idForm.MatchString(text) }
 
 // ErasedName returns the name of the n-th erased user, from 1.
 func ErasedName(n int) string { return fmt.Sprint(erasedMark, n) }
 
-// Person returns how people know a user by ID. An erased user is erased-1, erased-2 and so on, for ever.
+// Person returns the Person of a user ID. An erased user keeps the name erased-1, erased-2 and so on for ever.
 func (b *Book) Person(id string) Person {
 	u := b.users[id]
 	if u.Erased > 0 {
@@ -52,10 +53,10 @@ func (b *Book) Person(id string) Person {
 	return Person{Name: id, Email: u.Email}
 }
 
-// Persons returns what can be erased, by ID.
+// Persons returns everything that can be erased, by ID.
 func (b *Book) Persons() map[string]Person { return b.persons }
 
-// SetPerson changes how people know a user; nil forgets it.
+// SetPerson changes a user's Person; nil removes it.
 func (b *Book) SetPerson(id string, p *Person) {
 	if p == nil {
 		delete(b.persons, id)
@@ -64,7 +65,7 @@ func (b *Book) SetPerson(id string, p *Person) {
 	b.persons[id] = *p
 }
 
-// ID returns the ID of the user whom people know by a name. The former name of an erased user is free.
+// ID returns the ID of the user whom people know by a name. The name of an erased user is free again.
 func (b *Book) ID(name string) (id string, known bool) {
 	for id := range b.users {
 		if b.Person(id).Name == name {
@@ -82,7 +83,7 @@ func (b *Book) Erasures() (n int) {
 	return n
 }
 
-// checkPerson returns what is wrong with how people shall know a user.
+// checkPerson returns what is wrong with a Person.
 func (b *Book) checkPerson(id string, p Person) error {
 	if err := checkName("user", "name", p.Name); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (b *Book) checkPerson(id string, p Person) error {
 	return b.checkEmail(User{Name: id, Email: p.Email})
 }
 
-// Names replaces IDs in texts by the names that people know. It does not change.
+// Names replaces IDs in texts by the names that people know. A Names is immutable.
 type Names struct {
 	byID   map[string]string
 	gone   map[string]string // as byID, of erased users whom an older release made
@@ -116,7 +117,7 @@ func (b *Book) Names() *Names {
 			n.byID[id] = name
 		case u.Erased > 0:
 			n.gone[id] = name
-			// a name of an older release may be any word, so only what names a user is replaced
+			// a name from an older release may be any word, so replace it only in fields that name a user
 			for _, field := range []string{"user", "who", "by"} {
 				pairs = append(pairs, `"`+field+`":"`+id+`"`, `"`+field+`":"`+name+`"`)
 			}
@@ -131,7 +132,7 @@ func (b *Book) Names() *Names {
 	return n
 }
 
-// Of returns the name of a user by ID; an ID without a person is its own name.
+// Of returns the name of a user by ID; an ID without a Person is its own name.
 func (n *Names) Of(id string) string {
 	if name, known := n.byID[id]; known {
 		return name
@@ -139,14 +140,13 @@ func (n *Names) Of(id string) string {
 	return n.Known(id)
 }
 
-// Known returns an ID that names nobody any more: that of an erased user whom an older release made is erased-1 and so
-// on, every other is as it is.
+// Known returns the ID itself, or erased-N if an older release made the user and the user has been erased.
 func (n *Names) Known(id string) string { return cmp.Or(n.gone[id], id) }
 
 // nameInText finds what may be a name.
 var nameInText = regexp.MustCompile(`[a-z0-9][a-z0-9._@-]*`)
 
-// Said is Known for each word of a sentence.
+// Said applies Known to each word of a sentence.
 func (n *Names) Said(text string) string {
 	if len(n.gone) == 0 {
 		return text

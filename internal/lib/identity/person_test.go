@@ -10,9 +10,9 @@ import (
 	"scrimp/internal/lib/identity"
 )
 
-// The log of a user and of the user's erasure does not hold the name; the erased user is the same for ever, and the name
-// is free.
-func TestPerson_IsNoPartOfTheLogAndNeverInherited(t *testing.T) {
+// The log of a user and of the user's erasure does not hold the name. The erased user keeps one placeholder for ever,
+// and another user may take the name.
+func TestPerson_IsNotInTheLogAndItsIDIsNotReused(t *testing.T) {
 	one, two := identity.NewID([10]byte{1}), identity.NewID([10]byte{2})
 	named := func(id, name, email string) identity.Change {
 		return identity.Change{User: &identity.User{Name: id, Made: now}, Person: &identity.Person{Name: name, Email: email}}

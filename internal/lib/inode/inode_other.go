@@ -12,18 +12,18 @@ import (
 // blockSize is the unit of Stat_t.Blocks, whatever the file system, in bytes.
 const blockSize = 512
 
-// Identity is what the file system says about a file besides its size.
+// Identity tells one file, and one state of it, from another.
 type Identity struct {
 	Dev, Ino, Links uint64
-	Disk            int64     // bytes that it takes
+	Disk            int64     // bytes on disk
 	Changed         time.Time // last change of its contents, times, names or permissions; no program can set it
 	Used            time.Time // last written
 }
 
-// String differs where the file is another one, or has changed.
+// String returns a text that differs for another file and for a changed one.
 func (i Identity) String() string { return fmt.Sprintf("%d/%d/%d", i.Dev, i.Ino, i.Changed.UnixNano()) }
 
-// Of returns the identity of a file from what Stat or Lstat said of it.
+// Of returns the identity of a file from the result of Stat or Lstat.
 func Of(info fs.FileInfo) Identity {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package isolate contains panics: if the answer of one provider or one job causes a panic, it neither ends the process
-// nor, again and again, the next one.
+// Package isolate contains panics: if one provider's answer or one job causes a panic, the process goes on. Otherwise
+// the restarted process would meet the same panic.
 package isolate
 
 import (

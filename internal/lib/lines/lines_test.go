@@ -19,7 +19,7 @@ func TestReader_EndsAtALineWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestReader_GivesWhatItReads(t *testing.T) {
+func TestReader_ReturnsTheInputUnchanged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		longest, text := 0, ""

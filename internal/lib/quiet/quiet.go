@@ -1,5 +1,5 @@
-// Package quiet reads files and leaves the time of their last use as it is where the system allows that, so that rules
-// about unused files go on to match what only scrimp has read.
+// Package quiet reads files without changing their access time, if the system allows that. Otherwise a rule that
+// deletes unused files would count scrimp's own reads as use.
 package quiet
 
 import (
@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Open opens a file for reading. If the system forbids to leave its time of last use, because another user owns the
-// file, Open opens it as usual.
+// Open opens a file for reading. If the system does not allow it to keep the access time, because another user owns the
+// file, Open opens the file as usual.
 func Open(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, Flag, 0)
 	if errors.Is(err, fs.ErrPermission) {

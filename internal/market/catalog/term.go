@@ -16,7 +16,7 @@ import (
 //	preemptible                     spot of Google Cloud that ends after 24 h (its spot has no such limit)
 //	reserved-1y-no-upfront          bought for one or three years, with no, a partial or all payment up front;
 //	                                -convertible behind it is AWS's class that may be exchanged
-//	savings-plan-3y-all-upfront     a spend an hour that is promised, on machines of any type
+//	savings-plan-3y-all-upfront     a promised hourly spend on machines of any type
 //	instance-savings-plan-1y-…      the same on machines of one family in one region
 //	committed-3y                    Google Cloud's commitment to cores, memory and accelerators of one region
 //

@@ -9,15 +9,15 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-// Origin is a place that data lie in, with the published fares of a transfer to elsewhere. A nil fare is unknown,
-// which is not zero.
+// Origin is where data is stored, with the published prices of a transfer from there. A nil price is unknown, which is
+// not zero.
 type Origin struct {
-	Provider string      `json:"provider,omitempty"` // "" is unknown: then only the region tells where it is
+	Provider string      `json:"provider,omitempty"` // "" is unknown: then the region alone locates it
 	Region   string      `json:"region"`
 	Near     *money.Rate `json:"near,omitempty"` // of a gigabyte to another region of the provider on the same continent
 	Out      *money.Rate `json:"out,omitempty"`  // of a gigabyte to anywhere else
-	// Sellers lists the engines that rent at the provider under another name, and Own those that name their regions
-	// themselves, so that a region of the same name is this one.
+	// Sellers lists the engines that rent from the provider under another name. Own lists the engines that name their
+	// regions themselves, so that an equal name means this region.
 	Sellers []string `json:"sellers,omitempty"`
 	Own     []string `json:"own,omitempty"`
 }

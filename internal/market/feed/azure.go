@@ -65,7 +65,7 @@ type azureItem struct {
 	} `json:"savingsPlan"`
 }
 
-// listings is what an item sells: a machine on demand or on spot and what it costs under savings plans, or a
+// listings returns what an item sells: a machine on demand or on spot and what it costs under savings plans, or a
 // reservation. If the item sells nothing that is known, the Skip says why.
 func (i azureItem) listings(p intake.Page) ([]catalog.Listing, catalog.Skip) {
 	if why, name, detail := i.unfit(); why != "" {

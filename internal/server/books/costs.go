@@ -274,7 +274,7 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 	}
 	for _, i := range m.State().Waiting() {
 		idle, _ := i.Idle()
-		w := ledger.WhoseOf(ledger.Posting{Owner: idle.Owner}, idle.User, "")
+		w := ledger.DimensionsOf(ledger.Posting{Owner: idle.Owner}, idle.User, "")
 		w.Bought = state.BoughtAs(i.Machine())
 		l.unbooked(w, i.Machine().Currency, i.Cost(until).Sub(i.Posted()))
 	}
@@ -363,10 +363,10 @@ func (b *Books) walk(ctx context.Context, l *lines, first, last uint64, wanted f
 		}
 		for i, p := range list {
 			p.Parts(func(u ledger.Use, a money.Amount) {
-				l.add(ledger.WhoseOf(p, users[i], kinds[i]), p.Owner.Job, p.Currency, u, a)
+				l.add(ledger.DimensionsOf(p, users[i], kinds[i]), p.Owner.Job, p.Currency, u, a)
 			})
 			if a, is := p.Invoiced(); is {
-				l.add(ledger.WhoseOf(p, users[i], kinds[i]), p.Owner.Job, p.Currency, ledger.Invoiced, a)
+				l.add(ledger.DimensionsOf(p, users[i], kinds[i]), p.Owner.Job, p.Currency, ledger.Invoiced, a)
 			}
 		}
 		after = next

@@ -87,8 +87,8 @@ func TestCheck_FindsPlantedFaults(t *testing.T) {
 	}
 }
 
-// On durations and a catalogue that influenced no constant, the default policy costs less than Eva in all, and on no
-// trace more than a thirtieth more: 120 jobs are few, and one machine that is kept an hour too long decides much.
+// On durations and a catalogue with which no constant was chosen, the default policy costs less than Eva in total, and
+// on no trace more than a thirtieth more: with 120 jobs, one machine kept an hour too long makes a large difference.
 func TestDefault_CostsLessThanEvaOnOtherTraces(t *testing.T) {
 	t.Parallel()
 	sum := map[string]float64{}

@@ -10,11 +10,11 @@ import (
 
 // The public traces record when one machine was available. There are two ways to play a job with several machines on
 // them. Together: all machines of an offer come and go like the recorded one. Alone: the first machine follows the
-// trace; each other machine comes with it and is also lost by itself, at the trace's mean rate, while spot is
+// trace; each other machine comes with it and may also be lost alone, at the trace's mean rate, while spot is
 // available, so that a replacement is available at once. A gang of n then has n times the interruptions of one machine.
 
-// Alone holds the nodes that are lost by themselves at the start of each tick with spot, one bit each. The first node
-// is never lost alone. nil means none.
+// Alone lists, for each tick with spot, the nodes that are lost alone at its start, one bit each. The first node is
+// never lost alone. nil means none.
 type Alone []uint16
 
 // MostNodes bounds the machines of a replayed job.

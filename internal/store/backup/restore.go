@@ -261,7 +261,7 @@ func (b *reader) events(name string) error {
 	return b.t.records(page)
 }
 
-// nothing is a target that discards everything.
+// nothing is a target that discards all parts.
 type nothing struct{}
 
 func (nothing) head(header) error                  { return nil }

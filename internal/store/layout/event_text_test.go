@@ -12,7 +12,7 @@ import (
 )
 
 // An event is read back byte by byte, and its row repeats nothing.
-func TestShorten_IsUndoneByLengthen(t *testing.T) {
+func TestLengthen_InvertsShorten(t *testing.T) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 120, time.UTC)
 	for name, c := range map[string]struct {
 		event   state.Event

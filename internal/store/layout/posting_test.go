@@ -60,7 +60,7 @@ func drawPosting(t *rapid.T) ledger.Posting {
 }
 
 // unpack restores whatever pack wrote, and refuses input that was cut or extended.
-func TestPack_IsUndoneByUnpack(t *testing.T) {
+func TestUnpack_InvertsPack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPosting(t)
 		rest := Pack(&p)

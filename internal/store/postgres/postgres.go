@@ -149,7 +149,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// failed adds that the database caused the error, as in most failures.
+// failed states that the database caused the error, as in most failures.
 func (s *Store) failed(err error) error {
 	var pg *pgconn.PgError
 	switch {

@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/test/fast"
 )
 
-// What PutMeta replaces is in no file once the store is closed.
-func TestPutMeta_OverwritesWhatItReplaces(t *testing.T) {
+// Once the store is closed, no file holds a value that PutMeta has replaced.
+func TestPutMeta_ErasesTheReplacedValue(t *testing.T) {
 	dir := fast.Dir(t)
 	for _, value := range []string{`{"name":"zephyrine"}`, ""} {
 		s, err := Open(dir)

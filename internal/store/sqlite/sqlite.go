@@ -42,7 +42,7 @@ type Store struct {
 const databaseName = "scrimp.db"
 
 // pragmas configure each connection. FULL makes a commit durable when it returns, even if power is lost. FAST erases
-// what is deleted in pages that are written anyway, as copies of an erased name may be.
+// deleted bytes, such as copies of an erased name, in pages that are written anyway.
 const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(FAST)" +
 	"&_pragma=busy_timeout(5000)&_pragma=foreign_keys(ON)"
 
@@ -238,7 +238,7 @@ func dropSlice(ctx context.Context, tx *sql.Tx, upTo uint64) (dropped int64, err
 }
 
 // PutMeta implements Store. An empty value also overwrites the bytes of the value before it, which may be a name that
-// is erased. The log, whose samples are deleted in bulk, does without that.
+// is erased. Samples of the log are deleted in bulk, without overwriting.
 func (s *Store) PutMeta(ctx context.Context, key, value string) error {
 	if value == "" {
 		return s.eraseMeta(ctx, key)

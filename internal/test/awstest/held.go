@@ -8,9 +8,9 @@ import (
 	"scrimp/internal/test/awstest/catalog"
 )
 
-// checkHeld says why a launch cannot be into the reservation that it names. Sources: "Launch instances into an existing
-// Capacity Reservation" and "Launch instances using Capacity Blocks", Amazon EC2 User Guide; the code of one that is
-// not active is recalled, and not in the reference.
+// checkHeld returns why a launch cannot be into the reservation that it names. Sources: "Launch instances into an
+// existing Capacity Reservation" and "Launch instances using Capacity Blocks", Amazon EC2 User Guide; the code for a
+// reservation that is not active is from memory, not from the reference.
 func (c *call) checkHeld(d *spec, t catalog.Type, z catalog.Zone) error {
 	d.held = nil
 	if d.capacityReservation == "" {
@@ -37,7 +37,7 @@ func (c *call) checkHeld(d *spec, t catalog.Type, z catalog.Zone) error {
 	return nil
 }
 
-// admits says why a launch cannot be into a reservation.
+// admits returns why a launch cannot be into a reservation.
 func (c *call) admits(r *reservation, d *spec, t catalog.Type, z catalog.Zone) error {
 	switch {
 	case d.spot:
@@ -57,7 +57,7 @@ func (c *call) admits(r *reservation, d *spec, t catalog.Type, z catalog.Zone) e
 	return nil
 }
 
-// affordHeld is how many of count a reservation has room for.
+// affordHeld returns how many of count instances a reservation has room for.
 func (c *call) affordHeld(r *reservation, count int) (int, error) {
 	free := max(0, r.count-c.s.used(r))
 	if free >= count {
@@ -98,8 +98,8 @@ func (s *Server) hasRoom(r *reservation, i *instance, now time.Time) bool {
 	return like && r.capacity && r.open && r.owner == "" && r.state(now) == "active" && s.used(r) < r.count
 }
 
-// leaveHeld is what becomes of an instance whose reservation ends: it goes on on demand, or of a block is terminated,
-// at the latest half an hour before the block's end.
+// leaveHeld ends the instances of a reservation that ends: they continue on demand, or for a block are terminated, at
+// the latest half an hour before the block's end.
 func (s *Server) leaveHeld(i *instance, now time.Time) {
 	r := i.held
 	if r == nil || !live(i.state) {
@@ -114,7 +114,7 @@ func (s *Server) leaveHeld(i *instance, now time.Time) {
 	}
 }
 
-// showHeld is what is said of an instance's reservation.
+// showHeld returns the description of an instance's reservation.
 func (i *instance) showHeld() (list []*node) {
 	if i.spec.block {
 		list = append(list, x("instanceLifecycle", "capacity-block"))

@@ -155,9 +155,9 @@ func (s *Server) used(r *reservation) (n int) {
 	return n
 }
 
-// billReserved is what reservations of capacity cost besides what runs in them: of one on demand the time that nobody
-// used, at the price on demand, of a block its fee, once it is bought. Sources: "Capacity Reservation pricing and
-// billing" and "Capacity Blocks pricing and billing", Amazon EC2 User Guide.
+// billReserved returns the cost of capacity reservations besides their instances: for an on-demand one its unused time
+// at the on-demand price, for a block its fee once it is bought. Sources: "Capacity Reservation pricing and billing"
+// and "Capacity Blocks pricing and billing", Amazon EC2 User Guide.
 func (s *Server) billReserved(instances []*instance, now time.Time) (list []Line) {
 	for _, r := range s.reserved {
 		if !r.capacity || r.owner != "" {

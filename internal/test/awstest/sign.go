@@ -61,8 +61,8 @@ func (s *Server) identify(r *http.Request, body []byte) (caller, error) {
 	return c, nil
 }
 
-// inTime says why a request is refused that was signed at sent, a moment as SigV4 writes it, for the day of its scope:
-// the clocks differ by too much, or the credentials have expired.
+// inTime returns why a request that was signed at sent, in SigV4's notation, is refused: the clocks differ by too much,
+// or the credentials have expired.
 func (s *Server) inTime(c caller, who identity, sent, day string) error {
 	at, err := time.Parse("20060102T150405Z", sent)
 	if err != nil || !strings.HasPrefix(sent, day) {

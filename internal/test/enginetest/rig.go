@@ -93,7 +93,7 @@ func (r *rig) listNow() map[string]engine.Instance {
 	return keys
 }
 
-// until waits for something that the engine does by itself.
+// until waits for a change that the engine makes without a call.
 func (r *rig) until(what string, ok func() bool) {
 	r.Helper()
 	await.True(r.TB, what, ok)

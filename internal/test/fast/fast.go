@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// room is the free memory needed for such a folder, so that others are not left without.
+// room is the free memory that such a folder needs, so that other programs keep enough.
 const room = 1 << 30
 
 // Dir returns a new folder in memory, where syncs cost nothing, or on the disk if the system has no such memory. It

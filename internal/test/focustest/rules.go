@@ -181,7 +181,7 @@ func (r row) broken(version string, seen map[string]string) (list []string) {
 	return list
 }
 
-// forms says which values do not have the form of their column: no number, no moment, or none of the allowed values.
+// forms returns which values do not have the form of their column: no number, no moment, or none of the allowed values.
 func (r row) forms(say func(string, ...any)) {
 	for name, value := range r {
 		switch {

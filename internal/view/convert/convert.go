@@ -23,7 +23,7 @@ func To[T any](v any) T {
 	return out
 }
 
-// A copier sets to from from.
+// A copier sets its first argument to the converted second one.
 type copier func(to, from reflect.Value)
 
 type pair struct{ to, from reflect.Type }

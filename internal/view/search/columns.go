@@ -1,6 +1,6 @@
-// Package search finds archived jobs by what lists filter and sort by. It keeps columns of blocks of jobs in the order
-// of submission, so a search of all jobs reads some bytes a job instead of its record. A row holds one column of one
-// block, and grows by an entry for each job that is archived; the last entry of a job counts.
+// Package search finds archived jobs by the columns that lists filter and sort by. It keeps columns of blocks of jobs
+// in the order of submission, so a search of all jobs reads some bytes a job instead of its record. A row holds one
+// column of one block, and grows by an entry for each job that is archived; the last entry of a job counts.
 package search
 
 import (

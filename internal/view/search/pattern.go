@@ -8,7 +8,7 @@ import (
 // Pattern selects names as path.Match does; the zero Pattern selects all.
 type Pattern struct {
 	text string
-	part string // a part that every selected name has
+	part string // every selected name contains it
 	only bool   // the pattern is *part*, which needs no more
 }
 

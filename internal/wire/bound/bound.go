@@ -1,5 +1,5 @@
-// Package bound limits the size of each field of requests and of agents' reports. It checks requests before anything
-// is made of them, because what the server accepts is kept for ever and read again by everybody.
+// Package bound limits the size of each field of requests and of agents' reports. It checks requests before the server
+// uses them, because the log keeps what the server accepts for ever, and every page reads it again.
 package bound
 
 import (

@@ -64,7 +64,7 @@ func TestCheck_NamesTheFieldAboveItsBound(t *testing.T) {
 	}
 }
 
-// An agent clips what its program reports to what the server accepts, whatever the program reported.
+// Clip cuts any report of a program to one that the server accepts.
 func TestClip_MakesAReportAcceptable(t *testing.T) {
 	t.Parallel()
 	metrics := map[string]float64{strings.Repeat("ü", 200): 1}
@@ -91,7 +91,7 @@ func TestClip_MakesAReportAcceptable(t *testing.T) {
 	}
 }
 
-// The check handles any text, for every request type, and never refuses what decodes to less than the bounds.
+// Check handles any text for every request type, and accepts every request below the bounds.
 func FuzzCheck(f *testing.F) {
 	for _, text := range []string{`{"messages":[{"step":{"metrics":{"loss":1}}}]}`, `[{"key":"k"}]`, `{`, `"\ud800"`, `{"a":{"b":[1e9]}}`,
 		`{"Messages":[null,{}],"messages":7}`, "\xff"} {

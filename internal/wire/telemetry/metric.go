@@ -42,7 +42,7 @@ const (
 	Metrics // number of metrics; add new ones before this line, so that old series keep their meaning
 )
 
-// Of is what a metric has a value for.
+// Of is the scope of a metric: what has a value of its own.
 type Of int
 
 // The scopes of metrics.

@@ -26,7 +26,7 @@ func pair(t *testing.T, accept func(port int, c *Conn)) (open, serve *Tunnel) {
 	return open, serve
 }
 
-// Connections at once carry more than all windows hold, each its own bytes, and end at both ends.
+// Several connections at once carry more than their windows hold, keep their bytes apart, and end on both sides.
 func TestTunnel_CarriesManyConnections(t *testing.T) {
 	t.Parallel()
 	open, serve := pair(t, func(port int, c *Conn) {
@@ -61,7 +61,7 @@ func TestTunnel_CarriesManyConnections(t *testing.T) {
 	}
 }
 
-// A connection that nobody reads fills its own window only: another one goes on.
+// A connection that nobody reads fills only its own window; another one goes on.
 func TestTunnel_SlowReaderDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	stuck := make(chan *Conn, 1)
@@ -94,7 +94,7 @@ func TestTunnel_SlowReaderDelaysNoOther(t *testing.T) {
 }
 
 // A port that nobody serves, a stream that ends, and frames that break the rules all reset the connections.
-func TestTunnel_RefusesWhatBreaksTheRules(t *testing.T) {
+func TestTunnel_ResetsConnectionsOnInvalidFrames(t *testing.T) {
 	t.Parallel()
 	open, _ := pair(t, nil)
 	c, err := open.Open(9)

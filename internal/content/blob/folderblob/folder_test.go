@@ -141,8 +141,7 @@ func TestFolder_LetsExactlyOneWriterCreate(t *testing.T) {
 	}
 }
 
-// A process killed during a write leaves nothing that a listing shows, and the blob that it was replacing stays
-// whole.
+// A process killed during a write leaves nothing visible in a listing, and the blob that it was replacing stays whole.
 func TestFolder_ShowsNothingOfAKilledWriter(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv("BLOB_TEST_KILL"); dir != "" {

@@ -60,7 +60,7 @@ func TestOf_ReturnsTheJobsPrefix(t *testing.T) {
 	}
 }
 
-// Whatever stores two jobs name, neither's prefix equals or contains the other's, even if one job is called jobs.
+// For any stores of two jobs, neither job's prefix equals or contains the other's, even if one job is called jobs.
 func TestOf_SeparatesJobs(t *testing.T) {
 	stores := []string{"", "a", "a/b", "b", "jobs", "jobs/a", "a/jobs", "a/jobs/b", "jobs/jobs", "a.jobs", "lm"}
 	jobs := []string{"a", "b", "ab", "jobs", "a.1"}

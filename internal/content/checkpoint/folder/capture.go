@@ -52,7 +52,7 @@ type Capture struct {
 	left  Left
 }
 
-// Left names what the folder contains and the copy lacks because it cannot be copied; empty: nothing.
+// Left names what the copy lacks because it could not be copied; empty: nothing.
 func (c *Capture) Left() string { return c.left.String() }
 
 // Size returns the sum of the files' sizes in bytes.

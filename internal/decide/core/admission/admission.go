@@ -25,7 +25,7 @@ type Verdict struct {
 	No     *step.Refusal
 }
 
-// Weighing weighs several jobs at one time. Each counts what the jobs before it take.
+// Weighing weighs several jobs at one time. Each job counts the amounts of the jobs before it.
 type Weighing struct {
 	m     *Admission
 	T     time.Time
@@ -93,8 +93,8 @@ func (w *Weighing) event(e *state.Event) (v Verdict, id string) {
 	return w.m.broken(v), id
 }
 
-// ruled returns what the rules say about an event that asks for work, and the name of the job or group that it is
-// about; "": the event asks for nothing that is possible now.
+// ruled returns the verdict on an event that asks for work, and the name of its job or group; "": the event asks for
+// nothing that is possible now.
 func (w *Weighing) ruled(e *state.Event) (v Verdict, id string) {
 	m := w.m
 	if w.T = e.At; w.T.Before(m.Now()) {
@@ -125,7 +125,7 @@ func (w *Weighing) ruled(e *state.Event) (v Verdict, id string) {
 	return v, ""
 }
 
-// ruledJob is ruled for an event about a job that the state has.
+// ruledJob is ruled for an event about a job in the state.
 func (w *Weighing) ruledJob(body state.Body) (v Verdict, id string) {
 	m := w.m
 	switch b := body.(type) {

@@ -94,9 +94,8 @@ func sameLimits(a, b *budget.Rules) bool {
 	return a != nil && b != nil && reflect.DeepEqual(a.Limits, b.Limits)
 }
 
-// Prepare sums up to most jobs, between two steps, under limits that are to be set, so that the step that sets them
-// has few left to sum. It changes nothing else; that step sums whatever is not prepared. Prepare reports whether
-// jobs are left.
+// Prepare sums up to most jobs, between two steps, under limits that are to be set, so that the step that sets them has
+// few left to sum. It changes nothing else. That step sums the rest. Prepare reports whether jobs are left.
 func (ad *Admission) Prepare(rules *budget.Rules, most int) (more bool) {
 	if ad.Soon == nil || !sameLimits(ad.Soon.rules, rules) {
 		ad.Soon = ad.usageSums(rules)

@@ -58,7 +58,7 @@ func (bk *Books) Billed(b state.BillReceived) {
 	}
 }
 
-// billStray books the bill of a machine that no attempt asked for: what it says beyond what is booked already.
+// billStray books the bill of a machine that no attempt requested: the part that is not booked yet.
 func (bk *Books) billStray(i *state.Instance, lines []state.BillLine) {
 	total := money.Amount{}
 	for _, l := range lines {
@@ -68,10 +68,10 @@ func (bk *Books) billStray(i *state.Instance, lines []state.BillLine) {
 	bk.Fact(state.BillTaken{Instance: i.ID()})
 }
 
-// SplitBill books the newest bill of a shared machine in parts that add up to it. Plain seconds are split by what its
-// attempts and idle spans cost at plain seconds. What a rule adds, such as a minimum charge, goes to whoever had the
-// machine when it ended: an earlier job does not pay for unused time after it. A credit is split by what the charges
-// of the bill came to, so that nobody gets back more than they paid.
+// SplitBill books the newest bill of a shared machine in parts that add up to it. It splits plain seconds by the cost
+// of the attempts and idle spans at plain seconds. A rule's amount, such as a minimum charge, goes to whoever had the
+// machine when it ended: an earlier job does not pay for unused time after it. It splits a credit by the charges of the
+// bill, so that nobody gets back more than they paid.
 func (bk *Books) SplitBill(i *state.Instance, lines []state.BillLine) {
 	var tasks []*state.Task
 	var weights []money.Amount
@@ -230,8 +230,8 @@ func SumsOf(lines map[string]state.BillLine) map[string]money.Amount {
 // ofMachine reports whether a line of a bill is for time of the machine itself.
 func ofMachine(l state.BillLine) bool { return l.Category == "" || l.Category == ledger.Compute }
 
-// asBilled completes a posting of amount with what the provider states for the line: its time, what was bought,
-// and, if the posting is the whole line, quantity and price.
+// asBilled completes a posting of amount with the provider's statement of the line: its time, what was bought, and, if
+// the posting is the whole line, quantity and price.
 func asBilled(p ledger.Posting, l state.BillLine, amount money.Amount) ledger.Posting {
 	if !l.To.Before(l.From) {
 		p.Begin, p.End = l.From, l.To

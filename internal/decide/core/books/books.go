@@ -40,12 +40,12 @@ func (bk *Books) Settle(j *state.Job, k *state.Task, use ledger.Use, t time.Time
 	bk.Fact(state.TimeSettled{Attempt: k.Attempt().ID(), Node: k.Rank(), Until: t})
 }
 
-// PricedLater marks what a late price adds to, or removes from, time that was already posted.
+// PricedLater marks the amount that a late price adds to, or removes from, time that was already posted.
 const PricedLater = "priced_later"
 
-// accrue posts an attempt's cost that was not posted yet; its use is decided later. If the machine ended earlier
-// than was posted, accrue reverses the excess. That time is no longer settled: a machine that was given up may have
-// run on.
+// accrue posts an attempt's cost that was not posted yet; its use is decided later. If the machine ended earlier than
+// was posted, accrue reverses the excess. It does not count that time as settled, because a machine that was given up
+// may have run on.
 func (bk *Books) accrue(j *state.Job, k *state.Task, t time.Time) {
 	due, known := k.Cost(t).Sub(k.Posted()), k.Accrued()
 	for _, p := range Due(k.Pieces, known, t) {
@@ -116,7 +116,7 @@ func (bk *Books) Level(j *state.Job, k *state.Task, last ledger.Use, until time.
 	bk.settledTooFar(j, k)
 }
 
-// settledTooFar takes what was reversed from the largest use.
+// settledTooFar takes a reversed amount from the largest use.
 func (bk *Books) settledTooFar(j *state.Job, k *state.Task) {
 	for k.Uses()[ledger.Open].Sign() < 0 {
 		use, most := ledger.Open, money.Amount{}

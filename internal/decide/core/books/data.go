@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/market/egress"
 )
 
-// PostReads posts what reading a task's inputs from where they lie has cost: bytes times the published price. The
-// provider of the data charges it, apart from the machine's bill, so the posting names no machine. What has no known
-// price, or another currency than the machine, is not posted: unknown is not zero.
+// PostReads posts the cost of reading a task's inputs: bytes times the published price. The provider of the data
+// charges it, apart from the machine's bill, so the posting names no machine. It posts nothing if the price is unknown,
+// or in another currency than the machine: unknown is not zero.
 func (bk *Books) PostReads(j *state.Job, k *state.Task, reads []state.DataRead) {
 	if k.Currency() != money.USD { // the published prices are in dollars
 		return

@@ -10,8 +10,8 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// Past keeps the sums of jobs without a machine, by owner and by the hour in which their last machine ended, so
-// that nothing visits a million of them. It is recomputed at a restart, like usage.
+// Past keeps the sums of jobs without a machine, by owner and by the hour in which their last machine ended, so that no
+// query visits a million of them. It is recomputed at a restart, like usage.
 type Past struct {
 	Sums *ledger.Calendar[state.HistoryOwner, state.History]
 	jobs map[int64]map[*state.Job]struct{} // by hour

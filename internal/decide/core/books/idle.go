@@ -18,7 +18,7 @@ func (bk *Books) PaidUntil(i *state.Instance) time.Time {
 	return i.From()
 }
 
-// IdleJob returns an idle machine as limits see it at t. What it is paid for in any case is held; what it may cost
+// IdleJob returns an idle machine as limits see it at t. The limits hold the time that is billed in any case. The cost
 // beyond that yields to anything that needs the room.
 func (bk *Books) IdleJob(i *state.Instance, idle *state.Idle, t time.Time) budget.Job {
 	spent := idle.Posted.Add(i.Cost(t)).Sub(i.Posted())

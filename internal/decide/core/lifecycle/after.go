@@ -17,8 +17,8 @@ func (js *Jobs) DependOn(id string, after []state.Dependency) {
 	}
 }
 
-// dependAgain makes a resumed job wait for its dependencies that have not ended. Those that ended meanwhile count
-// as met, however they ended: the user resumed the job knowing that.
+// dependAgain makes a resumed job wait for its dependencies that have not ended. Those that have ended count as met
+// even if they failed, because the user resumed the job knowing that.
 func (js *Jobs) dependAgain(j *state.Job) {
 	for _, d := range slices.Clone(j.Waits()) {
 		known := js.State.Job(d.On) != nil || js.State.Group(d.On) != nil

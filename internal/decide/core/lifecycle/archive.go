@@ -56,8 +56,8 @@ func (js *Jobs) Archives() {
 	}
 }
 
-// heldOpen reports whether a group whose budget the job uses may still get members, which the rules weigh against its
-// jobs. A schedule is weighed against its last runs, and the sum of the others.
+// heldOpen reports whether a group whose budget the job uses may still get members. The rules weigh those against the
+// group's jobs, or, for a schedule, against its last runs and the sum of the others.
 func (js *Jobs) heldOpen(j *state.Job) bool {
 	of := ""
 	for h := js.State.Group(j.Terms().Parent); h != nil; h = js.State.Group(h.Terms.Parent) {

@@ -89,7 +89,8 @@ func (ts *Attempts) Noticed(b state.NoticeGiven) {
 	}
 }
 
-// Announced handles a provider's announcement of the same: nothing is requested from the offer until then.
+// Announced handles a provider's announcement that it will interrupt a machine. The core requests nothing from the
+// offer until then.
 func (ts *Attempts) Announced(b state.InterruptionAnnounced) {
 	i := ts.State.Instance(b.Instance)
 	if i == nil || !i.Live() || !i.Announced().IsZero() {

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/market"
 )
 
-// fewJobs is a number of jobs so small that a round costs nothing, so nobody need wait long for it.
+// fewJobs is a number of jobs so small that a round costs nothing and may follow soon.
 const fewJobs = 32
 
 // roundPause is how long after a round the next one may run.

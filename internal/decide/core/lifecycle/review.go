@@ -71,7 +71,7 @@ func (ts *Attempts) turns(list []*state.Job) []*state.Job {
 	turns := make([]turn, len(list))
 	for i, j := range list {
 		p := placement.LookoutOf(j)
-		turns[i] = turn{j, p.Kin, i}
+		turns[i] = turn{j, p.TableKey, i}
 		if !p.Guard.IsZero() && p.Guard.Before(limit) {
 			turns[i].key = math.MinInt64 + max(0, p.Guard.UnixNano())
 		}
@@ -232,8 +232,8 @@ func (ts *Attempts) limits(j *state.Job, a *state.Attempt) bool {
 	return stop
 }
 
-// gotOn reviews a job that made progress: its limits, and whether it is so slow that the guard applies. The market
-// is unchanged, so nothing else can have changed.
+// gotOn reviews a job that made progress: its limits, and whether it is so slow that the guard applies. The market is
+// unchanged, so nothing else can have changed.
 func (ts *Attempts) gotOn(j *state.Job, a *state.Attempt) {
 	if ts.limits(j, a) || a.Draining() || !a.Noticed().IsZero() || !placement.IsSpot(a) || a.Task() != state.TaskRunning {
 		return

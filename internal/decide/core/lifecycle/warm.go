@@ -31,14 +31,15 @@ func (is *Instances) mayKeep(k *state.Task, end string) bool {
 	return end != "setup" && a.DrainWhy() != "lifetime_ends"
 }
 
-// serves reports whether a machine has an agent and stays: nobody gives it back, takes it or misses it.
+// serves reports whether a machine has an agent and may get tasks: nobody is terminating or interrupting it, and its
+// provider lists it.
 func serves(i *state.Instance) bool {
 	return i.Agent() != nil && i.Phase() != state.Provisioning && i.Release() == "" && !i.Disowned() &&
 		i.Missing().IsZero() && i.Noticed().IsZero()
 }
 
-// vacate leaves the machine of a task to the next job of its user, for as long as that is expected to pay and the
-// team's limits have room for it. Otherwise it terminates the machine.
+// vacate keeps the machine of a task for the next job of its user, for as long as that is expected to pay and the
+// team's limits have room. Otherwise it terminates the machine.
 func (is *Instances) vacate(j *state.Job, k *state.Task, reason string) {
 	i := is.State.Instance(k.Instance())
 	keep := is.keepsFor(j, k.Attempt(), i)
@@ -89,7 +90,7 @@ func (is *Instances) noRoom(j *state.Job, i *state.Instance, most money.Amount) 
 		GPUBounded: true, Kind: budget.Hold}, &state.Terms{}) != nil
 }
 
-// Cleans reports whether it is news that a machine is clean.
+// Cleans reports whether the event tells the core for the first time that a machine is clean.
 func (is *Instances) Cleans(instance string) bool {
 	i := is.State.Instance(instance)
 	if i == nil || !i.Live() {
@@ -239,14 +240,14 @@ func (is *Instances) overran(i *state.Instance, k *state.Task, until time.Time) 
 	return k.From()
 }
 
-// takesBack reverses what the task that left a machine last paid beyond its end.
+// takesBack reverses what the last task of a machine paid beyond the machine's end.
 func (is *Instances) takesBack(i *state.Instance, until time.Time) {
 	if k := is.leftLast(i); k != nil && until.Before(k.Accrued()) {
 		is.books.Correct(is.State.Job(k.Attempt().Job()), k, i, step.Later(until, k.From()))
 	}
 }
 
-// leftLast returns the task that left a machine last, unless it shared the machine or its job is archived.
+// leftLast returns the task that had a machine last, unless it shared the machine or its job is archived.
 func (is *Instances) leftLast(i *state.Instance) *state.Task {
 	served := i.Served()
 	if len(served) == 0 || i.Divided() {

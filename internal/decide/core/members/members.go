@@ -31,7 +31,7 @@ type Proposals struct {
 	elsewhere []string
 }
 
-// laterGroups lists groups by when something is to be done about them, the soonest first.
+// laterGroups lists groups by the time at which they are due, the soonest first.
 type laterGroups []laterProposals
 
 type laterProposals struct {
@@ -164,7 +164,7 @@ func (ms *Members) groupOver(g *state.Group, why string) {
 	ms.Settled(g.Name)
 }
 
-// take carries out the moves that a planner proposes and that still hold, and counts the others as stale.
+// take applies the moves of a planner's proposal that are still valid, and counts the others as stale.
 func (p *Proposals) take(m *Members, b state.Proposed) {
 	g := m.State.Group(b.Group)
 	if p.asked[b.Group] { // the planner did not see that change
@@ -194,8 +194,8 @@ func (p *Proposals) take(m *Members, b state.Proposed) {
 	}
 }
 
-// moves carries out one move, if it still holds. refused: a limit refuses the next member, so that no later move of
-// the proposal can begin one.
+// moves applies one move if it is still valid. refused is set if a limit refuses the next member, so that no later move
+// of the proposal can begin one.
 func (ms *Members) moves(w *admission.Weighing, g *state.Group, v groups.Move, base uint64) (done, refused bool) {
 	if g.Schedule != nil {
 		return ms.movesSchedule(g, v), false
@@ -310,7 +310,7 @@ func (ms *Members) mayStart(g *state.Group, v groups.Move, base uint64) (*state.
 }
 
 // shareOf is the budget of the next member, by its index. For an array that is what is left of the group's budget,
-// divided by the number of members that have not started. Of a study, v is the move that begins or resumes a trial.
+// divided by the number of members that have not started. For a study, v is the move that begins or resumes a trial.
 func (ms *Members) shareOf(w *admission.Weighing, g *state.Group, index int, v groups.Move) money.Amount {
 	if w.Family == nil {
 		w.Family = ms.admission.Family(w.T)

@@ -19,7 +19,7 @@ func (ms *Members) openRuns(g *state.Group) (n int) {
 	return n
 }
 
-// Runs returns a group, archived or not, and those that use its budget, without archived ones.
+// Runs returns a group, archived or not, and the groups in memory that use its budget.
 func (ms *Members) Runs(g *state.Group) []*state.Group {
 	list := []*state.Group{g}
 	for _, run := range ms.holds(g) {
@@ -28,7 +28,7 @@ func (ms *Members) Runs(g *state.Group) []*state.Group {
 	return list
 }
 
-// holds returns the groups in memory that use the budget of a group; none of an archived one.
+// holds returns the groups in memory that use the budget of a group; none if it is archived.
 func (ms *Members) holds(g *state.Group) []string {
 	if p := ms.admission.Parts[g.Name]; p != nil {
 		return p.Holds
@@ -36,7 +36,7 @@ func (ms *Members) holds(g *state.Group) []string {
 	return nil
 }
 
-// movesSchedule carries out a move of a schedule, if the schedule is due as the planner saw it.
+// movesSchedule applies a move of a schedule, if the schedule is still due as the planner saw it.
 func (ms *Members) movesSchedule(g *state.Group, v groups.Move) bool {
 	y, r := g.Schedule, v.Run
 	if v.Do == groups.Finish {
@@ -66,7 +66,7 @@ func (ms *Members) isDue(y *state.Schedule, r *groups.RunMove) bool {
 }
 
 // mayWait reports whether a due run may wait for a price: it has been due since the time that the schedule knows, and
-// the server looks again before the run must begin.
+// the planner checks the price again before the run must begin.
 func (ms *Members) mayWait(g *state.Group, r *groups.RunMove) bool {
 	y, price := g.Schedule, g.Terms.Schedule.When.Price
 	since := y.Since
@@ -82,7 +82,7 @@ func (ms *Members) mayWait(g *state.Group, r *groups.RunMove) bool {
 	return r.Next.After(ms.Now()) && !r.Next.After(r.Since.Add(price.By))
 }
 
-// mayRun reports whether a schedule may begin another run: none is open, and it has not begun as many as it should.
+// mayRun reports whether a schedule may begin another run: no run is open, and the schedule has runs left.
 func (ms *Members) mayRun(g *state.Group) bool {
 	if ms.openRuns(g) > 0 && !ms.Faults.Overlaps {
 		return false
@@ -91,7 +91,7 @@ func (ms *Members) mayRun(g *state.Group) bool {
 	return most <= 0 || g.Schedule.Begun < most
 }
 
-// startsRun starts the next run of a schedule, or ends the schedule if its budget has nothing left for another.
+// startsRun starts the next run of a schedule, or ends the schedule if its budget does not pay for another.
 func (ms *Members) startsRun(g *state.Group) {
 	b := g.NextRun()
 	w := ms.admission.Weigher()

@@ -13,11 +13,12 @@ import (
 // MadeElsewhere is why a stage waits: another pipeline is making the same outputs.
 const MadeElsewhere step.RefusalReason = "made_elsewhere"
 
-// DeployedElsewhere is why a stage that deploys waits: another run of the pipeline puts a version in place.
+// DeployedElsewhere is why a stage that deploys waits: another run of the pipeline is deploying a version.
 const DeployedElsewhere step.RefusalReason = "deployed_elsewhere"
 
-// outdated reports whether what is in place changed after the event base: a stage deployed, or failed to. What was
-// said of the stage, by its gates or of what it may reuse, then no longer holds, and the planner is asked again.
+// outdated reports whether the deployed version changed after the event base: a stage deployed, or failed to. The
+// verdicts of the stage's gates, and the outputs that it may reuse, are then out of date, and the core asks the planner
+// again.
 func (ms *Members) outdated(g *state.Group, stage int, base uint64) bool {
 	x := &g.Terms.Pipeline.Stages[stage]
 	if !x.ComparesDeployed() && !x.MayDeploy() {
@@ -32,7 +33,7 @@ func (ms *Members) outdated(g *state.Group, stage int, base uint64) bool {
 	return true
 }
 
-// deploying is the job that puts another version in place, if the stage would put one in place too; "": none does.
+// deploying is the job that deploys another version, if the stage would deploy too; "": none does.
 func (ms *Members) deploying(g *state.Group, stage int) string {
 	if p := g.Terms.Pipeline; !p.Stages[stage].MayDeploy() || stage != p.Deploys() {
 		return ""
@@ -40,8 +41,8 @@ func (ms *Members) deploying(g *state.Group, stage int) string {
 	return ms.State.Deploying(g)
 }
 
-// mayReuse returns why a stage may not be reused, or nil. A stage that deploys is reused only while what is in place is
-// known to be what it deployed: not while another run deploys, nor after one failed to.
+// mayReuse returns why a stage may not be reused, or nil. A stage that deploys may be reused only while its version is
+// known to be the deployed one: not while another run deploys, nor after one failed to.
 func (ms *Members) mayReuse(g *state.Group, v groups.Move) *step.Refusal {
 	n, ok := stageOf(g, v)
 	if !ok {
@@ -60,7 +61,7 @@ func (ms *Members) mayReuse(g *state.Group, v groups.Move) *step.Refusal {
 	return nil
 }
 
-// deployedElsewhere says that a stage waits for the job by, which puts another version in place.
+// deployedElsewhere refuses a stage until the job by, which deploys another version, has ended.
 func deployedElsewhere(g *state.Group, stage int, by string) *step.Refusal {
 	return &step.Refusal{Job: g.StageID(stage), Why: DeployedElsewhere,
 		Err: fmt.Errorf("%s puts another version in place", by)}
@@ -91,7 +92,7 @@ func (ms *Members) stageMayBegin(g *state.Group, v groups.Move, base uint64) *st
 	return nil
 }
 
-// settlesStage takes what becomes of a stage without a job, where it stands as who proposes it saw it.
+// settlesStage settles a stage without a job, if the stage is still as the planner saw it.
 func (ms *Members) settlesStage(g *state.Group, v groups.Move, base uint64) bool {
 	n, ok := stageOf(g, v)
 	if !ok || v.Do != groups.Keep && ms.outdated(g, n, base) {

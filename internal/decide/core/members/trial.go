@@ -47,7 +47,7 @@ func (ms *Members) outOfHours(g *state.Group) bool {
 	return false
 }
 
-// usedByStages says how much of a limit a pipeline has used when it ends by it.
+// usedByStages returns the detail of a pipeline's end by a limit: how much of the limit it has used.
 func (ms *Members) usedByStages(g *state.Group, why string) string {
 	wall, hours := g.Terms.Limits()
 	if why == step.TimeSpent {
@@ -61,7 +61,7 @@ func (ms *Members) usedByStages(g *state.Group, why string) string {
 	return text
 }
 
-// used says how much of a limit a study has used when it ends by it, and why it does not use the rest.
+// used returns the detail of a study's end by a limit: how much of the limit it has used, and why it leaves the rest.
 func (ms *Members) used(g *state.Group, why string) string {
 	if g.Study == nil {
 		return ms.usedByStages(g, why)
@@ -126,7 +126,7 @@ func (ms *Members) GPUTime(g *state.Group, t time.Time) (used time.Duration, gpu
 	return used, gpus
 }
 
-// Uses checks the limit on GPU-hours of a job's group again, because the job uses more than was known.
+// Uses checks the limit on GPU-hours of a job's group again, because the job uses more than it did.
 func (ms *Members) Uses(j *state.Job) {
 	if g := ms.State.Group(j.Terms().Group); g != nil {
 		if _, hours := g.Terms.Limits(); hours > 0 {
@@ -218,8 +218,8 @@ func (ms *Members) promotes(g *state.Group) {
 	}
 }
 
-// owed returns what the machines of the members that have ended or are paused may still cost. Of a study, whose trials
-// may be thousands, the moves of a proposal share the sum; movesTrial keeps it.
+// owed returns what the machines of the members that have ended or are paused may still cost. The moves of a proposal
+// share that sum, because a study may have thousands of trials; movesTrial keeps it up to date.
 func (ms *Members) owed(w *admission.Weighing, g *state.Group) (sum money.Amount) {
 	if w.Owed != nil && g.Study != nil {
 		return *w.Owed
@@ -233,7 +233,7 @@ func (ms *Members) owed(w *admission.Weighing, g *state.Group) (sum money.Amount
 	return sum
 }
 
-// owedBy is owes of a member that has ended or is paused by its search; nothing of any other.
+// owedBy is owes for a member that has ended or that its search has paused, and zero for any other.
 func (ms *Members) owedBy(j *state.Job) money.Amount {
 	if j.State().Over() || admission.BySearch(j) {
 		return ms.owes(j)
@@ -259,7 +259,7 @@ func (ms *Members) movesTrial(w *admission.Weighing, g *state.Group, v groups.Mo
 	return done
 }
 
-// movesJob carries out a move of a trial with its job.
+// movesJob applies a move of a trial that changes its job.
 func (ms *Members) movesJob(w *admission.Weighing, g *state.Group, j *state.Job, v groups.Move) bool {
 	phase := g.Study.Trials[v.Member].Phase
 	if !j.Costs() && v.Do != groups.Resume { // the sums of the group omit a job that this step changes
@@ -281,7 +281,7 @@ func (ms *Members) movesJob(w *admission.Weighing, g *state.Group, j *state.Job,
 	return false
 }
 
-// stopsTrial ends the job of a trial. One that is trained in full and lost its machine at the end has succeeded.
+// stopsTrial ends the job of a trial. A trial that has trained in full and then lost its machine has succeeded.
 func (ms *Members) stopsTrial(j *state.Job, full bool) {
 	if full && j.State() == state.Queued {
 		ms.jobs.Finish(j, state.Succeeded, step.TrainedInFull, "")
@@ -326,8 +326,8 @@ func (ms *Members) Left(j *state.Job) {
 	ms.Proposals.made()
 }
 
-// Judges ends a trial that is trained in full, and passes its values to the searcher. It reports whether the trial
-// ends.
+// Judges ends a trial that has trained in full, and otherwise passes its values to the searcher. It reports whether the
+// trial ends.
 func (ms *Members) Judges(j *state.Job, a *state.Attempt) bool {
 	g, t := ms.State.StudyOf(j)
 	if g == nil {

@@ -38,7 +38,7 @@ func (dc *Decider) Weighs(j *state.Job) plan.Decision {
 	}
 	dc.Out.Decided++
 	dc.market.WantsTable(j, d.Table)
-	LookoutOf(j).Kin = kinOf(dc.Progress(j, 1))
+	LookoutOf(j).TableKey = tableKeyOf(dc.Progress(j, 1))
 	LookoutOf(j).Guard = time.Time{}
 	if when, ok := dc.Progress(j, d.Speed).GuardAt(true); ok {
 		LookoutOf(j).Guard = when

@@ -69,12 +69,12 @@ func (mk *Market) listed(l *state.Listing) bool { return mk.listings.Of(l.Offer(
 
 // lookout holds the findings of the last decision about a job.
 type lookout struct {
-	Guard time.Time // when the guard will apply; zero: never
-	Kin   int64     // close to that of jobs that may share a table
-	Due   bool      // a review is scheduled
-	need  *Need     // nil: not looked up
-	Table *Awaited  // table that the decision lacked; nil: none
-	bid   *bidding  // bid for reserved offers; nil: none
+	Guard    time.Time // when the guard will apply; zero: never
+	TableKey int64     // close to that of jobs that may share a table
+	Due      bool      // a review is scheduled
+	need     *Need     // nil: not looked up
+	Table    *Awaited  // table that the decision lacked; nil: none
+	bid      *bidding  // bid for reserved offers; nil: none
 }
 
 // LookoutOf returns the lookout of j.

@@ -164,8 +164,8 @@ func expected(c budget.Course, j *state.Job, on *state.Machine, kept time.Time, 
 	return c
 }
 
-// expectedRest is the newest decision's expectation for what the job has taken, less its cost since then; zero if
-// there was none.
+// expectedRest is the expected cost in the newest decision for the job's present choice, less its cost since then; zero
+// if there was none.
 func expectedRest(j *state.Job, on market.Capacity, t time.Time) (rest money.Amount) {
 	e := j.Last().Expect
 	if e == nil || j.Decided().IsZero() {

@@ -20,7 +20,7 @@ func (dc *Decider) GangEnd(a *state.Allocation) time.Time {
 // GrantPatience is how long a launch may stay unanswered, unless the engine states a longer time.
 const GrantPatience = 10 * time.Minute
 
-// Patience is how long a job waits for the answer to a launch before it looks further.
+// Patience is how long a job waits for the answer to a launch before it tries other offers.
 func (dc *Decider) Patience(a *state.Allocation) time.Duration {
 	t := dc.market.TimingOf(a.Machine())
 	return max(t.GrantWait, t.Detect, GrantPatience)

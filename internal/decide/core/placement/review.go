@@ -35,9 +35,9 @@ func (r *Backlog) Add(j *state.Job) {
 	}
 }
 
-// kinOf returns close numbers for jobs that may share a table. It decides nothing.
-func kinOf(p policy.Progress) int64 {
-	k := plan.Kin(p)
+// tableKeyOf returns close numbers for jobs that may share a table. No decision depends on it.
+func tableKeyOf(p policy.Progress) int64 {
+	k := plan.TableKey(p)
 	tick := int64(bits.Len64(uint64(max(0, k[0]))))
 	return tick<<56 | min(max(0, k[1]), 1<<40-1)<<16 | min(max(0, k[2]), 1<<16-1)
 }

@@ -17,7 +17,7 @@ type stock struct {
 	changed []*state.Job
 }
 
-// seating is what one live attempt has of a reserved offer.
+// seating is one live attempt's use of a reserved offer.
 type seating struct {
 	offer   market.OfferID
 	machine string // empty: an attempt on several machines, or on one that is not known

@@ -50,11 +50,11 @@ func (mk *Market) detects(j *state.Job) (detect, grant time.Duration) {
 	if mk.OneTiming {
 		return mk.Config().Detect, mk.Config().GrantWait
 	}
-	all, firm := mk.Class(j).Providers()
+	all, nonPreemptible := mk.Class(j).Providers()
 	for _, p := range all {
 		detect = max(detect, mk.Config().TimingOf(p).Detect)
 	}
-	for _, p := range firm {
+	for _, p := range nonPreemptible {
 		grant = max(grant, mk.Config().TimingOf(p).GrantWait)
 	}
 	switch a := j.Live(); {

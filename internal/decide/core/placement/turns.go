@@ -14,7 +14,7 @@ import (
 )
 
 // turns plays the queue of teams that share it: jobs end when they are expected to, and the team whose turn it is then
-// starts its most urgent job. It ignores quotas, deadlines that become pressing meanwhile, and that spending halves.
+// starts its most urgent job. It ignores quotas, deadlines that become pressing meanwhile, and the decay of spending.
 type turns struct {
 	shares fair.Shares
 	free   int  // jobs that may start now

@@ -13,9 +13,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// Reuse decides whether j takes an idle machine or a portion of a shared one. Decide runs as if j held that machine; if
-// j would stay, it takes the machine. So a new machine must save more than its restart costs (moveSaves in plan). ok is
-// false if j takes none.
+// Reuse decides whether j takes an idle machine or a portion of a shared one. It prices the machine at its present rate
+// (Instance.PresentRate), or at the rate of the portion, and calls Decide as if j held it; if j would stay, it takes
+// the machine. So a new machine must save more than its restart costs (moveSaves in plan). ok is false if j takes none.
 func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
 	// A gang would need an existing machine for each node.
 	if _, spent := admission.TimeLimitReached(j, dc.Now()); spent || j.Terms().Most() > 1 {
@@ -119,8 +119,8 @@ func (dc *Decider) fitting(j *state.Job) (list []vacancy) {
 	return list[:min(len(list), triedWarm)]
 }
 
-// fits reports whether a machine that waits is still for sale, is or soon will be clean, and is one that j may follow
-// its last job on, in the region of j's checkpoint.
+// fits reports whether an idle machine is still for sale, is or soon will be clean, is in the region of j's checkpoint,
+// and last served a job that j may follow.
 func (dc *Decider) fits(j *state.Job, i *state.Instance) bool {
 	idle, _ := i.Idle()
 	l := dc.State.Listing(i.Machine().Offer)

@@ -16,8 +16,8 @@ const (
 	mostVictims  = 16
 )
 
-// searchAgain is how long after a fruitless search the next one may run, so that a critical job that nobody makes
-// room for costs a step nothing.
+// searchAgain is the time between two fruitless searches, so that a critical job for which there is no room does not
+// slow every step down.
 const searchAgain = time.Second
 
 // Claims puts critical jobs whose seats others are leaving in front of the queue, so that nobody takes them.
@@ -82,9 +82,9 @@ func (p *Preempter) take(j *state.Job, chosen []*victim) {
 	p.WakeAt(j, j.ClaimEnds())
 }
 
-// choose returns the victims whose seats let j start, and otherwise when the next job has had its minimum run. A
-// single victim is preferred, the cheapest that makes room; otherwise the cheapest are added until there is room, and
-// those that the others make unnecessary are left alone.
+// choose returns the victims whose seats let j start, and otherwise when the next job has had its minimum run. It
+// prefers a single victim, the cheapest that makes room. Otherwise it adds the cheapest until there is room, and drops
+// those that are then unnecessary.
 func (p *Preempter) choose(j *state.Job) (chosen []*victim, next time.Time) {
 	leaving := p.leaving()
 	if p.starts(j, leaving, nil) { // by itself, or once those that already leave have left
@@ -109,7 +109,7 @@ func (p *Preempter) choose(j *state.Job) (chosen []*victim, next time.Time) {
 	return nil, next
 }
 
-// needed leaves out the victims, the most expensive first, without which j has room all the same.
+// needed drops victims that j does not need, the most expensive first.
 func (p *Preempter) needed(j *state.Job, leaving []*state.Job, list []*victim) []*victim {
 	list = slices.Clone(list)
 	for n := len(list) - 1; n >= 0; n-- {

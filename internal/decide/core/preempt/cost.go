@@ -100,8 +100,8 @@ func (p *Preempter) saves(v *victim) bool {
 	return rest-v.job.SaveCost() > quantity.Add(v.lost, v.restart)
 }
 
-// inTime reports whether the victim still meets its deadline and its wall-clock limit if it gets a seat only after
-// the critical job has ended. If how long either needs is unknown, a job with such a limit is no victim.
+// inTime reports whether the victim still meets its deadline and its wall-clock limit if it gets a seat only after the
+// critical job has ended. If either time is unknown, a job with such a limit is no victim.
 func (p *Preempter) inTime(v *victim, j *state.Job) bool {
 	t := v.job.Terms()
 	if t.Deadline.IsZero() && t.WallClock == 0 {

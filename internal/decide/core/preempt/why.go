@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// mostWeighed bounds the running jobs that Nobody looks at.
+// mostWeighed bounds the running jobs that Nobody checks.
 const mostWeighed = 64
 
 // Nobody explains in a sentence why a critical job that waits preempts no running job; at writes a time. It is empty
@@ -41,7 +41,7 @@ func (p *Preempter) Nobody(j *state.Job, at func(time.Time) string) string {
 	return strings.Join(order, ", ")
 }
 
-// spared says why j does not preempt the running job k.
+// spared returns why j does not preempt the running job k.
 func (p *Preempter) spared(k, j *state.Job, at func(time.Time) string) string {
 	a, t := k.Live(), k.Terms()
 	switch {

@@ -9,8 +9,7 @@ import (
 	"scrimp/internal/decide/state"
 )
 
-// pressing is a queued job, and the time at which its deadline needs it to start. It is stale if the job has another
-// time by then.
+// pressing is a queued job, and the time at which its deadline needs it to start. It is stale if that time has changed.
 type pressing struct {
 	at  time.Time
 	job *state.Job
@@ -89,7 +88,7 @@ func (q *Queue) nextPress() time.Time {
 	return q.presses[0].at
 }
 
-// pressAll computes the times of all queued jobs anew, after teams began to share the queue or ceased to.
+// pressAll computes the times of all queued jobs again, after teams began or ceased to share the queue.
 func (q *Queue) pressAll() {
 	q.presses = nil
 	for _, c := range q.Classes {

@@ -102,7 +102,7 @@ type place struct {
 	sharing *sharing // nil: nobody has set shares, or it needs none
 }
 
-// sharing is what the queue keeps of a job while teams share it.
+// sharing is the queue's record of a job while teams share it.
 type sharing struct {
 	press     time.Time // when its deadline needs it to start; zero: it has no deadline
 	inPresses bool
@@ -112,7 +112,7 @@ type sharing struct {
 	held    money.Amount // what they are still expected to cost
 }
 
-// share returns what the queue keeps of the job, and creates it if needed.
+// share returns the sharing record of the job, and creates it if needed.
 func (p *place) share() *sharing {
 	if p.sharing == nil {
 		p.sharing = &sharing{}

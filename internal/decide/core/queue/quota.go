@@ -299,8 +299,8 @@ func (q *Quota) lacks(s *Tally, j *state.Job) want {
 	return q.lacksHours(s, j, serves)
 }
 
-// lacksHours says what a quota of GPU hours lacks for j: room for all that the job may still use, unless the job
-// serves already and its hours are among those of the tally.
+// lacksHours returns what a quota of GPU-hours lacks for j: room for all that the job may still use, unless the job
+// already runs and the tally includes its hours.
 func (q *Quota) lacksHours(s *Tally, j *state.Job, serves bool) want {
 	most, bounded := admission.GPUMost(j.Terms())
 	rest := time.Duration(0)

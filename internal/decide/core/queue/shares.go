@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/lib/quantity"
 )
 
-// shareAmongTeams applies the rules in force about the shares of teams. If teams begin to share the queue, or cease
-// to, it looks at every queued job once.
+// shareAmongTeams applies the rules in force about the shares of teams. If teams begin or cease to share the queue, it
+// scans every queued job once.
 func (qs *Quotas) shareAmongTeams() {
 	was := qs.Queue.shares != nil
 	qs.Sums, qs.placed, qs.Queue.shares, qs.held, qs.touched = nil, false, nil, nil, nil
@@ -94,7 +94,7 @@ func (qs *Quotas) sumUses(t time.Time, s *fair.Shares) {
 	}
 }
 
-// mostTouched is the number of changed jobs after which all that hold a machine are summed anew.
+// mostTouched is the number of changed jobs after which it sums all jobs with a machine again.
 const mostTouched = 4096
 
 // Touch must be called before a job changes: its team's sum is then computed again.
@@ -121,7 +121,7 @@ func (qs *Quotas) sumHeld() map[string]*fair.Use {
 	return qs.held
 }
 
-// holds replaces what a job adds to the sum of its team. anew is set if the sum has nothing of it.
+// holds replaces a job's part of its team's sum. anew is set if the sum does not include the job.
 func (qs *Quotas) holds(j *state.Job, anew bool) {
 	x := At(j).sharing
 	if x == nil && !j.Holds() {

@@ -7,7 +7,7 @@ import (
 )
 
 // Bound is the budget that a job without one gets: budget.Bound of its work, but at least the grace and the minimum
-// charge of each machine for sale that it may rent, because none starts for less. known is false if its work is
+// charge of each machine for sale that it may rent, because no machine starts for less. known is false if its work is
 // unknown.
 func (c *Context) Bound(t *state.Terms) (most money.Amount, known bool) {
 	rate := c.HighestRate(t)

@@ -1,6 +1,6 @@
 package step
 
-// Faults makes a machine break its own rules, so that the simulator can prove it would notice. A server sets none.
+// Faults makes a machine break its own rules, so that a test can prove that the simulator notices. A server sets none.
 type Faults struct {
 	LetsIn   func(*Refusal) bool   // reports whether to ignore a refusal
 	Unasked  bool                  // no approval is required

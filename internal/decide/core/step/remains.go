@@ -59,8 +59,8 @@ func Burns(j *state.Job) (rate money.Rate) {
 	return rate
 }
 
-// Expects is what the machine of a job is expected to cost beyond what is booked, at that hourly price. If that is
-// unknown, or the job has outrun it, the next hour counts. It depends on the job alone, and on no time.
+// Expects is the expected cost of a job's machine beyond what is booked, at that hourly price. If the remaining time is
+// unknown, or the job has exceeded it, the next hour counts. The result depends on the job alone, not on the time.
 func Expects(j *state.Job, rate money.Rate) money.Amount {
 	a := j.Live()
 	switch {
@@ -87,9 +87,9 @@ func waitsFor(j *state.Job, speed float64) time.Duration {
 	return quantity.Add(j.Restart(), left)
 }
 
-// LatestStart is when the deadline of a job needs it to start, whatever its team has had: when twice the expected time
-// of its work and one restart are left, or, for unknown work, half of the time from its submission. ok is false if it
-// has no deadline.
+// LatestStart is the latest start that the deadline of a job allows, whatever its team has spent: when twice the
+// expected time of its work and one restart are left, or, for unknown work, half of the time from its submission. ok is
+// false if it has no deadline.
 func LatestStart(j *state.Job) (at time.Time, ok bool) {
 	deadline := j.Terms().Deadline
 	if deadline.IsZero() {

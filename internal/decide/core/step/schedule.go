@@ -7,7 +7,7 @@ import (
 )
 
 // OnlySchedule refuses a schedule that would be the second open one of its name in its team and project: both would
-// spend a budget of their own on the same runs. Nil: it is the only one, or the group is no schedule.
+// spend a budget of their own on the same runs. It returns nil if there is no other one, or the group is no schedule.
 func OnlySchedule(s *state.State, group string, t *state.GroupTerms) *Refusal {
 	if t.Schedule == nil || t.Member.Name == "" {
 		return nil

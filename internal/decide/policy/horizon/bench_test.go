@@ -97,9 +97,9 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// TestLooks_OfAnotherLengthDoAsWell plays some of the runs with every tick split in two, and with half of the
+// TestTicks_OfAnotherLengthCostTheSame plays some of the runs with every tick split in two, and with half of the
 // ticks.
-func TestLooks_OfAnotherLengthDoAsWell(t *testing.T) {
+func TestTicks_OfAnotherLengthCostTheSame(t *testing.T) {
 	lane.Nightly(t, "it plays an eighth of the public benchmark at three resolutions")
 	var some [3][]tick.Run
 	for i, r := range runs(t) {

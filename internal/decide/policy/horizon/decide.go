@@ -172,7 +172,7 @@ func (v *Solver) ask(t *Table, s State, ends float64) [3]float64 {
 		}
 		return price + value(g.column(h, state), slack-served)
 	}
-	out := [3]float64{math.Inf(1), math.Inf(1), run(OnDemand, g.firm)}
+	out := [3]float64{math.Inf(1), math.Inf(1), run(OnDemand, g.onDemand)}
 	guard := g.guarded(slack)
 	if s.Market.Up && (!guard || s.Held == Spot && s.Owed == 0) {
 		out[Spot] = run(Spot, g.spot)

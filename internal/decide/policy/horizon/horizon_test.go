@@ -250,7 +250,7 @@ func TestTables_MatchAnExhaustiveSearch(t *testing.T) {
 	}
 }
 
-func TestWatch_DoesNotDependOnTheNumberOfLooks(t *testing.T) {
+func TestWatch_DoesNotDependOnTheNumberOfPolls(t *testing.T) {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var seldom, often horizon.Watch
 	up := tick.Drawn(5, 7, 300)

@@ -46,20 +46,20 @@ func bucket(age int) int {
 
 // shape is what all tables of a problem share: the slack grid, and how a decreased slack maps between its points.
 type shape struct {
-	steps int       // steps to the deadline
-	over  float64   // overhead in steps
-	owed  []float64 // overhead owed by a held machine at the start of a step, by state; the first is 0
-	next  []int     // following state
-	first int       // state after the step in which a machine is taken
-	slack []float64 // grid points in steps
-	wait  shift
-	taken shift
-	serve []shift // by state
-	spot  float64 // dollars per step
-	firm  float64
-	whole bool
-	ends  []edge // by steps to the deadline
-	holds int    // number of columns of an up state
+	steps    int       // steps to the deadline
+	over     float64   // overhead in steps
+	owed     []float64 // overhead owed by a held machine at the start of a step, by state; the first is 0
+	next     []int     // following state
+	first    int       // state after the step in which a machine is taken
+	slack    []float64 // grid points in steps
+	wait     shift
+	taken    shift
+	serve    []shift // by state
+	spot     float64 // dollars per step
+	onDemand float64
+	whole    bool
+	ends     []edge // by steps to the deadline
+	holds    int    // number of columns of an up state
 }
 
 type shift struct {
@@ -70,7 +70,7 @@ type shift struct {
 
 func newShape(p Problem) *shape {
 	g := &shape{steps: int(p.Deadline / p.Grid), over: float64(p.Overhead) / float64(p.Grid)}
-	g.spot, g.firm = p.Spot*p.Grid.Hours(), p.OnDemand*p.Grid.Hours()
+	g.spot, g.onDemand = p.Spot*p.Grid.Hours(), p.OnDemand*p.Grid.Hours()
 	g.whole = p.Whole
 	g.owed = []float64{0}
 	for o := g.over - 1; o > 1e-9; o-- {
@@ -257,13 +257,13 @@ type level struct {
 	e    edge
 	work []float64 // remaining work, by slack, in steps
 	// points is the number of slacks with work left, and free the index of the first that leaves a choice.
-	points, free          int
-	firm, spot, none, own []float32
+	points, free              int
+	onDemand, spot, none, own []float32
 }
 
 func newLevel(g *shape) *level {
 	row := func() []float32 { return make([]float32, len(g.slack)) }
-	return &level{g: g, work: make([]float64, len(g.slack)), firm: row(), spot: row(), none: row(), own: row()}
+	return &level{g: g, work: make([]float64, len(g.slack)), onDemand: row(), spot: row(), none: row(), own: row()}
 }
 
 // set makes l the level m steps from the deadline.
@@ -288,9 +288,9 @@ func (l *level) set(m int) {
 func (l *level) fill(t *Table, market int, mean, out []float32) {
 	g, S := l.g, len(l.g.slack)
 	after := func(h Held, next int) []float32 { return mean[t.at(market, g.column(h, next)):][:S] }
-	firmPrice, spotPrice := float32(g.firm), float32(g.spot)
+	onDemandPrice, spotPrice := float32(g.onDemand), float32(g.spot)
 	forSale := market < len(ages)
-	l.run(l.firm, &g.taken, after(OnDemand, g.first), firmPrice)
+	l.run(l.onDemand, &g.taken, after(OnDemand, g.first), onDemandPrice)
 	if forSale {
 		l.run(l.spot, &g.taken, after(Spot, g.first), spotPrice)
 	}
@@ -298,13 +298,13 @@ func (l *level) fill(t *Table, market int, mean, out []float32) {
 	for s := l.free; s < l.points; s++ {
 		l.none[s] = l.e.mix(none, g.wait.index[s], g.wait.part[s])
 	}
-	l.cheapest(out[t.at(market, 0):][:S], l.firm, l.spot, forSale, false)
+	l.cheapest(out[t.at(market, 0):][:S], l.onDemand, l.spot, forSale, false)
 	for state := range g.owed {
 		if forSale { // no spot can be held without a market
 			l.run(l.own, &g.serve[state], after(Spot, g.next[state]), spotPrice)
-			l.cheapest(out[t.at(market, g.column(Spot, state)):][:S], l.firm, l.own, true, state == 0)
+			l.cheapest(out[t.at(market, g.column(Spot, state)):][:S], l.onDemand, l.own, true, state == 0)
 		}
-		l.run(l.own, &g.serve[state], after(OnDemand, g.next[state]), firmPrice)
+		l.run(l.own, &g.serve[state], after(OnDemand, g.next[state]), onDemandPrice)
 		l.cheapest(out[t.at(market, g.column(OnDemand, state)):][:S], l.own, l.spot, forSale, false)
 	}
 }
@@ -325,8 +325,8 @@ func (l *level) run(to []float32, by *shift, mean []float32, price float32) {
 
 // cheapest fills to with the cheapest choice that the guard allows. lives says that spot is held and owes nothing,
 // which the guard allows to keep.
-func (l *level) cheapest(to, firm, spot []float32, forSale, lives bool) {
-	copy(to, firm[:l.points])
+func (l *level) cheapest(to, onDemand, spot []float32, forSale, lives bool) {
+	copy(to, onDemand[:l.points])
 	if forSale {
 		from := l.free
 		if lives {

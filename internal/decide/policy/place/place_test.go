@@ -244,7 +244,7 @@ func TestDefault_IgnoresAZoneThatIsNeverUp(t *testing.T) {
 		without += m.play(&place.Foresight{Job: &m.job}).dollars
 		with += n.play(&place.Foresight{Job: &n.job}).dollars
 	}
-	// The default policy cannot know that a zone never comes up. It may wait for it, but that must cost next to
+	// The default policy cannot know that a zone never comes up. It may wait for the zone, but that must cost next to
 	// nothing.
 	if math.Abs(with-without) > 0.02*without {
 		t.Errorf("%.3f dollars become %.3f", without, with)
@@ -320,7 +320,7 @@ func TestDefault_DependsOnTheViewAlone(t *testing.T) {
 	}
 }
 
-func TestHazard_IgnoresLooksWithoutAChange(t *testing.T) {
+func TestHazard_IgnoresPollsWithoutAChange(t *testing.T) {
 	at := func(t int) time.Time { return time.Unix(0, 0).UTC().Add(time.Duration(t) * time.Minute) }
 	var often, seldom hazard.Record
 	for t := 0; t <= 600; t += 3 {

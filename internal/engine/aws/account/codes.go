@@ -80,7 +80,7 @@ func WithoutCipher(text string) string {
 	return before
 }
 
-// How long a refused request is not repeated. scrimp's own back-off covers what EC2 may grant at any time.
+// How long scrimp does not repeat a refused request. scrimp's own back-off covers what EC2 may grant at any time.
 const (
 	QuotaWait  = 10 * time.Minute // somebody has to raise it, or machines have to end
 	deniedWait = 5 * time.Minute

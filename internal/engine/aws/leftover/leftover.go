@@ -20,7 +20,7 @@ import (
 // leftFor is the least age of a leftover: younger ones may still be in use for a launch.
 const leftFor = 10 * time.Minute
 
-// Sweeper removes what machines of an engine leave over: disks, network interfaces, launch templates and placement
+// Sweeper removes the leftovers of an engine's machines: disks, network interfaces, launch templates and placement
 // groups.
 type Sweeper struct {
 	Engine string           // its name

@@ -223,7 +223,7 @@ func (m *Mirror) Since() time.Time {
 	return m.filled
 }
 
-// WentAt notes when and why a pod disappeared that nobody saw disappear.
+// WentAt notes when and why a pod disappeared while no server watched.
 func (m *Mirror) WentAt(id types.UID, at time.Time, why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -206,7 +206,7 @@ func TestGang_IsNotRentedIfOneDoesNotStart(t *testing.T) {
 	}
 }
 
-// A daemon that is stopped while it takes over machines ends: it waits for no service that it has just begun.
+// A daemon that is stopped while it takes over machines ends. It does not wait for a service that it has just started.
 func TestServe_EndsWhileItTakesOverMachines(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)

@@ -7,14 +7,14 @@ import (
 	"scrimp/internal/engine/hostd"
 )
 
-// Bounds of what a guest answers.
+// Bounds of a guest's answers.
 const (
 	maxText  = 300  // bytes of a text
 	maxParts = 1024 // accelerators, and a 64th of the processors
 )
 
-// A Guest is the way to a machine that connects to the server itself. Its answers are made safe, since the server did
-// not copy the program that gives them.
+// A Guest is the way to a machine that connects to the server itself. Guest makes its answers safe, because the server
+// did not copy the program that sends them.
 type Guest interface {
 	Way
 	Await() // waits a moment for a machine that had joined the previous server

@@ -115,11 +115,11 @@ func (l *Link) Ended(err error) {
 		close(c)
 		delete(l.waiting, id)
 	}
-	l.tell()
+	l.wake()
 }
 
-// tell wakes goroutines that wait for a connection. The caller holds mu.
-func (l *Link) tell() {
+// wake wakes goroutines that wait for a connection. The caller holds mu.
+func (l *Link) wake() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -149,7 +149,7 @@ func (l *Link) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	late.Stop()
 	l.mu.Lock()
 	l.conn, l.why, l.heard = conn, nil, time.Now()
-	l.tell()
+	l.wake()
 	l.mu.Unlock()
 	go l.look(ctx)
 	over, stop2 := context.WithCancel(ctx)
@@ -255,7 +255,7 @@ func (l *Link) look(ctx context.Context) {
 	if err == nil && a.Facts != nil {
 		l.facts = a.Facts
 	}
-	l.tell()
+	l.wake()
 }
 
 // Ask sends a request and waits for its answer.

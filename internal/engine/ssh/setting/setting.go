@@ -175,7 +175,7 @@ func wrongPort(plain string) bool {
 	return found && (err != nil || port == 0)
 }
 
-// wrongAddress says what is wrong with an address that ssh would read in another way, or nothing.
+// wrongAddress returns what is wrong with an address that ssh would read in another way, or "".
 func wrongAddress(address string) string {
 	plain, isURL := strings.CutPrefix(address, "ssh://")
 	_, host, found := strings.Cut(plain, "@")

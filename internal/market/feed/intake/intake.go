@@ -1,4 +1,4 @@
-// Package intake is what the readers of published prices share: the page, and the count of the rows that they skip.
+// Package intake holds what the readers of published prices share: the page, and the count of the rows that they skip.
 package intake
 
 import (

@@ -43,12 +43,14 @@ func snap(x, grid float64) float64 { return float64(math.Round(x/grid)*grid) + 0
 // OnGrid returns a spot price in dollars per hour as tables have it, rounded so that small changes need no new one.
 func OnGrid(price float64) float64 { return math.Exp(snap(math.Log(max(price, 1e-6)), priceGrid)) }
 
-// dear is dear for a zone's current price.
-func (m *Model) dear(zone int) float64 { return dear(m.Price[zone], m.DemandAt(zone)) }
+// relativePrice is relativePrice for the current price of a zone.
+func (m *Model) relativePrice(zone int) float64 {
+	return relativePrice(m.Price[zone], m.DemandAt(zone))
+}
 
-// dear is the logarithm of a spot price relative to on-demand, against the usual third. Where spot is expensive,
-// little is left over and machines are lost more often.
-func dear(price, demand float64) float64 {
+// relativePrice is the logarithm of a spot price relative to on-demand, against the usual third. If spot is expensive,
+// little capacity is spare, and providers interrupt machines more often.
+func relativePrice(price, demand float64) float64 {
 	x := math.Log(max(price/demand, 0.01) / 0.33)
 	return min(max(x, -dearest), dearest)
 }
@@ -73,7 +75,7 @@ func (m *Model) Learn(records []hazard.Record, at time.Time) {
 			r = r.Until(r.Seen)
 		}
 		now[z] = r
-		d := m.dear(z)
+		d := m.relativePrice(z)
 		loss[z], loss[n+z] = r.Loss.Events, r.Loss.Expected*math.Exp(lossPrice*d)
 		back[z], back[n+z] = r.Back.Events, r.Back.Expected*math.Exp(backPrice*d)
 		m.usual = append(m.usual, usual(d))
@@ -83,7 +85,7 @@ func (m *Model) Learn(records []hazard.Record, at time.Time) {
 	m.shrink(back, 1)
 	mood := m.mood(now, loss)
 	for z := range n {
-		d := m.dear(z)
+		d := m.relativePrice(z)
 		m.Loss = append(m.Loss, Drift{snap(math.Log(loss[z]), scaleGrid), mood, lossPrice * d})
 		m.Back = append(m.Back, Drift{snap(math.Log(back[z]), scaleGrid), 0, backPrice * d})
 		m.now = append(m.now, snap(records[z].Chance(at, up[z]), nowGrid))
@@ -97,7 +99,7 @@ func (m *Model) mood(now []hazard.Record, scale []float64) float64 {
 	n, e := moodWeight, moodWeight
 	for z, r := range now {
 		n += r.Lately.Events
-		e += float64(r.Lately.Expected * scale[z] * math.Exp(float64(lossPrice*m.dear(z))))
+		e += float64(r.Lately.Expected * scale[z] * math.Exp(float64(lossPrice*m.relativePrice(z))))
 	}
 	return snap(math.Log(n/e), scaleGrid)
 }

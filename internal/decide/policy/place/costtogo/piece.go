@@ -61,7 +61,7 @@ func (p *Piece) model() *Model {
 	}
 	for z := range m.Price {
 		m.N = max(m.N, m.Regions[z]+1)
-		m.usual = append(m.usual, usual(m.dear(z)))
+		m.usual = append(m.usual, usual(m.relativePrice(z)))
 	}
 	return m
 }
