@@ -29,6 +29,7 @@ type Recommendation struct {
 	Saving     *money.Amount `json:"saving"`     // saved after those above it; null: unknown
 	Sum        money.Amount  `json:"sum"`        // saved by it and those above it
 	Needed     bool          `json:"needed"`     // the target is not reached without it
+	Method     string        `json:"method"`     // costs, comparison, estimate, formula or simulation; "": unknown saving
 	Confidence string        `json:"confidence"` // high, medium or low
 	Effort     string        `json:"effort"`
 	Risk       string        `json:"risk"`

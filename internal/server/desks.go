@@ -96,6 +96,7 @@ func (s *Server) buildHandlers() {
 		SeesTeam: s.gate.SeesTeam})
 	s.planning = planning.New(planning.Desk{Reader: reader, Server: s.getServer, Market: s.getMarket,
 		Measured: s.receipts.Measured, Log: s.opts.Log})
+	s.savings.Cheaper = s.planning.Cheaper
 	s.submit = &submit.Desk{
 		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
 		Turns: &s.turns, Vault: s.vault(), Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,

@@ -111,3 +111,46 @@ func TestRecommend_MixedPrecisionSavesOf32BitJobsAlone(t *testing.T) {
 		t.Errorf("taken: %+v", made)
 	}
 }
+
+// The saving of spot is that of the job itself, simulated with the work that it did, on demand and on spot: that of two
+// plans. A job that saves nothing, and one that ran on spot, are not simulated.
+func TestRecommend_SpotShareIsSimulated(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, deaf{}, nil)
+	offer := func(capacity market.Capacity) market.Offer {
+		return market.Offer{ID: market.OfferID("p/z/m/" + string(capacity)), Provider: "p", Zone: "z", Machine: "m", Capacity: capacity,
+			Currency: money.USD, CPUs: 8, Memory: 1 << 40, Accelerator: "L4", Accelerators: 1}
+	}
+	must.Do(t, w.control.Propose(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
+		Body: core.MarketSeen{Offers: []market.Offer{offer(market.OnDemand), offer(market.Spot)}, Quotes: []market.Quote{
+			{Offer: "p/z/m/on-demand", Rate: 1e12, Priced: true, Available: true, At: w.control.Now()},
+			{Offer: "p/z/m/spot", Rate: 25e10, Priced: true, Available: true, At: w.control.Now()}}}}))
+	text := func(name, more string) string {
+		return fmt.Sprintf(`{"spec":{"name":%q,"command":"train","resources":{"capacity":["on-demand"]},"work":{"steps":1000}%s}}`, name, more)
+	}
+	const saves = `,"checkpoint":{"dir":"c"}`
+	w.went("saver", text("saver", saves+`,"budget":{"dollars":"9"}`), 1000, 3)
+	w.went("silent", text("silent", ""), 1000, 2)
+	var list []recommend.Plan
+	w.must("GET", "/v1/recommend?target=25%25", nil, &list)
+	at := slices.IndexFunc(list[0].Recommendations, func(l recommend.Recommendation) bool { return l.Name == "spot share" })
+	if at < 0 {
+		t.Fatalf("%+v", list[0].Recommendations)
+	}
+	l := list[0].Recommendations[at]
+	planned := func(capacity string) float64 {
+		var p client.Plan
+		w.must("POST", "/v1/plan", fmt.Sprintf(`{"spec":{"name":"x","command":"train","resources":{"capacity":[%q]},"work":{"time":"3h"}%s}}`,
+			capacity, saves), &p)
+		if p.CostUSD == nil {
+			t.Fatalf("%+v", p)
+		}
+		return p.CostUSD[1]
+	}
+	share := 1 - planned("spot")/planned("on-demand")
+	cost := 3 * list[0].Spent.Float() / 5 // the hours of the other job are 2 of 5
+	if l.Method != recommend.Simulated || l.Alone == nil || l.Alone.Float() < (share-0.05)*cost || l.Alone.Float() > (share+0.05)*cost ||
+		share < 0.3 || !strings.Contains(l.Evidence, " is of 1 job, simulated on demand and on spot") {
+		t.Errorf("%+v: %v saved of %g, two plans save %g of it", l, l.Alone, cost, share)
+	}
+}

@@ -43,8 +43,8 @@ func (a *app) showCmd() *cobra.Command {
 			"of it has the tags that scrimp gives to machines, and tax, credits and refunds apart. Rows that cannot be read " +
 			"are listed with their line and the reason (the first 20; with --json all). What they bill counts as \"not " +
 			"read\", so that both together are the file's total.\n\n" +
-			"Files are CSV or JSON lines, packed with gzip or not; the full build reads Parquet too. Nothing is sent or " +
-			"booked. With --json you get an object for each file." +
+			"Files are CSV, JSON lines or one JSON array, packed with gzip or not; the full build reads Parquet too. Nothing " +
+			"is sent or booked. With --json you get an object for each file." +
 			"\n\nExit status: 0 every row was read, 1 error, or a row could not be read.",
 		Example: "  scrimp bill show cur-00001.csv.gz\n  scrimp bill show --json october.csv",
 		RunE: func(cmd *cobra.Command, files []string) error {

@@ -13,7 +13,9 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/decide/measured"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/view/convert"
 )
 
 // app gives the commands of this package their shared environment.
@@ -26,7 +28,7 @@ func Commands(shared *command.App) []*cobra.Command {
 	cmd := &cobra.Command{Use: "review", Short: "Review the spending of a month on one page", Args: command.Takes(),
 		GroupID: command.GroupMoney,
 		Long: "Writes a page for a monthly meeting: spending against budgets and the forecast of the month's end, " +
-			"estimates against actual costs, the ten dearest jobs, anomalies, proposals and what they gave, what the " +
+			"estimates against what came out, the ten dearest jobs, anomalies, proposals and what they gave, what the " +
 			"recommendations that you follow have saved, lost and idle time, how much of the spending has a " +
 			"team, a project and the other tags, and at most three next actions, by the dollars that they are about." +
 			"\n\nSpending is that of the ledger, and of machines that run up to now; fees are in scrimp chargeback. The " +
@@ -85,6 +87,11 @@ func fetch(ctx context.Context, c *command.Client, text string) (*Review, error)
 		return nil, err
 	}
 	r.Sums = m.finish()
+	var past []api.Run
+	if err := c.Do(ctx, http.MethodGet, "/v1/measured?expected=1&limit=1000", nil, &past); err != nil {
+		return nil, err
+	}
+	r.accuracy(convert.To[[]measured.Run](past))
 	r.lost(statements)
 	r.budgets(limits)
 	if back := now.Sub(r.Since); back <= anomaliesMost && back > 0 {

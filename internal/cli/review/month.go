@@ -15,6 +15,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/decide/focus"
+	"scrimp/internal/decide/measured"
 	"scrimp/internal/lib/money"
 )
 
@@ -31,8 +32,13 @@ type Review struct {
 	Anomalies []api.Anomaly  `json:"anomalies"` // of the month, the dearest first; null: it is too long ago
 	Proposals []api.Proposal `json:"proposals"` // proposed or decided in the month, newest first
 	// Taken lists the recommendations that were taken and whose 30 days of measurement touch the month, newest first.
-	Taken   []api.TakenRecommendation `json:"taken"`
-	Actions []Action                  `json:"actions"` // at most three
+	Taken []api.TakenRecommendation `json:"taken"`
+	// Accuracy is how far the estimates of the runs that ended in the month were from what came out, and Furthest has
+	// the runs whose dollars were furthest from it, at most three.
+	Accuracy []measured.Missed `json:"accuracy"`
+	Furthest []measured.Pair   `json:"furthest"`
+
+	Actions []Action `json:"actions"` // at most three
 }
 
 // Sum is what the month cost in one currency.

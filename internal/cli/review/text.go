@@ -61,6 +61,7 @@ func (r *Review) text(p show.Place) string {
 	for _, s := range r.Sums {
 		s.text(&b, p)
 	}
+	r.missed(&b, p)
 	for _, l := range r.Budgets {
 		p.Fact(&b, "budget", "%s: %s of %s%s", l.Scope, money.Short(l.Spent, l.Currency), money.Short(l.Limit, l.Currency),
 			l.forecast())

@@ -1,17 +1,13 @@
 package savings
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/measured"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/job/spec"
-	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/work/recommend"
 )
@@ -21,23 +17,14 @@ const mostEstimated = 50
 
 // full32 returns the share of its cost that 16 bits would save of each job whose file says that it computes in 32 bits.
 func (d *Desk) full32(ctx context.Context, costs []recommend.Cost) (map[string]float64, error) {
-	spent := map[string]money.Amount{}
-	for i := range costs {
-		if c := &costs[i]; c.Job != "" && c.Time > 0 {
-			spent[c.Job] = spent[c.Job].Add(c.Amount)
-		}
-	}
-	costliest := slices.SortedFunc(maps.Keys(spent), func(a, b string) int {
-		return cmp.Or(spent[b].Cmp(spent[a]), cmp.Compare(a, b))
-	})
-	costliest = costliest[:min(len(costliest), mostEstimated)]
+	jobs := costliest(costs, mostEstimated, func(*recommend.Cost) bool { return true })
 	machines := map[string]*core.Attempt{}
-	err := d.Books.EachJob(ctx, costliest, func(j *core.Job) { machines[j.ID()] = j.Attempt() })
+	err := d.Books.EachJob(ctx, jobs, func(j *core.Job) { machines[j.ID()] = j.Attempt() })
 	if err != nil {
 		return nil, err
 	}
 	e, shares := estimate.New(hardware.Catalogued(), nil, nil), map[string]float64{}
-	for _, job := range costliest {
+	for _, job := range jobs {
 		text, known, err := d.Control.Spec(ctx, job)
 		if err != nil {
 			return nil, err

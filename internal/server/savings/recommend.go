@@ -43,7 +43,7 @@ func (d *Desk) Recommend(w http.ResponseWriter, r *http.Request) {
 		unknownTeam(w, team)
 		return
 	}
-	inputs, _, err := d.inputs(r.Context(), c, team, target)
+	inputs, _, err := d.inputs(r, c, team, target)
 	if err != nil {
 		books.Unread(w, "the ledger was not read", err)
 		return
@@ -77,8 +77,9 @@ func targetOf(text string) (float64, error) {
 }
 
 // inputs returns the costs of the last 30 days, by currency, and how long of them the ledger knows.
-func (d *Desk) inputs(ctx context.Context, c identity.Caller, team string, target float64) (list []*recommend.Input,
+func (d *Desk) inputs(r *http.Request, c identity.Caller, team string, target float64) (list []*recommend.Input,
 	known time.Duration, err error) {
+	ctx := r.Context()
 	f, err := d.read(ctx, c, recommendBack)
 	if err != nil {
 		return nil, 0, err
@@ -119,6 +120,9 @@ func (d *Desk) inputs(ctx context.Context, c identity.Caller, team string, targe
 			}
 		}
 		if in.Full32, err = d.full32(ctx, in.Costs); err != nil {
+			return nil, 0, err
+		}
+		if in.OnSpot, err = d.onSpot(r, in); err != nil {
 			return nil, 0, err
 		}
 		list = append(list, in)

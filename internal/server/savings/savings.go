@@ -42,6 +42,8 @@ type Desk struct {
 	HasTeams func() bool
 	// Answers returns what people have answered about incidents: it moves the thresholds of their kinds.
 	Answers func(ctx context.Context) ([]incident.Answer, error)
+	// Cheaper simulates both jobs of each pair, and returns the share of its cost that the second saves; nil: unknown.
+	Cheaper func(r *http.Request, pairs [][2]spec.Job) []*float64
 }
 
 // spanOf parses a span, or returns what is wrong with it.

@@ -50,7 +50,7 @@ func (d *Desk) Take(w http.ResponseWriter, r *http.Request) {
 		no.Answer(w)
 		return
 	}
-	inputs, known, err := d.inputs(r.Context(), c, b.Team, standardTarget)
+	inputs, known, err := d.inputs(r, c, b.Team, standardTarget)
 	if err != nil {
 		books.Unread(w, "the ledger was not read", err)
 		return

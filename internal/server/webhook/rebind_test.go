@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// nameServer is a hostile name server on loopback: each query for addresses gets the next response of its list, and
-// the last one from then on.
+// nameServer is a hostile name server on loopback: each look-up gets the next response of its list, and the last one
+// from then on.
 type nameServer struct {
 	net.PacketConn
 	mu      sync.Mutex
 	answers [][]netip.Addr
-	asked   int // queries for IPv4 addresses
+	asked   map[uint16]int // queries by kind: a look-up asks for both kinds at once, in any order
 }
 
 func newNameServer(t *testing.T, answers ...[]netip.Addr) *nameServer {
@@ -28,7 +28,7 @@ func newNameServer(t *testing.T, answers ...[]netip.Addr) *nameServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &nameServer{PacketConn: c, answers: answers}
+	s := &nameServer{PacketConn: c, answers: answers, asked: map[uint16]int{}}
 	var served sync.WaitGroup
 	served.Go(s.serve)
 	t.Cleanup(func() { _ = c.Close(); served.Wait() })
@@ -57,7 +57,7 @@ func (s *nameServer) serve() {
 func (s *nameServer) lookups() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked
+	return s.asked[1]
 }
 
 // reply returns all addresses of the requested kind, with a TTL of 0.
@@ -65,10 +65,8 @@ func (s *nameServer) reply(question []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kind := binary.BigEndian.Uint16(question[len(question)-4:])
-	now := s.answers[min(s.asked, len(s.answers)-1)]
-	if kind == 1 {
-		s.asked++
-	}
+	now := s.answers[min(s.asked[kind], len(s.answers)-1)]
+	s.asked[kind]++
 	r := append([]byte{}, question...)
 	copy(r[2:12], []byte{0x85, 0x80, 0, 1, 0, 0, 0, 0, 0, 0})
 	count := uint16(0)

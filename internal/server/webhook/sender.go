@@ -135,10 +135,23 @@ func (s Sender) Post(ctx context.Context, target, key string, body []byte) (aske
 		return 0, nil
 	case r.StatusCode >= 500, r.StatusCode == http.StatusTooManyRequests, r.StatusCode == http.StatusRequestTimeout,
 		r.StatusCode == http.StatusTooEarly:
-		seconds, _ := strconv.ParseInt(r.Header.Get("Retry-After"), 10, 32)
-		return time.Duration(max(0, seconds)) * time.Second, fmt.Errorf("status %d", r.StatusCode)
+		return retryAfter(r.Header), fmt.Errorf("status %d", r.StatusCode)
 	}
 	return 0, fmt.Errorf("%w: status %d", ErrRefused, r.StatusCode)
+}
+
+// retryAfter returns the wait that an answer asks for: seconds, or a date by the clock of the answer.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return time.Duration(max(0, seconds)) * time.Second
+	}
+	until, err := http.ParseTime(text)
+	now, err2 := http.ParseTime(h.Get("Date"))
+	if err != nil || err2 != nil {
+		return 0
+	}
+	return max(0, until.Sub(now))
 }
 
 // IsChat reports whether the address takes messages in Slack's form: Slack itself, Discord's address for that form, and

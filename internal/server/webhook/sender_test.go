@@ -128,6 +128,56 @@ func TestSender_HonoursRetryAfter(t *testing.T) {
 	}
 }
 
+// Retry-After may be a date, which counts by the clock of the receiver. What is no wait asks for none.
+func TestSender_HonoursRetryAfterAsADate(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+	asks := []string{at.Add(90 * time.Second).Format(http.TimeFormat), at.Add(-time.Hour).Format(http.TimeFormat), "-5", "soon", ""}
+	h := newHook(t, func(n int, w http.ResponseWriter) {
+		if n <= len(asks) {
+			w.Header().Set("Date", at.Format(http.TimeFormat))
+			w.Header().Set("Retry-After", asks[n-1])
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	tell, waits := patient(t)
+	want := []time.Duration{90 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
+	if err := tell.tells(t.Context(), h.URL); err != nil || !slices.Equal(*waits, want) {
+		t.Errorf("%v, waits %v, want %v", err, *waits, want)
+	}
+}
+
+// Each answer that Slack and PagerDuty document: what they refuse is not sent again, their own failures are.
+func TestSender_KnowsTheAnswersOfSlackAndPagerDuty(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status  int
+		body    string
+		refused bool
+	}{
+		{400, "invalid_payload", true}, {400, "user_not_found", true}, {403, "action_prohibited", true},
+		{403, "invalid_token", true}, {404, "channel_not_found", true}, {404, "no_service", true},
+		{410, "channel_is_archived", true}, {500, "rollup_error", false}, {429, "rate_limited", false},
+		{400, `{"status":"invalid event","message":"Event object is invalid","errors":["Length of 'routing_key' is incorrect"]}`, true},
+		{429, `{"status":"throttle exceeded","message":"Requests for this service are arriving too quickly."}`, false},
+		{500, "", false}, {502, "", false}, {503, "", false}, {504, "", false}, {408, "", false},
+	} {
+		h := newHook(t, func(n int, w http.ResponseWriter) {
+			if n == 1 {
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+				return
+			}
+			w.WriteHeader(http.StatusAccepted)
+		})
+		tell, _ := patient(t)
+		err := tell.tells(t.Context(), h.URL)
+		if c.refused != errors.Is(err, ErrRefused) || !c.refused && (err != nil || len(h.all) != 2) || c.refused && len(h.all) != 1 {
+			t.Errorf("%d %s: %v after %d tries", c.status, c.body, err, len(h.all))
+		}
+	}
+}
+
 func TestSender_GivesUpOnUnreachableWebhooks(t *testing.T) {
 	t.Parallel()
 	h := newHook(t, nil)

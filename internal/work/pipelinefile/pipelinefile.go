@@ -61,6 +61,7 @@ type reader struct {
 	files    map[string]*yaml.Node
 	vars     *yaml.Node
 	defaults *yaml.Node
+	secrets  *yaml.Node // names; nil: none
 	stages   []*stage
 	frozen   map[string]bool
 	groups   map[string][]string // the stages of foreach and matrix, by their common name
@@ -142,6 +143,7 @@ func (r *reader) all(root *yaml.Node) {
 	if n := in(root, "vars"); n != nil {
 		r.vars = r.withVars(r.vars, n, ".", "vars")
 	}
+	r.secrets = in(root, "secrets")
 	if r.defaults = in(root, "defaults"); r.defaults != nil {
 		r.checkDefaults()
 	}
@@ -154,7 +156,7 @@ func (r *reader) all(root *yaml.Node) {
 		case name == "parallel":
 			r.f.AtOnce = r.whole(r.fill(v, scope{vars: r.vars}, name, false), name, 1, 1000)
 		case name == "schedule":
-			r.when = r.trigger().Schedule(r.fill(v, scope{vars: r.withSecrets(in(root, "secrets"))}, name, false))
+			r.when = r.trigger().Schedule(r.fill(v, scope{vars: document.WithSecrets(r.vars, r.secrets)}, name, false))
 			r.f.Schedule, r.f.Total = r.when.Spec, r.when.Total
 		case name == "sample":
 			r.f.SampleLine = key.Line

@@ -54,6 +54,24 @@ func TestSchedule_LeavesSecretsOfItsWebhookToTheServer(t *testing.T) {
 	}
 }
 
+// The webhook of a stage takes secrets like that of a schedule, also from the defaults; a command does not.
+func TestStage_LeavesSecretsOfItsWebhookToTheServer(t *testing.T) {
+	text := "budget: $5\nsecrets: [TOKEN]\nvars: [{where: here}]\ndefaults: {notify: \"https://example.org/${TOKEN}\"}\n" +
+		"stages:\n  a: {cmd: \"true\", outs: [a]}\n  b:\n    foreach: [x, y]\n    do:\n      cmd: \"true\"\n" +
+		"      notify: {webhook: \"https://example.org/${where}/${item}/${TOKEN}\", on: [failed]}\n"
+	f, err := Parse("pipeline.yaml", []byte(text), now, read(nil))
+	must.Do(t, err)
+	for name, want := range map[string]string{"a": "https://example.org/${TOKEN}", "b@y": "https://example.org/here/y/${TOKEN}"} {
+		if got := f.Jobs[f.Spec.Find(name)].Notify.Webhook; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	_, err = Parse("pipeline.yaml", []byte(strings.Replace(text, "\"true\"", "\"echo ${TOKEN}\"", 1)), now, read(nil))
+	if err == nil || !strings.Contains(err.Error(), "`stages.a.cmd` names ${TOKEN}, and there is no TOKEN") {
+		t.Error(err)
+	}
+}
+
 func TestSchedule_RefusesConditionsByName(t *testing.T) {
 	for _, c := range []struct{ lines, want string }{
 		{"on_data:", "`schedule.on_data` is no path"},

@@ -221,7 +221,11 @@ func (r *reader) stage(key *yaml.Node, name string, n *yaml.Node, s scope) {
 		if slices.Contains([]string{"foreach", "do", "matrix", "shards", "vars", "meta", "desc"}, word.Value) {
 			continue
 		}
-		v = r.fill(v, s, join(field, word.Value), word.Value == "cmd" || word.Value == "command")
+		known := s
+		if word.Value == "notify" {
+			known.vars = document.WithSecrets(s.vars, r.secrets)
+		}
+		v = r.fill(v, known, join(field, word.Value), word.Value == "cmd" || word.Value == "command")
 		x.node.Content = append(x.node.Content, word, v)
 	}
 	x.Name = name

@@ -200,19 +200,3 @@ func (r *reader) made(file string) bool {
 	}
 	return false
 }
-
-// withSecrets returns the values with each secret that has no value here as its own template, such as ${TOKEN}: the
-// server fills it in.
-func (r *reader) withSecrets(names *yaml.Node) *yaml.Node {
-	if names == nil || names.Kind != yaml.SequenceNode {
-		return r.vars
-	}
-	c := *r.vars
-	c.Content = slices.Clone(c.Content)
-	for _, n := range names.Content {
-		if n.Kind == yaml.ScalarNode && in(&c, n.Value) == nil {
-			c.Content = append(c.Content, str(n, n.Value), str(n, "${"+n.Value+"}"))
-		}
-	}
-	return &c
-}

@@ -65,6 +65,7 @@ type Input struct {
 	Jobs         map[string]Job
 	Oversized    []Oversized
 	Full32       map[string]float64 // share of a job's cost that 16 bits would save, of jobs that compute in 32
+	OnSpot       map[string]float64 // share of a job's cost that spot would save, of jobs that were simulated
 	Orphans      money.Amount       // cost of volumes without a machine
 	Target       float64            // share of the spending to save, 0 to 1
 }
@@ -77,6 +78,18 @@ const (
 	High   Confidence = "high"
 	Medium Confidence = "medium"
 	Low    Confidence = "low"
+)
+
+// Method is how a saving was computed.
+type Method string
+
+// Methods.
+const (
+	Counted   Method = "costs"      // a sum of costs that would be gone
+	Compared  Method = "comparison" // with what the same cost the team elsewhere, or at other hours
+	Estimated Method = "estimate"   // by the estimate of memory and time
+	Formula   Method = "formula"
+	Simulated Method = "simulation" // of the team's own jobs, on the market as it is
 )
 
 // Effort is the work that a recommendation needs, and Risk what it may cost in time or results.
@@ -96,6 +109,7 @@ type Recommendation struct {
 	Saving     *money.Amount        `json:"saving"` // saved after the recommendations above it; null: unknown
 	Sum        money.Amount         `json:"sum"`    // saved by it and the recommendations above it
 	Needed     bool                 `json:"needed"` // the target is not reached without it
+	Method     Method               `json:"method"` // how the saving was computed; "": it is unknown
 	Confidence Confidence           `json:"confidence"`
 	Effort     Effort               `json:"effort"`
 	Risk       Effort               `json:"risk"`

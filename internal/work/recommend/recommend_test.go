@@ -58,6 +58,14 @@ func TestMake_FindsEachPlantedRecommendation(t *testing.T) {
 		// two useful hours on spot cost $3 in all where on demand costs $8: 37.5 %, so $20 on demand become $7.50
 		"spot share": {input(0.1, ran("a", "spot", recommend.Useful, "1", "4", 0), ran("a", "spot", recommend.Useful, "1", "4", time.Hour),
 			ran("a", "spot", recommend.Lost, "1", "4", 2*time.Hour), ran("b", "on-demand", recommend.Useful, "20", "20", 0)), "12.5"},
+		// the simulation of b saves a fifth of its $20, that of c nothing of its $7; $8 of d cost 37.5 % on spot, as above
+		"spot share of simulated jobs": {func() *recommend.Input {
+			in := input(0.1, ran("a", "spot", recommend.Useful, "1", "4", 0), ran("a", "spot", recommend.Useful, "1", "4", time.Hour),
+				ran("a", "spot", recommend.Lost, "1", "4", 2*time.Hour), ran("b", "on-demand", recommend.Useful, "20", "20", 0),
+				ran("c", "on-demand", recommend.Useful, "7", "7", 0), ran("d", "on-demand", recommend.Useful, "8", "8", 0))
+			in.OnSpot = map[string]float64{"b": 0.2, "c": -0.5}
+			return in
+		}(), "9"},
 		"smaller machine": {func() *recommend.Input {
 			in := input(0.1, ran("a", "on-demand", recommend.Useful, "20", "20", 0), ran("b", "on-demand", recommend.Useful, "5", "5", 0))
 			in.Oversized = []recommend.Oversized{{Series: "s-a", SKU: "p5", Capacity: "on-demand", Cost: usd("80"), Waste: usd("20")}}
@@ -104,6 +112,7 @@ func TestMake_FindsEachPlantedRecommendation(t *testing.T) {
 		"smaller reservation": {input(0.1, recommend.Cost{Reserved: true, Use: recommend.Idle, Amount: usd("7")}), "7"},
 	} {
 		p := recommend.Make(c.in)
+		name, _, _ = strings.Cut(name, " of simulated")
 		l := recommendationOf(t, p, name)
 		if l.Alone == nil || l.Alone.String() != c.want || l.Evidence == "" || l.Command == "" || l.Confidence == "" || l.Effort == "" || l.Risk == "" {
 			t.Errorf("%s: %v, want %s: %+v", name, l.Alone, c.want, l)

@@ -63,7 +63,7 @@ func idleStop(in *Input) *Recommendation {
 			return nil
 		}
 	}
-	return &Recommendation{Name: "idle stop", Confidence: High, Effort: Little, Risk: Little,
+	return &Recommendation{Name: "idle stop", Method: Counted, Confidence: High, Effort: Little, Risk: Little,
 		Evidence: fmt.Sprintf("%s waited %.1f h for a job and cost %s; a start for each of them is taken off",
 			draw.Count(len(machines), "machine"), long.Hours(), money.Short(cost, in.Currency)),
 		Command: "set timing: {idle: 0s} of the engine, or scrimp waste apply for a machine that waits",
@@ -90,7 +90,7 @@ func smaller(in *Input) *Recommendation {
 			shares[[3]string{o.Series, o.SKU, o.Capacity}] = new(big.Rat).SetFrac(o.Waste.Big(), o.Cost.Big())
 		}
 	}
-	return &Recommendation{Name: SmallerMachine, Confidence: Medium, Effort: Little, Risk: Some,
+	return &Recommendation{Name: SmallerMachine, Method: Compared, Confidence: Medium, Effort: Little, Risk: Some,
 		Evidence: fmt.Sprintf("%d recurring jobs used less than half of their machine", len(in.Oversized)),
 		Command:  "scrimp waste, which names the machine for each job",
 		share: func(c *Cost) *big.Rat {
@@ -113,7 +113,7 @@ func precision(in *Input) *Recommendation {
 		return nil
 	}
 	maps.DeleteFunc(jobs, func(_ string, mine bool) bool { return !mine })
-	return &Recommendation{Name: MixedPrecision, Confidence: Medium, Effort: Little, Risk: Some,
+	return &Recommendation{Name: MixedPrecision, Method: Estimated, Confidence: Medium, Effort: Little, Risk: Some,
 		Evidence: fmt.Sprintf("%s cost %s and computed in 32 bits, as model.precision in the job file says",
 			draw.Count(len(jobs), "job"), money.Short(cost, in.Currency)),
 		Command: "scrimp ab job.yaml --set env.PRECISION=bf16 tries it in a program that reads PRECISION",
@@ -143,8 +143,9 @@ func (in *Input) SeriesOf(name string) (list []string) {
 	return slices.Compact(list)
 }
 
-// spotShare runs on spot what ran on demand and resumes from checkpoints. The team's own spot time says what a dollar
-// of useful work at the on-demand price costs there, lost work and starts included.
+// spotShare runs on spot what ran on demand and resumes from checkpoints. The simulation of each job says what spot
+// saves; for a job that was not simulated, the team's own spot time says what a dollar of useful work at the on-demand
+// price costs there, lost work and starts included.
 func spotShare(in *Input) *Recommendation {
 	may := func(c *Cost) bool { return c.Capacity == OnDemand && c.Job != "" && in.Jobs[c.Job].Saves && c.Time > 0 }
 	cost, _ := in.sumOf(may)
@@ -155,21 +156,42 @@ func spotShare(in *Input) *Recommendation {
 		Command: "set resources.capacity: [spot] in the job file; scrimp plan job.yaml says what it costs"}
 	ratio, long := in.perUseful(Spot)
 	base, _ := in.perUseful(OnDemand)
-	if long < leastSpot || ratio == nil || base == nil || base.Sign() <= 0 {
+	past := long >= leastSpot && ratio != nil && base != nil && base.Sign() > 0
+	played, _ := in.sumOf(func(c *Cost) bool { _, is := in.OnSpot[c.Job]; return is && may(c) })
+	what := fmt.Sprintf("%s ran on demand in jobs that resume", money.Short(cost, in.Currency))
+	if !past && played.Sign() <= 0 {
 		l.Confidence = Low
-		l.Evidence = fmt.Sprintf("%s ran on demand in jobs that resume; less than 1 h ran on spot, so the saving is unknown",
-			money.Short(cost, in.Currency))
+		l.Evidence = what + "; less than 1 h ran on spot, and none of these jobs could be simulated, so the saving is unknown"
 		return l
 	}
-	l.Confidence = Medium
-	if long >= surely {
+	l.Confidence, l.Method = Medium, Compared
+	if past && long >= surely {
 		l.Confidence = High
 	}
-	share := new(big.Rat).Sub(big.NewRat(1, 1), new(big.Rat).Quo(ratio, base))
-	at, _ := new(big.Rat).Quo(ratio, base).Float64()
-	l.Evidence = fmt.Sprintf("%s ran on demand in jobs that resume; in %.1f h on spot the same work cost %.0f %% of "+
-		"that, lost work and starts included", money.Short(cost, in.Currency), long.Hours(), 100*at)
-	l.share = shareOf(may, share)
+	share := new(big.Rat)
+	if past {
+		share.Sub(big.NewRat(1, 1), new(big.Rat).Quo(ratio, base))
+	}
+	if played.Sign() > 0 {
+		l.Method = Simulated
+		what += fmt.Sprintf("; %s of that is of %s, simulated on demand and on spot on the market as it is",
+			money.Short(played, in.Currency), draw.Count(len(in.OnSpot), "job"))
+	}
+	if past {
+		at, _ := new(big.Rat).Quo(ratio, base).Float64()
+		what += fmt.Sprintf("; in %.1f h on spot the same work cost %.0f %% of that, lost work and starts included",
+			long.Hours(), 100*at)
+	}
+	l.Evidence = what
+	l.share = func(c *Cost) *big.Rat {
+		if !may(c) {
+			return nil
+		}
+		if saves, is := in.OnSpot[c.Job]; is {
+			return ratOf(saves)
+		}
+		return share
+	}
 	return l
 }
 
@@ -215,10 +237,10 @@ func interval(in *Input) *Recommendation {
 			longest = max(longest, in.Jobs[c.Job].SaveCost)
 		}
 	}
-	l := &Recommendation{Name: "checkpoint interval", Confidence: Medium, Effort: Little, Risk: Little,
+	l := &Recommendation{Name: "checkpoint interval", Method: Formula, Confidence: Medium, Effort: Little, Risk: Little,
 		Command: "leave checkpoint.interval out of the job file: scrimp then picks it"}
 	if interruptions == 0 || longest == 0 {
-		l.Confidence = Low
+		l.Confidence, l.Method = Low, ""
 		l.Evidence = fmt.Sprintf("%s of work was lost on spot; no save was measured, so the saving is unknown",
 			money.Short(lost, in.Currency))
 		return l
@@ -244,7 +266,7 @@ func retention(in *Input) *Recommendation {
 	if in.Orphans.Sign() <= 0 || cost.Sign() <= 0 {
 		return nil
 	}
-	return &Recommendation{Name: "retention", Confidence: High, Effort: Little, Risk: Some,
+	return &Recommendation{Name: "retention", Method: Counted, Confidence: High, Effort: Little, Risk: Some,
 		Evidence: fmt.Sprintf("%s of %s for storage were for volumes without a machine", money.Short(in.Orphans, in.Currency),
 			money.Short(cost, in.Currency)),
 		Command: "scrimp waste lists the volumes; scrimp gc removes old files of jobs",
@@ -258,7 +280,7 @@ func reservations(in *Input) *Recommendation {
 	if cost.Sign() <= 0 {
 		return nil
 	}
-	return &Recommendation{Name: "smaller reservation", Confidence: Medium, Effort: Some, Risk: Some,
+	return &Recommendation{Name: "smaller reservation", Method: Counted, Confidence: Medium, Effort: Some, Risk: Some,
 		Evidence: fmt.Sprintf("%s of reserved time went unused; it is due until the reservation ends",
 			money.Short(cost, in.Currency)),
 		Command: "scrimp commit, which says how much to renew", share: shareOf(unused, big.NewRat(1, 1))}

@@ -57,7 +57,7 @@ func window(in *Input) *Recommendation {
 	if cost.Sign() <= 0 {
 		return nil
 	}
-	return &Recommendation{Name: "window", Confidence: Low, Effort: Some, Risk: Some,
+	return &Recommendation{Name: "window", Method: Compared, Confidence: Low, Effort: Some, Risk: Some,
 		Evidence: fmt.Sprintf("%s ran on spot without a deadline; 8 hours of the day cost less than the mean hour: from "+
 			"%02d:00 UTC for %s", money.Short(cost, in.Currency), begins[most], strings.ReplaceAll(most, "\x00", " in ")),
 		Command: fmt.Sprintf("set window: %02d:00-%02d:00 in the job file, or "+

@@ -1,6 +1,7 @@
 package spending
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -43,13 +44,15 @@ func Recommend(list []recommend.Plan, p show.Place) string {
 				name += " *"
 			}
 			rows = append(rows, []string{strconv.Itoa(n + 1), name, amountOr(l.Saving, c), amountOr(l.Alone, c),
-				money.Short(l.Sum, c), string(l.Confidence), string(l.Effort), string(l.Risk)})
+				money.Short(l.Sum, c), cmp.Or(string(l.Method), "-"), string(l.Confidence), string(l.Effort),
+				string(l.Risk)})
 			why.WriteString(draw.Wrap(fmt.Sprintf("%d  ", n+1), show.Clean(l.Evidence)+". Do: "+show.Clean(l.Command)+".",
 				p.Columns()))
 		}
 		s.WriteString("\n" + draw.Grid([]draw.Column{{Name: "#", Right: true}, {Name: "RECOMMENDATION", Key: true},
 			{Name: "SAVES", Right: true}, {Name: "ALONE", Right: true, Leaves: 1}, {Name: "IN ALL", Right: true},
-			{Name: "CONFIDENCE"}, {Name: "EFFORT", Leaves: 2}, {Name: "RISK", Leaves: 3}}, rows, p.Columns()))
+			{Name: "BY", Leaves: 1}, {Name: "CONFIDENCE"}, {Name: "EFFORT", Leaves: 2}, {Name: "RISK", Leaves: 3}}, rows,
+			p.Columns()))
 		s.WriteString("\n" + why.String())
 		s.WriteString(draw.Wrap("", fmt.Sprintf("All recommendations together: %s, %.0f %% of the spending.",
 			money.Short(v.Reached, c), 100*v.Share), p.Columns()))

@@ -100,11 +100,11 @@ func difference(a, b bill.Number) bill.Number {
 func azureLine(c *row, l *bill.Line) []bill.Line {
 	l.Category = c.used(l)
 	switch kind := strings.ToLower(strings.ReplaceAll(c.text(fieldType), " ", "")); {
-	case kind == "tax":
+	case kind == "tax", kind == "steuer", kind == "taxe":
 		l.Category = bill.Tax
-	case kind == "refund":
+	case kind == "refund", kind == "erstattung", kind == "remboursement":
 		l.Category = bill.Refund
-	case kind == "credit":
+	case kind == "credit", kind == "gutschrift", kind == "crédit":
 		l.Category = bill.Credit
 	case strings.HasPrefix(kind, "unused"):
 		l.Category = bill.Commitment

@@ -89,8 +89,9 @@ var errNoBill = errors.New("the file is no bill that scrimp reads: it has not th
 
 // recognise finds the kind of the file from its columns, and the index of each field.
 func (r *Reader) recognise() error {
+	var seen map[string]bool // columns of JSON lines with a value; nil for a table, which names all of its columns
 	if _, isJSON := r.from.(*record.Objects); isJSON {
-		r.header = r.names()
+		r.header, seen = r.names()
 	}
 	places := map[string]int{}
 	twice := map[string]bool{}
@@ -112,7 +113,7 @@ func (r *Reader) recognise() error {
 		return errNoBill
 	}
 	has := func(k string) bool { _, ok := places[k]; return ok }
-	r.kind = r.form.name(has, r.header)
+	r.kind = r.form.name(func(k string) bool { return has(k) && (seen == nil || seen[k]) }, r.header)
 	var lacks []string
 	for f := range fields {
 		r.at[f] = -1
@@ -158,9 +159,9 @@ var written = map[string]string{"lineitemunblendedcost": "line_item_unblended_co
 	"lineitemintervalusagestart": "lineItem/intervalUsageStart"}
 
 // names returns the columns of JSON lines: those of the sampled rows and all of the kind, because an export omits
-// fields without a value.
-func (r *Reader) names() (list []string) {
-	seen := map[string]bool{}
+// fields without a value. seen has the first kind only.
+func (r *Reader) names() (list []string, seen map[string]bool) {
+	seen = map[string]bool{}
 	for _, c := range r.ahead {
 		for name := range c.Object {
 			seen[name] = true
@@ -184,5 +185,5 @@ func (r *Reader) names() (list []string) {
 		}
 	}
 	slices.Sort(list)
-	return list
+	return list, seen
 }

@@ -28,7 +28,7 @@ func (r *Reader) sample() {
 		}
 		cells := &row{Reader: r, fields: c.Fields}
 		for _, f := range numeric {
-			styles[styleOf(cells.text(f))]++
+			styles[styleOf(plainly(cells.text(f)))]++
 		}
 		for _, f := range []field{fieldStart, fieldEnd, fieldPeriodStart} {
 			if d, sure := datesOf(cells.text(f)); sure {
@@ -88,18 +88,23 @@ type row struct {
 	err    error
 }
 
-// text returns a cell, or "" without such a column.
+// text returns a cell; "" without such a column, or with the word that a database writes for no value.
 func (c *row) text(f field) string {
-	if at := c.at[f]; at >= 0 && at < len(c.fields) {
-		return strings.ToValidUTF8(strings.TrimSpace(c.fields[at]), "\uFFFD")
+	at := c.at[f]
+	if at < 0 || at >= len(c.fields) {
+		return ""
 	}
-	return ""
+	text := strings.TrimSpace(c.fields[at])
+	if text == "NULL" || text == "null" || text == `\N` {
+		return ""
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // fail keeps the first error with its column.
 func (c *row) fail(f field, err error) {
 	if c.err == nil && err != nil {
-		c.err = fmt.Errorf("%s: %w", c.header[c.at[f]], err)
+		c.err = fmt.Errorf("%s: %w", c.form.asWritten(c.header[c.at[f]]), err)
 	}
 }
 

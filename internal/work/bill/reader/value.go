@@ -3,6 +3,7 @@ package reader
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -61,11 +62,28 @@ func styleOf(s string) numbers {
 	return comma
 }
 
+// spaced is a number whose thousands are parted by spaces or apostrophes: 1 234,56 and 1'234.56. Unlike "." and ",",
+// these have one reading.
+var spaced = regexp.MustCompile(`^[+-]?\d{1,3}(?:[ \x{a0}\x{2009}\x{202f}'’]\d{3})+(?:[.,]\d*)?$`)
+
+// plainly returns a number with "-" as its sign, and without spaces or apostrophes between thousands.
+func plainly(s string) string {
+	s = strings.Replace(strings.TrimSpace(s), "\u2212", "-", 1)
+	if !spaced.MatchString(s) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("+-.,0123456789", r) {
+			return r
+		}
+		return -1
+	}, s)
+}
+
 // read parses a number in the file's format. An error may come with a value: the number is unambiguous, but in another
 // format than the others.
 func (n numbers) read(s string) (bill.Number, error) {
-	s = strings.TrimSpace(s)
-	if s == "" {
+	if s = plainly(s); s == "" {
 		return bill.Number{}, nil
 	}
 	style := styleOf(s)
@@ -122,7 +140,9 @@ const (
 
 var layouts = []string{time.RFC3339Nano, "2006-01-02", "2006-01-02 15:04:05", "2006-01-02 15:04:05 UTC",
 	"2006-01-02 15:04:05.999999999 UTC", "2006-01-02T15:04:05", "2006-01-02T15:04Z", "2006-01-02 15:04:05Z07:00",
-	"20060102", "2.1.2006", "2006/1/2", "2.1.2006 15:04:05"}
+	"2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z0700", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05 -0700 MST",
+	"2006-01-02 15:04", "2006-01-02T15:04", "20060102", "2.1.2006", "2006/1/2", "2.1.2006 15:04:05", "2.1.2006 15:04",
+	"2-Jan-2006"}
 
 var slashed = map[dates][]string{
 	monthFirst: {"1/2/2006", "1/2/2006 15:04:05", "1/2/2006 3:04:05 PM", "1/2/2006 15:04"},

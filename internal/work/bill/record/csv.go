@@ -1,6 +1,8 @@
 package record
 
 import (
+	"errors"
+	"io"
 	"strings"
 )
 
@@ -16,24 +18,39 @@ type Cells struct {
 	spanned []line // lines of a row after its first
 }
 
-// header reads the first row, which determines the separator.
+// A file may have a title above its header: at most mostTitle lines, with fewer than leastColumns fields each.
+const (
+	mostTitle    = 10
+	leastColumns = 4
+)
+
+// header reads the first row, which determines the separator. It skips a title, and the line "sep=;" of spreadsheets.
 func (c *Cells) header() ([]string, error) {
-	first, err := c.next()
-	for err == nil && strings.TrimSpace(first.text) == "" {
-		first, err = c.next()
-	}
-	if err != nil {
-		return nil, err
-	}
-	if strings.IndexByte(first.text, 0) >= 0 || first.cut {
-		return nil, errBinary
-	}
-	c.Comma = ','
-	for _, mark := range []byte{';', '\t'} {
-		if strings.Count(first.text, string(mark)) > strings.Count(first.text, string(c.Comma)) {
-			c.Comma = mark
+	var top []line
+	for len(top) < mostTitle && (len(top) == 0 || fields(top[len(top)-1].text) < leastColumns) {
+		l, err := c.next()
+		if errors.Is(err, io.EOF) && len(top) > 0 {
+			break
 		}
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case strings.TrimSpace(l.text) == "":
+			continue
+		case strings.IndexByte(l.text, 0) >= 0 || l.cut:
+			return nil, errBinary
+		case strings.IndexByte(l.text, '\r') >= 0:
+			return nil, errReturn
+		}
+		top = append(top, l)
 	}
+	first := top[len(top)-1]
+	if fields(first.text) < leastColumns { // there is no title
+		first = top[0]
+		c.giveBack(top[1:])
+	}
+	c.Comma = separator(first.text)
 	header, ok := split(first.text, c.Comma)
 	if !ok {
 		return nil, ErrHeader
@@ -41,6 +58,18 @@ func (c *Cells) header() ([]string, error) {
 	c.width = len(header)
 	return header, nil
 }
+
+func separator(text string) byte {
+	best := byte(',')
+	for _, mark := range []byte{';', '\t'} {
+		if strings.Count(text, string(mark)) > strings.Count(text, string(best)) {
+			best = mark
+		}
+	}
+	return best
+}
+
+func fields(text string) int { return 1 + strings.Count(text, string(separator(text))) }
 
 // Next returns the next row; io.EOF after the last.
 func (c *Cells) Next() (Record, error) {
@@ -52,7 +81,7 @@ func (c *Cells) Next() (Record, error) {
 		return Record{Line: first.n}, err
 	}
 	if first.cut {
-		return Record{Line: first.n, Fault: "the row is longer than any of a bill"}, nil
+		return Record{Line: first.n, Fault: errLong.Error()}, nil
 	}
 	text, whole, err := c.rest(first)
 	if err != nil {

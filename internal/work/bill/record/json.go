@@ -3,30 +3,95 @@ package record
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 )
 
 // deepest bounds the nesting of objects in a JSON line.
 const deepest = 6
 
-// Objects reads the rows of JSON lines. The name of a nested field includes its parents: "service.description". A list
-// stays JSON.
+// Objects reads the rows of JSON lines, or of one JSON array. The name of a nested field includes its parents:
+// "service.description". A list stays JSON.
 type Objects struct {
-	*lines
+	*lines // nil for an array
+	array  *json.Decoder
+	ration *ration
+	begun  bool
+	n      int // elements of the array so far
+}
+
+// ration fails once more than left bytes are read for an element, which bounds its memory.
+type ration struct {
+	from       io.Reader
+	most, left int
+}
+
+func (r *ration) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, errLong
+	}
+	n, err := r.from.Read(p[:min(len(p), r.left)])
+	r.left -= n
+	return n, err
+}
+
+var (
+	errLong = errors.New("the row is longer than any of a bill")
+	errRest = errors.New("the JSON array is torn")
+)
+
+func newArray(in io.Reader, most int) *Objects {
+	r := &ration{in, most, most}
+	return &Objects{array: json.NewDecoder(r), ration: r}
+}
+
+// element returns the next element of the array, whose number replaces the line.
+func (o *Objects) element() (line, error) {
+	o.ration.left = o.ration.most
+	if !o.begun {
+		if _, err := o.array.Token(); err != nil {
+			return line{n: 1}, torn(err)
+		}
+		o.begun = true
+	}
+	o.n++
+	if !o.array.More() {
+		if _, err := o.array.Token(); err != nil {
+			return line{n: o.n}, torn(err)
+		}
+		return line{n: o.n}, io.EOF
+	}
+	var raw json.RawMessage
+	if err := o.array.Decode(&raw); err != nil {
+		return line{n: o.n}, torn(err)
+	}
+	return line{n: o.n, text: string(raw)}, nil
+}
+
+func torn(err error) error {
+	if errors.Is(err, errLong) {
+		return err
+	}
+	return errRest
 }
 
 // Next returns the next row; io.EOF after the last.
 func (o *Objects) Next() (Record, error) {
-	l, err := o.next()
+	next := o.element
+	if o.array == nil {
+		next = o.next
+	}
+	l, err := next()
 	for err == nil && strings.TrimSpace(l.text) == "" && !l.cut {
-		l, err = o.next()
+		l, err = next()
 	}
 	c := Record{Line: l.n, Sum: hashOf(l.text)}
 	if err != nil {
 		return c, err
 	}
 	if l.cut {
-		c.Fault = "the row is longer than any of a bill"
+		c.Fault = errLong.Error()
 		return c, nil
 	}
 	d := json.NewDecoder(strings.NewReader(l.text))

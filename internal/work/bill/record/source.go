@@ -38,8 +38,7 @@ type Table struct {
 var (
 	errEmpty  = errors.New("the file is empty")
 	errZIP    = errors.New("the file is a ZIP archive: unpack it, and name the CSV file that was in it")
-	errUTF16  = errors.New("the file is UTF-16: save it as CSV in UTF-8")
-	errArray  = errors.New("the file is one JSON array: write JSON lines, one object a line")
+	errReturn = errors.New("its lines end with a carriage return only: save it with LF or CRLF line ends")
 	errBinary = errors.New("the file is not text: a bill is CSV, JSON lines, or one of them packed with gzip")
 	errSwells = errors.New("it unpacks to far more than a bill does")
 )
@@ -62,6 +61,10 @@ func Open(in io.Reader, limits bill.Limits) (Source, []string, error) {
 		text = bufio.NewReaderSize(&unpacked{counted{from: z}, packed, limits}, 1<<16)
 	}
 	start, err := text.Peek(1 << 10)
+	if order := wideOrder(start); order != nil {
+		text = bufio.NewReaderSize(&wide{from: text, order: order}, 1<<16)
+		start, err = text.Peek(1 << 10)
+	}
 	switch {
 	case len(start) == 0 && err != nil && !errors.Is(err, io.EOF):
 		return nil, nil, err
@@ -71,8 +74,6 @@ func Open(in io.Reader, limits bill.Limits) (Source, []string, error) {
 		return nil, nil, errZIP
 	case bytes.HasPrefix(start, []byte("PAR1")):
 		return nil, nil, ErrParquet
-	case bytes.HasPrefix(start, []byte{0xff, 0xfe}), bytes.HasPrefix(start, []byte{0xfe, 0xff}):
-		return nil, nil, errUTF16
 	}
 	if mark := []byte("\xef\xbb\xbf"); bytes.HasPrefix(start, mark) {
 		_, _ = text.Discard(len(mark))
@@ -85,7 +86,7 @@ func Open(in io.Reader, limits bill.Limits) (Source, []string, error) {
 	case first[0] == '{':
 		return &Objects{lines: lines}, nil, nil
 	case first[0] == '[':
-		return nil, nil, errArray
+		return newArray(text, limits.Record), nil, nil
 	}
 	c := &Cells{lines: lines}
 	header, err := c.header()
