@@ -232,7 +232,9 @@ func TestDiagnose_RefusesUnreadableProfiles(t *testing.T) {
 		!strings.Contains(r.Causes[0].Change, "num_workers") {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if out := h.do("diagnose", "--team", "vision"); !strings.Contains(out, "1 job of team vision") {
-		t.Errorf("of the team it says\n%s", out)
+	for team, want := range map[string]string{"vision": "1 job of team vision", "nosuch": "No job of team nosuch was submitted"} {
+		if out := h.do("diagnose", "--team", team); !strings.Contains(out, want) {
+			t.Errorf("of the team %s it says\n%s", team, out)
+		}
 	}
 }

@@ -250,7 +250,7 @@ func number(text string) float64 {
 
 // Limits of workers that load data: leastWorkers is the smallest number of cores that they use.
 const (
-	leastWorkers = 0.15
+	leastWorkers = 0.1
 	leastShare   = 0.1  // of the program's processors
 	ranNothing   = 0.01 // use of a GPU that waits for no data
 )

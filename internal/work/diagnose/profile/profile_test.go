@@ -239,6 +239,9 @@ func TestRead_TakesBoundedMemory(t *testing.T) {
 	}{
 		"trace":           {&long{head: `{"traceEvents":[`, body: event, tail: last, n: size}, ""},
 		"raw":             {&long{body: stack, n: size}, ""},
+		"sparse":          {&long{body: strings.Repeat("\x00", 4096), n: size}, "binary file of another tool"},
+		"sparse trace":    {&long{head: `[{"ph":"X","name":"a`, body: strings.Repeat("\x00", 4096), n: size}, "not a trace of Chrome"},
+		"sparse raw":      {&long{head: "a (b.py:1) 3\n", body: strings.Repeat("\x00", 4096), n: size}, "binary file of another tool"},
 		"endless name":    {&long{head: `[{"ph":"X","name":"`, body: strings.Repeat("x", 4096), tail: `"}]`, n: size}, "longer than 1 MiB"},
 		"endless line":    {&long{head: "a (b.py:1) 3\n", body: strings.Repeat("x;", 4096), n: size}, "longer than 1 MiB"},
 		"endless skipped": {&long{head: `{"other":[`, body: "1,", tail: `1],"traceEvents":[` + last, n: size}, ""},
