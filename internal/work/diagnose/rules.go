@@ -261,7 +261,8 @@ func straggler(f *features) (finding, bool) {
 			least, most, all = min(least, v), max(most, v), all+v
 		}
 		if most >= 0.3 && (most-least)/most >= 0.35 {
-			return finding{class.Straggler, fmt.Sprintf(by.text, most, least), f.whole(around(1-all/float64(len(f.nodes))/most, 0.5, 1.3)), false}, true
+			waste := around(1-all/float64(len(f.nodes))/most, 0.5, 1.3)
+			return finding{class.Straggler, fmt.Sprintf(by.text, most, least), f.whole(waste), false}, true
 		}
 	}
 	return finding{}, false

@@ -36,8 +36,8 @@ const (
 // All returns all classes in table order.
 func All() []Class {
 	return []Class{DataLoading, SlowDisk, RemoteRead, SmallReads, SmallBatch, Checkpointing, Evaluation, Logging,
-		HostCopies, Synchronisation, Precision, Recompute, Oversubscription, Leak, MemoryPressure, SetUp, IdleAfter, Blocked, Straggler,
-		UnusedGPU, Communication, OversizedGPU, OversizedCPU, OversizedMemory}
+		HostCopies, Synchronisation, Precision, Recompute, Oversubscription, Leak, MemoryPressure, SetUp, IdleAfter, Blocked,
+		Straggler, UnusedGPU, Communication, OversizedGPU, OversizedCPU, OversizedMemory}
 }
 
 // Framework is what a program trains with; empty if unknown.
@@ -163,7 +163,7 @@ var classes = map[Class]kind{
 		PyTorch: "checkpoint fewer layers (every second block), or none where memory allows: torch.utils.checkpoint only " +
 			"around the largest activations; a smaller batch with accumulation instead",
 		Lightning:   "remove configure_activation_checkpointing or gradient checkpointing where memory allows",
-		HuggingFace: "TrainingArguments(gradient_checkpointing=False), with a smaller batch and accumulation if memory is full",
+		HuggingFace: "TrainingArguments(gradient_checkpointing=False), or a smaller batch and accumulation",
 		TensorFlow:  "tf.recompute_grad around the largest layers only",
 		"":          "keep activations where memory allows, and recompute the largest ones only",
 	}},
