@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/spending"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/advice"
 	"scrimp/internal/work/reconcile"
 	"scrimp/internal/work/waste"
 )
@@ -25,7 +26,7 @@ const sinceUse = "`span` until now, up to 90d"
 
 func (a *app) wasteCmd() *cobra.Command {
 	var team, since string
-	var bills []string
+	var bills, with []string
 	cmd := &cobra.Command{Use: "waste", Short: "List spending that buys nothing, and what to do", Args: command.Takes(),
 		GroupID: command.GroupMoney,
 		Long: "Lists what costs money for nothing, each with its cost, evidence, one action (keep, shrink, schedule, stop " +
@@ -43,13 +44,20 @@ func (a *app) wasteCmd() *cobra.Command {
 			"failing schedule: its last 3 runs failed. " +
 			"untagged: no team or no project. " +
 			"bill line: with --bill, a line that has no partner in the ledger; this needs the role viewer of all teams.\n\n" +
+			"--with lists a cloud's own recommendations below, with a command that changes nothing and the one that does it: " +
+			advice.Formats + ". Their savings are the cloud's estimates, and no part of the totals above. With --bill too, " +
+			"BILLED is what that bill has for the resource, so a month later it shows what a change gave.\n\n" +
 			"Each dollar is in one finding. COST is all that it concerns, WASTED what bought nothing. Dollars a month are " +
 			"those since it was first seen, scaled to 30 days; \"-\" is unknown, seen for less than a day (an hour for " +
 			"machines, volumes, reservations and schedules that go on), or does not recur." + command.PlainExit,
 		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
-			"  scrimp waste --bill october.csv",
+			"  scrimp waste --bill october.csv\n  scrimp waste --with compute-optimizer.csv",
 		PreRunE: func(cmd *cobra.Command, _ []string) error { return narrows(cmd.Flag("team").Changed, team, bills) },
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			clouds, err := readAdvice(ctx, with, bills)
+			if err != nil {
+				return err
+			}
 			v, err := c.Waste(ctx, team, since)
 			if err != nil {
 				return c.Said(ctx, err)
@@ -58,10 +66,23 @@ func (a *app) wasteCmd() *cobra.Command {
 			if err != nil {
 				return c.Said(ctx, err)
 			}
-			if a.JSON {
+			if err := known(ctx, c, clouds, v); err != nil {
+				return c.Said(ctx, err)
+			}
+			switch {
+			case a.JSON && len(with) > 0:
+				err = a.Print(struct {
+					api.Waste
+					Clouds []advice.Recommendation `json:"recommendations"`
+					Totals []advice.Total          `json:"recommendation_totals"`
+				}{v, clouds, advice.Totals(clouds)})
+			case a.JSON:
 				err = a.Print(v)
-			} else {
+			default:
 				_, err = io.WriteString(a.Out, spending.Waste(v, a.Place()))
+				if len(with) > 0 && err == nil {
+					_, err = io.WriteString(a.Out, "\n"+spending.Clouds(clouds, a.Place()))
+				}
 			}
 			return a.whole(err, unread)
 		})}
@@ -69,7 +90,10 @@ func (a *app) wasteCmd() *cobra.Command {
 		"you may see)")
 	cmd.Flags().StringVar(&since, "since", "30d", sinceUse)
 	cmd.Flags().StringArrayVar(&bills, "bill", nil, "compare this bill `file` too; may be repeated (default: none)")
+	cmd.Flags().StringArrayVar(&with, "with", nil, "list the recommendations of this cloud's `file` too; may be repeated "+
+		"(default: none)")
 	_ = cmd.MarkFlagFilename("bill", "csv", "gz", "json", "jsonl", "parquet")
+	_ = cmd.MarkFlagFilename("with", "csv", "json")
 	cmd.AddCommand(a.applyCmd(), a.historyCmd())
 	return cmd
 }

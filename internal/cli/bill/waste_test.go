@@ -103,3 +103,42 @@ func TestWasteApply_NamesWhoAppliedAnID(t *testing.T) {
 		}
 	}
 }
+
+// A recommendation about scrimp's own machine is one to keep, one about a finding names it, and a bill gives the cost of the
+// others.
+func TestWaste_ReadsRecommendationsBesideItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	hub, bills := filepath.Join(dir, "hub.csv"), filepath.Join(dir, "bill.csv")
+	text := "action_type,currency_code,current_resource_type,estimated_monthly_savings_before_discount,recommendation_id,region,resource_arn\n"
+	for _, id := range []string{"i-ours", "i-idle", "i-other"} {
+		text += "Stop,USD,Ec2Instance,73,a,us-east-1,arn:aws:ec2:us-east-1:1:instance/" + id + "\n"
+	}
+	must.Do(t, os.WriteFile(hub, []byte(text), 0o600))
+	line := func(cost, id string) string {
+		return cost + ",USD,2026-10-01T00:00:00Z,2026-10-01T10:00:00Z,Usage,machine,Compute,EC2,AWS," + id + ",a,10,Hours,m5.large\n"
+	}
+	must.Do(t, os.WriteFile(bills, []byte(billHead+line("25", "arn:aws:ec2:us-east-1:1:instance/i-other")+line("0.5", "i-other")+line("9", "i-x")), 0o600))
+	list, err := readAdvice(t.Context(), []string{hub}, []string{bills})
+	must.Do(t, err)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `[{"instance":"i-ours","job":"train"},{"instance":"i-idle"}]`)
+	}))
+	defer site.Close()
+	client := &command.Client{Client: api.New(site.URL, "", nil), Base: site.URL}
+	must.Do(t, known(t.Context(), client, list, api.Waste{Findings: []api.WasteFinding{{ID: "w-1", About: "i-idle"}}}))
+	for _, x := range []struct {
+		action           waste.Action
+		says, does, paid string
+	}{{waste.Keep, "of job train", "scrimp machines", ""}, {waste.Keep, "finds it too: w-1", "scrimp waste apply w-1", ""},
+		{waste.Stop, "", "aws ec2 stop-instances --instance-ids i-other", "25.5"}} {
+		r := list[0]
+		list = list[1:]
+		billed := ""
+		if r.Billed != nil {
+			billed = r.Billed.String()
+		}
+		if r.Action != x.action || !strings.Contains(r.Scrimp, x.says) || !strings.Contains(r.Command, x.does) || billed != x.paid {
+			t.Errorf("%+v, billed %q", r, billed)
+		}
+	}
+}

@@ -7,9 +7,10 @@ import (
 	"cmp"
 	"slices"
 
-	"scrimp/internal/wire/telemetry"
 	"scrimp/internal/work/diagnose/class"
 	"scrimp/internal/work/diagnose/profile"
+	"scrimp/internal/work/diagnose/series"
+	"scrimp/internal/work/diagnose/trial"
 )
 
 // Enough is the number of seconds of telemetry needed before a cause is named.
@@ -28,11 +29,7 @@ type Input struct {
 }
 
 // Node is a machine of the examined attempt.
-type Node struct {
-	Rank    int
-	Head    telemetry.Head
-	Buckets []telemetry.Bucket // in time order
-}
+type Node = series.Node
 
 // Line is a line of the program's output.
 type Line struct {
@@ -154,9 +151,7 @@ func merge(seen, measured []finding) []finding {
 func cause(f finding, in *Input) Cause {
 	c := Cause{Class: f.class, Group: class.Group(f.class), Evidence: f.evidence}
 	c.Change, c.Effort, c.Risk = class.Words(f.class, in.Framework)
-	if try := tries[f.class]; try != nil {
-		c.AB = try(in)
-	}
+	c.AB = trial.Of(f.class, &trial.Facts{Job: in.Job, Nodes: in.Nodes, Requested: in.Account.Requested})
 	if f.unpriced {
 		return c
 	}

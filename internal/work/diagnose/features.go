@@ -7,10 +7,11 @@ import (
 
 	"scrimp/internal/wire/telemetry"
 	"scrimp/internal/work/diagnose/series"
+	"scrimp/internal/work/diagnose/trial"
 )
 
-// atWork is the use from which a GPU counts as working; less is the driver.
-const atWork = 0.05
+// atWork is the use from which a GPU counts as working.
+const atWork = trial.Working
 
 // features holds what the rules examine. Stats cover the time in which the program worked, over all machines.
 type features struct {

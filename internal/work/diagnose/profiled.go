@@ -25,6 +25,27 @@ func ofProducts(p *profile.Profile) (finding, bool) {
 		"of it in %.60s", p.Tool, percent(share), of, kernel), around(0.7*share, 0.5, 1.25), false}, share >= much32
 }
 
+// ofDoubles names operators on 64-bit numbers: 32 bits take half of their time on processors, and less on GPUs.
+func ofDoubles(p *profile.Profile) (finding, bool) {
+	share, operator := p.In64()
+	of, saves := "time", 0.5
+	if p.OnGPU {
+		of, saves = "GPUs' work", 0.8
+	}
+	if p.GPUBusy != nil {
+		share, of = share**p.GPUBusy, "time"
+	}
+	return finding{class.Precision, fmt.Sprintf("%s: %s of the %s computes on 64-bit numbers, most of it in %.60s", p.Tool,
+		percent(share), of, operator), around(saves*share, 0.6, 1.2), false}, share >= much32
+}
+
+// ofOperators names small operators on processors: starting them takes longer than computing.
+func ofOperators(p *profile.Profile) (finding, bool) {
+	rate, mean, ok := p.SmallOperators()
+	return finding{class.SmallBatch, fmt.Sprintf("%s: %.0f operators a second, of %.1f µs on average, start one by one",
+		p.Tool, rate, 1e6*mean), Range{0.4, 0.8, 0.95}, false}, ok
+}
+
 // ofKernels names small kernels: the GPU waits for a program that begins them as fast as it can.
 func ofKernels(p *profile.Profile) (finding, bool) {
 	rate, mean := p.Kernels()
@@ -59,6 +80,7 @@ func ofProfiles(list []profile.Profile) (out []finding) {
 		{profile.Communication, class.Communication, 0.25},
 		{profile.Saving, class.Checkpointing, 0.08}, {profile.Evaluation, class.Evaluation, 0.2},
 		{profile.Waiting, class.Synchronisation, 0.2}, {profile.Logging, class.Logging, 0.1},
+		{profile.Recomputation, class.Recompute, 0.1}, {profile.NetworkReads, class.RemoteRead, 0.2},
 	}
 	explained := 0.0
 	for _, p := range list {
@@ -82,8 +104,10 @@ func ofProfiles(list []profile.Profile) (out []finding) {
 			explained = max(explained, waste.Value)
 			out = append(out, finding{x.class, text, waste, false})
 		}
-		if found, ok := ofProducts(&p); ok {
-			out = append(out, found)
+		for _, of := range []func(*profile.Profile) (finding, bool){ofProducts, ofDoubles} {
+			if found, ok := of(&p); ok {
+				out = append(out, found)
+			}
 		}
 		long := p.Seconds == 0 || p.Seconds >= forLong // 0: the file does not say
 		if p.GPUBusy != nil && *p.GPUBusy < hungry && len(p.Operators) == 0 && long {
@@ -92,8 +116,10 @@ func ofProfiles(list []profile.Profile) (out []finding) {
 		}
 	}
 	for _, p := range list { // a file may have a profile for its GPUs and one for the threads that explains them
-		if found, ok := ofKernels(&p); ok && explained < enough {
-			out = append(out, found)
+		for _, of := range []func(*profile.Profile) (finding, bool){ofKernels, ofOperators} {
+			if found, ok := of(&p); ok && explained < enough {
+				out = append(out, found)
+			}
 		}
 	}
 	return merge(nil, out)

@@ -246,17 +246,36 @@ func straggler(f *features) (finding, bool) {
 	if f.gpu || len(f.nodes) < 2 {
 		return finding{}, false
 	}
-	least, most, all := math.Inf(1), 0.0, 0.0
-	for _, w := range f.nodes {
-		v := w.of.Of[telemetry.TaskCPU].Average
-		least, most, all = min(least, v), max(most, v), all+v
+	for _, by := range []struct {
+		text string
+		busy func(worker) float64
+	}{
+		{"machines do not do the same: the busiest uses %.1f cores, the least %.1f",
+			func(w worker) float64 { return w.of.Of[telemetry.TaskCPU].Average }},
+		{"machines do not do the same: of a main thread's own time, %.2f is work on the busiest, and %.2f on the least",
+			worker.busy}, // processors that others fill hide who waits for whom
+	} {
+		least, most, all := math.Inf(1), 0.0, 0.0
+		for _, w := range f.nodes {
+			v := by.busy(w)
+			least, most, all = min(least, v), max(most, v), all+v
+		}
+		if most >= 0.3 && (most-least)/most >= 0.35 {
+			waste := around(1-all/float64(len(f.nodes))/most, 0.5, 1.3)
+			return finding{class.Straggler, fmt.Sprintf(by.text, most, least), f.whole(waste), false}, true
+		}
 	}
-	if most < 0.3 || (most-least)/most < 0.35 {
-		return finding{}, false
+	return finding{}, false
+}
+
+// busy returns the share of the main thread's own time in which it does not wait; NaN if unknown.
+func (w worker) busy() float64 {
+	blocked, main := w.of.Of[telemetry.TaskMainBlocked], w.of.Of[telemetry.TaskMain]
+	if !blocked.Known() || !main.Known() || main.Average <= 0 {
+		return math.NaN()
 	}
-	return finding{class.Straggler, fmt.Sprintf("machines do not do the same: the busiest uses %.1f cores, the least %.1f",
-		most,
-		least), f.whole(around(1-all/float64(len(f.nodes))/most, 0.5, 1.3)), false}, true
+	runs := min(1-blocked.Average, main.Average)
+	return runs / (blocked.Average + runs)
 }
 
 func communication(f *features) (finding, bool) {

@@ -252,11 +252,12 @@ func TestDiagnose_OfATableNamesALargeGPUAfterTenMinutes(t *testing.T) {
 	}
 }
 
-// In traces that PyTorch's profiler recorded, a backward pass is no evaluation: the healthy program has no cause, and the
-// one that decodes in the main process has that one.
+// Traces that PyTorch's profiler recorded have the cause of their program: none, decoding in the main process,
+// activation checkpointing in both forms, and a batch of one.
 func TestDiagnose_OfRecordedTraces(t *testing.T) {
 	t.Parallel()
-	for file, want := range map[string]class.Class{"healthy": "", "loading": class.DataLoading} {
+	for file, want := range map[string]class.Class{"healthy": "", "loading": class.DataLoading, "recompute": class.Recompute,
+		"recompute-hooks": class.Recompute, "small": class.SmallBatch} {
 		b, err := os.ReadFile(filepath.Join("testdata", "pytorch-"+file+".json.gz"))
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ const (
 	dearestWrite = 100e-6    // largest kernel time of a small write, in seconds
 	smallWrite   = 4 << 10   // bytes
 	syncedWrites = 5         // per second; each waits for a disk
+	leastSynced  = 1 << 10   // bytes on the disk per write, because a disk writes blocks of 4 KiB
 	usualSystem  = 0.02      // the kernel's share of the processor time of a program that computes
 	dearestCall  = 50e-6     // largest kernel time of a small read, in seconds
 	tiny         = 16 << 10  // bytes per call
@@ -96,7 +97,7 @@ func (f *features) syncs() bool {
 	waits := f.get(telemetry.IOWait)*f.cores >= waitsForDisk || f.waitShare() >= isBlocked
 	return waits && f.get(telemetry.TaskWriteCalls) >= syncedWrites && f.writeSize < smallWrite &&
 		!(f.get(telemetry.TaskRead) >= 1<<20) &&
-		f.get(telemetry.TaskWrite) >= 1<<10
+		f.get(telemetry.TaskWrite) >= max(1<<10, leastSynced*f.get(telemetry.TaskWriteCalls))
 }
 
 func smallReads(f *features) (finding, bool) {
@@ -249,7 +250,7 @@ func number(text string) float64 {
 
 // Limits of workers that load data: leastWorkers is the smallest number of cores that they use.
 const (
-	leastWorkers = 0.15
+	leastWorkers = 0.1
 	leastShare   = 0.1  // of the program's processors
 	ranNothing   = 0.01 // use of a GPU that waits for no data
 )

@@ -11,6 +11,8 @@ import (
 	"scrimp/internal/cli/show/spending"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/work/advice"
+	"scrimp/internal/work/waste"
 )
 
 func amountOf(text string) *money.Amount {
@@ -98,5 +100,33 @@ func TestWasteHistory_ShowsPromiseBesideSaving(t *testing.T) {
 	}
 	if text := spending.WasteHistory(nil, show.Place{}); !strings.Contains(text, "No finding was applied") {
 		t.Error(text)
+	}
+}
+
+// The recommendations of clouds fit the terminal, and no text from a file steers it.
+func TestClouds_FitsTheTerminal(t *testing.T) {
+	list := []advice.Recommendation{
+		{Source: "Azure Advisor", Resource: "vm-\x1b[31mone", Advice: "Right-size or shutdown underutilized virtual machines", Action: waste.Shrink,
+			Saving: amountOf("120"), Currency: "USD", Billed: amountOf("10.5"), Check: "az vm show --name vm1", Command: "az vm deallocate --name vm1"},
+		{Source: "AWS Cost Optimization Hub", Advice: "PurchaseSavingsPlans", Action: waste.Keep, Saving: amountOf("98.63"), Currency: "USD",
+			Command: "scrimp commit plan --demand demand.csv"},
+		{Source: "AWS Cost Optimization Hub", Resource: "i-1", Advice: "Stop", Action: waste.Keep, Currency: "USD", Command: "scrimp machines",
+			Scrimp: "scrimp's machine, of job train: change resources in its job file"},
+	}
+	text := spending.Clouds(list, show.Place{Width: 80, Now: time.Now()})
+	for line := range strings.Lines(text) {
+		if draw.Width(strings.TrimSuffix(line, "\n")) > 80 || strings.Contains(line, "\x1b") {
+			t.Errorf("%d columns: %s", draw.Width(line), line)
+		}
+	}
+	text = spending.Clouds(list, show.Place{})
+	for _, says := range []string{"BILLED", "$10.50", "az vm show --name vm1 first, then az vm deallocate", "the account", "of job train",
+		"Together they save $120.00 a month"} {
+		if !strings.Contains(text, says) {
+			t.Errorf("no %q in:\n%s", says, text)
+		}
+	}
+	if text := spending.Clouds(list[1:], show.Place{}); strings.Contains(text, "BILLED") || strings.Contains(text, "Together") {
+		t.Errorf("without a bill:\n%s", text)
 	}
 }

@@ -108,6 +108,11 @@ func inUse(use map[string]float64) string {
 
 // Diagnoses summarizes the findings about a team's jobs.
 func Diagnoses(team string, list []diagnose.Report, p show.Place) string {
+	if len(list) == 0 {
+		text := fmt.Sprintf("No job of team %s was submitted in this time: scrimp jobs --team %s --all lists its jobs, and "+
+			"--since goes further back.", team, team)
+		return draw.Wrap("", show.Clean(text), p.Columns())
+	}
 	var rows [][]string
 	byClass, sum, priced := map[class.Class]float64{}, 0.0, 0
 	unmeasured := 0

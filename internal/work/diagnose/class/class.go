@@ -18,6 +18,7 @@ const (
 	HostCopies       Class = "host_device_copies"
 	Synchronisation  Class = "synchronisation"
 	Precision        Class = "precision"
+	Recompute        Class = "recompute"
 	Oversubscription Class = "thread_oversubscription"
 	Leak             Class = "memory_leak"
 	MemoryPressure   Class = "memory_pressure"
@@ -35,8 +36,8 @@ const (
 // All returns all classes in table order.
 func All() []Class {
 	return []Class{DataLoading, SlowDisk, RemoteRead, SmallReads, SmallBatch, Checkpointing, Evaluation, Logging,
-		HostCopies, Synchronisation, Precision, Oversubscription, Leak, MemoryPressure, SetUp, IdleAfter, Blocked, Straggler,
-		UnusedGPU, Communication, OversizedGPU, OversizedCPU, OversizedMemory}
+		HostCopies, Synchronisation, Precision, Recompute, Oversubscription, Leak, MemoryPressure, SetUp, IdleAfter, Blocked,
+		Straggler, UnusedGPU, Communication, OversizedGPU, OversizedCPU, OversizedMemory}
 }
 
 // Framework is what a program trains with; empty if unknown.
@@ -151,11 +152,20 @@ var classes = map[Class]kind{
 	}},
 	Precision: {ofModel, "low", "low", map[Framework]string{
 		PyTorch: "with torch.autocast(\"cuda\", dtype=torch.bfloat16): forward pass and loss (float16 and GradScaler on " +
-			"V100 and T4); torch.set_float32_matmul_precision(\"high\") for what stays in 32 bits",
+			"V100 and T4); torch.set_float32_matmul_precision(\"high\") for what stays in 32 bits; float32 instead of " +
+			"float64 (NumPy's default) for data and model",
 		Lightning:   "Trainer(precision=\"bf16-mixed\"); torch.set_float32_matmul_precision(\"high\")",
 		HuggingFace: "TrainingArguments(bf16=True, tf32=True); fp16=True on V100 and T4",
 		TensorFlow:  "tf.keras.mixed_precision.set_global_policy(\"mixed_bfloat16\")",
-		"":          "multiply in 16 bits (bfloat16), or in TF32",
+		"":          "multiply in 16 bits (bfloat16) or in TF32, and nothing in 64 bits",
+	}},
+	Recompute: {ofModel, "low", "none", map[Framework]string{
+		PyTorch: "checkpoint fewer layers (every second block), or none where memory allows: torch.utils.checkpoint only " +
+			"around the largest activations; a smaller batch with accumulation instead",
+		Lightning:   "remove configure_activation_checkpointing or gradient checkpointing where memory allows",
+		HuggingFace: "TrainingArguments(gradient_checkpointing=False), or a smaller batch and accumulation",
+		TensorFlow:  "tf.recompute_grad around the largest layers only",
+		"":          "keep activations where memory allows, and recompute the largest ones only",
 	}},
 	Oversubscription: {ofCode, "low", "none", map[Framework]string{
 		PyTorch: "torch.set_num_threads(<cores>) in the program and torch.set_num_threads(1) in worker_init_fn, or " +

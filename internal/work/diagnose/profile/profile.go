@@ -95,6 +95,8 @@ const (
 	Saving        Part = "checkpointing"
 	Logging       Part = "logging"
 	Evaluation    Part = "evaluation"
+	Recomputation Part = "recomputation" // of a forward pass within the backward pass
+	NetworkReads  Part = "reads from the network"
 )
 
 // parts maps words in lower-case operator or function names to purposes. The first match wins.
@@ -104,6 +106,7 @@ var parts = []struct {
 }{
 	// PyTorch's name for each operator of a backward pass, and what moves nothing between host and device.
 	{Compute, []string{"engine::evaluate_function", "memset", "dtod", "device-to-device"}},
+	{Recomputation, []string{"checkpointfunctionbackward"}},
 	{Communication, []string{"nccl", "allreduce", "all_reduce", "allgather", "all_gather", "reduce_scatter", "c10d::",
 		"gloo", "mpi_"}},
 	{Copying, []string{"memcpy", "pin_memory"}},

@@ -99,6 +99,54 @@ func TestRead_StacksOfPySpy(t *testing.T) {
 	}
 }
 
+// A stack's purpose is that of its outermost frame with one, except that a loader may wait for the network, and that
+// a recomputed forward pass is followed by its own gradients.
+func TestRead_PurposesOfStacks(t *testing.T) {
+	const backward = "main (t.py:1);backward (torch/_tensor.py:9);apply (torch/autograd/function.py:2);"
+	for stack, want := range map[string]profile.Part{
+		"main (t.py:1);__getitem__ (d.py:2);read (botocore/response.py:9);readinto (socket.py:7)":     profile.NetworkReads,
+		"main (t.py:1);urlopen (urllib/request.py:2)":                                                 profile.NetworkReads,
+		"_bootstrap (threading.py:1);run (queue.py:2);urlopen (urllib3/poolmanager.py:2)":             profile.Compute,
+		"main (t.py:1);log (wandb/run.py:1);send (requests/api.py:3)":                                 profile.Logging,
+		"main (t.py:1);__getitem__ (d.py:2);decode (PIL/Image.py:9)":                                  profile.Loading,
+		backward + "backward (torch/utils/checkpoint.py:4);forward (m.py:3)":                          profile.Recomputation,
+		backward + "unpack (torch/utils/checkpoint.py:4);forward (m.py:3)":                            profile.Recomputation,
+		backward + "backward (torch/utils/checkpoint.py:4);backward (torch/autograd/__init__.py:175)": profile.Compute,
+		"main (t.py:1);forward (torch/utils/checkpoint.py:4);forward (m.py:3)":                        profile.Compute,
+	} {
+		p := read(t, "raw", stack+" 10\n")
+		if !near(p.Shares[want], 1) {
+			t.Errorf("%s is %v, want %s", stack, p.Shares, want)
+		}
+	}
+}
+
+// A forward operator within a backward pass is recomputation, and operators on 64-bit numbers have names of their own.
+func TestRead_RecomputationAndDoubles(t *testing.T) {
+	p := read(t, "trace", `[{"ph":"X","name":"autograd::engine::evaluate_function: AddmmBackward0","pid":1,"tid":1,"ts":0,"dur":900},
+		{"ph":"X","name":"aten::linear","pid":1,"tid":1,"ts":0,"dur":300},{"ph":"X","name":"aten::addmm","pid":1,"tid":1,"ts":0,"dur":300},
+		{"ph":"X","name":"aten::mm","pid":1,"tid":1,"ts":300,"dur":600,"args":{"Input type":["double","double"],"x":1}},
+		{"ph":"X","name":"aten::linear","pid":1,"tid":1,"ts":900,"dur":100,"args":{"Input type":["float","Scalar"],"y":"double"}}]`)
+	if double, name := p.In64(); !near(p.Shares[profile.Recomputation], 0.3) || !near(double, 0.6) || name != "aten::mm (float64)" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// A negative count or weight is an error that says where it is, however many other lines are good.
+func TestRead_RefusesNegativeCounts(t *testing.T) {
+	for text, want := range map[string]string{
+		"a (t.py:1);b (t.py:2) -3\n":           "line 1 has the negative count -3",
+		"a (t.py:1);b (t.py:2) 9\na;c -9\n":    "line 2 has the negative count -9",
+		"a (t.py:1);b (t.py:2) 9\na;c 9.5\n\n": "",
+		`{"$schema":"https://www.speedscope.app/x","profiles":[{"samples":[[0],[0]],"weights":[1,-2]}],"shared":{"frames":[{"name":"a"}]}}`: "weight 2 of a profile is negative",
+	} {
+		_, err := profile.Read("the-file", strings.NewReader(text))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestRead_TablesOfGPUs(t *testing.T) {
 	p := read(t, "smi.csv", "timestamp, utilization.gpu [%], memory.used [MiB], memory.total [MiB]\n"+
 		"2026/01/01 00:00:00, 30 %, 8000 MiB, 80000 MiB\n2026/01/01 00:00:01, 50 %, 8000 MiB, 80000 MiB\n2026/01/01 00:00:02, [N/A], x\n")
@@ -191,6 +239,9 @@ func TestRead_TakesBoundedMemory(t *testing.T) {
 	}{
 		"trace":           {&long{head: `{"traceEvents":[`, body: event, tail: last, n: size}, ""},
 		"raw":             {&long{body: stack, n: size}, ""},
+		"sparse":          {&long{body: strings.Repeat("\x00", 4096), n: size}, "binary file of another tool"},
+		"sparse trace":    {&long{head: `[{"ph":"X","name":"a`, body: strings.Repeat("\x00", 4096), n: size}, "not a trace of Chrome"},
+		"sparse raw":      {&long{head: "a (b.py:1) 3\n", body: strings.Repeat("\x00", 4096), n: size}, "binary file of another tool"},
 		"endless name":    {&long{head: `[{"ph":"X","name":"`, body: strings.Repeat("x", 4096), tail: `"}]`, n: size}, "longer than 1 MiB"},
 		"endless line":    {&long{head: "a (b.py:1) 3\n", body: strings.Repeat("x;", 4096), n: size}, "longer than 1 MiB"},
 		"endless skipped": {&long{head: `{"other":[`, body: "1,", tail: `1],"traceEvents":[` + last, n: size}, ""},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,7 +15,7 @@ import (
 // isFolded reports whether a line is a stack of py-spy: FRAME;FRAME;FRAME COUNT.
 func isFolded(line string) bool {
 	stack, count, ok := cutLast(line)
-	_, err := strconv.ParseUint(count, 10, 63)
+	_, err := strconv.ParseInt(count, 10, 64)
 	return ok && err == nil && (strings.Contains(stack, ";") || strings.HasSuffix(stack, ")"))
 }
 
@@ -44,23 +45,54 @@ func eachLine(r *bufio.Reader, f func(string) error) error {
 	return nil
 }
 
-// stackPart returns the purpose of a stack: that of its outermost frame with one.
+// network lists parts of the lower-case frames of clients that read from the network.
+var network = []string{"urllib3/", "http/client.py", "urllib/request.py", "(socket.py", "botocore/", "s3fs/", "gcsfs/",
+	"fsspec/", "aiohttp/", "requests/"}
+
+// stackPart returns the purpose of a stack: that of its outermost frame with one. A loader that waits for the network
+// reads from it, as does a main thread without a loader.
 func stackPart(frames []string) Part {
+	part, main := Compute, true
 	for _, f := range frames {
-		if p := PartOf(f); p != Compute {
-			return p
+		lower := strings.ToLower(f)
+		main = main && !strings.Contains(lower, "threading.py")
+		switch {
+		case part == Recomputation:
+			if strings.Contains(lower, "torch/autograd/__init__.py") { // the gradients of the recomputed part
+				part = Compute
+			}
+		case part == Loading || part == Compute && main:
+			if slices.ContainsFunc(network, func(w string) bool { return strings.Contains(lower, w) }) {
+				return NetworkReads
+			}
+		}
+		if part != Compute {
+			continue
+		}
+		if part = PartOf(f); recomputes(lower) {
+			part = Recomputation
 		}
 	}
-	return Compute
+	return part
+}
+
+// recomputes reports whether a frame is that of PyTorch's activation checkpointing in a backward pass.
+func recomputes(frame string) bool {
+	return strings.Contains(frame, "torch/utils/checkpoint.py") && (strings.HasPrefix(frame, "backward") ||
+		strings.Contains(frame, "unpack") || strings.Contains(frame, "recompute"))
 }
 
 // readFolded reads the output of py-spy record --format raw.
 func readFolded(r *bufio.Reader) (Profile, error) {
 	t := newTally()
-	odd := 0
+	odd, at := 0, 0
 	err := eachLine(r, func(line string) error {
+		at++
 		stack, count, _ := cutLast(line)
-		n, err := strconv.ParseUint(count, 10, 53)
+		n, err := strconv.ParseInt(count, 10, 54)
+		if err == nil && n < 0 {
+			return fmt.Errorf("line %d has the negative count %d: record again with py-spy record --format raw", at, n)
+		}
 		if err != nil {
 			if line != "" {
 				odd++
@@ -211,6 +243,10 @@ func (s *speedscope) profiles(d *json.Decoder) error {
 					if err := d.Decode(&w); err != nil {
 						return fmt.Errorf("read a weight: %w", err)
 					}
+					if w < 0 {
+						return fmt.Errorf("weight %d of a profile is negative (%g): record again with py-spy record "+
+							"--format speedscope", len(weights)+1, w)
+					}
 					if len(weights) < mostSamples {
 						weights = append(weights, w)
 					}
@@ -221,7 +257,7 @@ func (s *speedscope) profiles(d *json.Decoder) error {
 		})
 		for i, stack := range samples {
 			w := 1.0
-			if i < len(weights) && weights[i] >= 0 {
+			if i < len(weights) {
 				w = weights[i]
 			}
 			s.weight[stack] += w

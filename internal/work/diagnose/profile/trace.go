@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,14 @@ type event struct {
 	Dur  float64         `json:"dur"`
 	Pid  json.RawMessage `json:"pid"`
 	Tid  json.RawMessage `json:"tid"`
+	Args json.RawMessage `json:"args"`
+}
+
+// double reports whether an operator computes in 64 bits. PyTorch's profiler records it with record_shapes=True.
+func (e *event) double() bool {
+	_, types, ok := bytes.Cut(e.Args, []byte(`"Input type"`))
+	types, _, _ = bytes.Cut(types, []byte("]"))
+	return ok && bytes.Contains(types, []byte(`"double"`))
 }
 
 // guard fails if one value is too long, because the decoder holds a whole value.
@@ -164,7 +173,16 @@ type span struct {
 	part     Part
 	end, own float64
 	begun    float64
+	backward bool // it runs within a backward pass
 }
+
+// backwardPass begins the name of each operator that PyTorch runs in a backward pass.
+const backwardPass = "autograd::engine::evaluate_function"
+
+// forward lists operators that only a forward pass runs. Within a backward pass they are recomputation.
+var forward = map[string]bool{"aten::linear": true, "aten::conv1d": true, "aten::conv2d": true, "aten::conv3d": true,
+	"aten::layer_norm": true, "aten::batch_norm": true, "aten::embedding": true, "aten::relu": true, "aten::gelu": true,
+	"aten::silu": true, "aten::dropout": true, "aten::scaled_dot_product_attention": true}
 
 // Bounds of the open operators of a thread, and of threads.
 const (
@@ -264,12 +282,21 @@ func (t *trace) begin(th *thread, e *event, end float64) {
 		th.open = th.open[:n-1]
 	}
 	s := span{name: e.Name, part: t.part(e.Name), end: end, own: e.Dur, begun: e.At}
+	s.backward = strings.HasPrefix(e.Name, backwardPass)
 	if n := len(th.open); n > 0 {
 		outer := &th.open[n-1]
 		outer.own -= e.Dur
-		if outer.part != Compute { // a callee of a loader is loading
+		if outer.part == Recomputation && s.backward { // the gradients of the recomputed part
+			s.part = Compute
+		} else if outer.part != Compute { // a callee of a loader is loading
 			s.part = outer.part
+		} else if outer.backward && forward[e.Name] {
+			s.part = Recomputation
 		}
+		s.backward = s.backward || outer.backward
+	}
+	if e.double() {
+		s.name += in64Suffix
 	}
 	th.open = append(th.open, s)
 }

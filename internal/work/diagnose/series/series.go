@@ -8,6 +8,13 @@ import (
 	"scrimp/internal/wire/telemetry"
 )
 
+// Node is a machine of a job.
+type Node struct {
+	Rank    int
+	Head    telemetry.Head
+	Buckets []telemetry.Bucket // in time order
+}
+
 // Leak describes the growth of the program's memory.
 type Leak struct {
 	PerHour, Growth float64 // bytes per hour; relative to the initial level

@@ -1,14 +1,15 @@
-package diagnose
+package trial
 
 import (
 	"testing"
 
 	"scrimp/internal/wire/telemetry"
 	"scrimp/internal/work/diagnose/class"
+	"scrimp/internal/work/diagnose/series"
 )
 
 // measured returns a machine of 16 cores and 64 GiB whose program used 2.5 cores, 10 GiB and the first of two GPUs.
-func measured(gpu string) Input {
+func measured(gpu string) Facts {
 	b := telemetry.Bucket{Start: 0, Width: 10, Covered: 10}
 	b.V[telemetry.TaskCPU] = []telemetry.Value{telemetry.Exactly(2.5)}
 	b.V[telemetry.TaskMemory] = []telemetry.Value{telemetry.Exactly(10 << 30)}
@@ -17,7 +18,7 @@ func measured(gpu string) Input {
 	if gpu != "" {
 		head.GPUs = []telemetry.Device{{Index: 0, Name: gpu}, {Index: 1, Name: gpu}}
 	}
-	return Input{Job: "train", Nodes: []Node{{Head: head, Buckets: []telemetry.Bucket{b}}}}
+	return Facts{Job: "train", Nodes: []series.Node{{Head: head, Buckets: []telemetry.Bucket{b}}}}
 }
 
 // A cause whose change is a field of the job file has a command that tries it, if the figures are known.
@@ -32,14 +33,14 @@ func TestTry_NamesACommandWhereAFieldTriesTheChange(t *testing.T) {
 		class.IdleAfter:        "scrimp ab train --set idle=10m",
 	} {
 		in := measured("NVIDIA A100-SXM4-80GB")
-		if got := tries[name](&in); got == nil || *got != want {
+		if got := Of(name, &in); got == nil || *got != want {
 			t.Errorf("%s: %v, want %s", name, got, want)
 		}
-		nothing := Input{Job: "train"}
-		if got := tries[name](&nothing); got != nil && name != class.IdleAfter {
+		nothing := Facts{Job: "train"}
+		if got := Of(name, &nothing); got != nil && name != class.IdleAfter {
 			t.Errorf("%s: %s, although nothing was measured", name, *got)
 		}
-		if got := tries[name](&Input{}); got != nil {
+		if got := Of(name, &Facts{}); got != nil {
 			t.Errorf("%s: %s, although nobody knows the job", name, *got)
 		}
 	}
@@ -55,25 +56,6 @@ func TestTry_NamesACommandWhereAFieldTriesTheChange(t *testing.T) {
 	for _, c := range class.All() {
 		if tries[c] == nil && class.Group(c) == "resources" && c != class.Straggler && c != class.Communication {
 			t.Errorf("%s is about resources and has no command", c)
-		}
-	}
-}
-
-// Processors that other programs fill are no sign that this program loads data.
-func TestDataLoading_IsNotOthersWork(t *testing.T) {
-	for own, want := range map[float64]bool{0.2: false, 6: true} {
-		in := measured("NVIDIA L4")
-		for i := range in.Nodes[0].Buckets {
-			b := &in.Nodes[0].Buckets[i]
-			b.Set(telemetry.GPU, 0.4)
-			b.Set(telemetry.CPU, 1)
-			b.Set(telemetry.TaskCPU, own)
-			b.Set(telemetry.TaskMain, own)
-		}
-		in.Nodes[0].Head.Cores = 8
-		f := featuresOf(in)
-		if _, is := dataLoading(&f); is != want {
-			t.Errorf("a program that uses %.1f of 8 full cores loads data: %v", own, is)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-package diagnose
+// Package trial writes the scrimp ab command that tries the change for a cause, from what was measured of a job.
+package trial
 
 import (
 	"fmt"
@@ -7,10 +8,30 @@ import (
 
 	"scrimp/internal/wire/telemetry"
 	"scrimp/internal/work/diagnose/class"
+	"scrimp/internal/work/diagnose/series"
 )
 
+// Working is the use from which a GPU counts as working; less is the driver.
+const Working = 0.05
+
+// Facts holds what is known about a job.
+type Facts struct {
+	Job       string
+	Nodes     []series.Node
+	Requested int64 // requested memory per machine in bytes; 0 for none
+}
+
+// Of returns the command that tries the change for a class of causes. It is nil if no field of the job file makes the
+// change, or if a figure that the command needs was not measured.
+func Of(c class.Class, in *Facts) *string {
+	if try := tries[c]; try != nil {
+		return try(in)
+	}
+	return nil
+}
+
 // tries has, for each class with a change that a trial can measure, the flags of that trial.
-var tries = map[class.Class]func(in *Input) *string{
+var tries = map[class.Class]func(in *Facts) *string{
 	class.Oversubscription: threads,
 	class.MemoryPressure:   moreMemory,
 	class.IdleAfter:        idleStop,
@@ -21,7 +42,7 @@ var tries = map[class.Class]func(in *Input) *string{
 }
 
 // trial returns the command that compares a job with a version with some fields set, or nil if the job is unknown.
-func trial(in *Input, fields ...string) *string {
+func trial(in *Facts, fields ...string) *string {
 	if in.Job == "" {
 		return nil
 	}
@@ -33,7 +54,7 @@ func trial(in *Input, fields ...string) *string {
 }
 
 // threads tries as many threads as there are cores.
-func threads(in *Input) *string {
+func threads(in *Facts) *string {
 	if n := coresOf(in); n > 0 {
 		return trial(in, fmt.Sprintf("env.OMP_NUM_THREADS=%d", n), fmt.Sprintf("env.MKL_NUM_THREADS=%d", n))
 	}
@@ -41,7 +62,7 @@ func threads(in *Input) *string {
 }
 
 // fewerCores tries the largest number of cores that the program used, plus one.
-func fewerCores(in *Input) *string {
+func fewerCores(in *Facts) *string {
 	n := int(math.Ceil(peak(in, telemetry.TaskCPU))) + 1
 	if n > 1 && n < coresOf(in) {
 		return trial(in, fmt.Sprintf("resources.cpus=%d", n))
@@ -50,16 +71,16 @@ func fewerCores(in *Input) *string {
 }
 
 // lessMemory tries a quarter more than the program's peak.
-func lessMemory(in *Input) *string {
+func lessMemory(in *Facts) *string {
 	n := gibibytes(1.25 * peak(in, telemetry.TaskMemory))
-	if n > 0 && (in.Account.Requested == 0 || n < gibibytes(float64(in.Account.Requested))) {
+	if n > 0 && (in.Requested == 0 || n < gibibytes(float64(in.Requested))) {
 		return trial(in, fmt.Sprintf("resources.memory=%dGiB", n))
 	}
 	return nil
 }
 
 // moreMemory tries twice the memory of the machine.
-func moreMemory(in *Input) *string {
+func moreMemory(in *Facts) *string {
 	most := int64(0)
 	for _, n := range in.Nodes {
 		most = max(most, n.Head.Memory)
@@ -70,7 +91,7 @@ func moreMemory(in *Input) *string {
 	return trial(in, fmt.Sprintf("resources.memory=%dGiB", gibibytes(2*float64(most))))
 }
 
-func idleStop(in *Input) *string { return trial(in, "idle=10m") }
+func idleStop(in *Facts) *string { return trial(in, "idle=10m") }
 
 // accelerators lists GPU names of job files, with a smaller one to try; empty for none. A driver's name contains one of
 // them as a word.
@@ -80,7 +101,7 @@ var accelerators = []struct{ name, smaller string }{
 }
 
 // named returns the machines' GPU as named in job files, and the count per machine; 0 if it is unknown.
-func named(in *Input) (at, count int) {
+func named(in *Facts) (at, count int) {
 	if len(in.Nodes) != 1 || len(in.Nodes[0].Head.GPUs) == 0 {
 		return 0, 0
 	}
@@ -96,7 +117,7 @@ func named(in *Input) (at, count int) {
 }
 
 // smallerGPU tries the same number of the next smaller kind.
-func smallerGPU(in *Input) *string {
+func smallerGPU(in *Facts) *string {
 	at, n := named(in)
 	if n == 0 || accelerators[at].smaller == "" {
 		return nil
@@ -105,13 +126,13 @@ func smallerGPU(in *Input) *string {
 }
 
 // fewerGPUs tries as many GPUs as are used.
-func fewerGPUs(in *Input) *string {
+func fewerGPUs(in *Facts) *string {
 	at, n := named(in)
 	used := map[int]bool{}
 	for _, node := range in.Nodes {
 		for _, b := range node.Buckets {
 			for i, v := range b.V[telemetry.GPU] {
-				if v.Mean > atWork { // false if unknown
+				if v.Mean > Working { // false if unknown
 					used[i] = true
 				}
 			}
@@ -123,7 +144,7 @@ func fewerGPUs(in *Input) *string {
 	return trial(in, fmt.Sprintf("resources.accelerator=%s:%d", accelerators[at].name, len(used)))
 }
 
-func coresOf(in *Input) (cores int) {
+func coresOf(in *Facts) (cores int) {
 	for _, n := range in.Nodes {
 		cores = max(cores, n.Head.Cores)
 	}
@@ -131,7 +152,7 @@ func coresOf(in *Input) (cores int) {
 }
 
 // peak returns the largest measured value on one machine; 0 if there is none.
-func peak(in *Input, m telemetry.Metric) (most float64) {
+func peak(in *Facts, m telemetry.Metric) (most float64) {
 	for _, n := range in.Nodes {
 		for _, b := range n.Buckets {
 			for _, v := range b.V[m] {
