@@ -116,9 +116,9 @@ func (d *driver) leaves(s groups.Snapshot, wanted map[int]bool) (moves []groups.
 // begins appends the moves that start or resume the configurations of the workers, while active trials stay below the
 // limit of the group.
 func (d *driver) begins(s groups.Snapshot, moves []groups.Move, active int) []groups.Move {
-	why := Chosen
-	if d.final {
-		why = FinalRun
+	why, among := Chosen, 0
+	if d.final { // it trains alone
+		why, among = FinalRun, 1
 	}
 	began := len(s.Trials)
 	for w := range d.workers {
@@ -128,10 +128,10 @@ func (d *driver) begins(s groups.Snapshot, moves []groups.Move, active int) []gr
 		}
 		switch m, begun := d.member[k.config]; {
 		case !begun:
-			moves = append(moves, groups.Move{Do: groups.Start, Member: began, Config: k.config, Why: why})
+			moves = append(moves, groups.Move{Do: groups.Start, Member: began, Config: k.config, Among: among, Why: why})
 			began, active = began+1, active+1
 		case s.Trials[m].Phase == groups.Paused:
-			moves = append(moves, groups.Move{Do: groups.Resume, Member: m, Why: why})
+			moves = append(moves, groups.Move{Do: groups.Resume, Member: m, Among: among, Why: why})
 			active++
 		}
 	}

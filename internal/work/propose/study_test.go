@@ -94,6 +94,9 @@ func (l *lab) active() (n int) {
 }
 
 func (l *lab) move(v groups.Move) {
+	if (v.Why == FinalRun) != (v.Among == 1 && !v.Promoted) {
+		l.t.Fatalf("%+v: the best trial gets all that is left, any other one a share", v)
+	}
 	switch v.Do {
 	case groups.Start:
 		key := v.Config
