@@ -14,7 +14,7 @@ export CGO_ENABLED=0
 
 {
 	need=""
-	for p in openssh-server openssh-client iproute2 python3 python3-pip python3-venv python3-torch python3-onnx jupyter-notebook postgresql curl slurmctld \
+	for p in openssh-server openssh-client iproute2 python3 python3-pip python3-venv python3-torch python3-onnx python3-optuna jupyter-notebook postgresql curl slurmctld \
 		slurmd slurm-client slurmrestd slurm-wlm-jwt-plugin munge containerd runc containernetworking-plugins iptables \
 		busybox-static openssl procps chromium; do
 		dpkg -s "$p" >/dev/null 2>&1 || need="$need $p"

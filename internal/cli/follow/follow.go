@@ -73,7 +73,7 @@ func Closed(ctx context.Context, a *command.App, c *command.Client, final api.Jo
 	a.Printf("%s", r.Text(a.Place().Width))
 	saysKept(ctx, a, c, final)
 	if final.State == "failed" {
-		a.Notef("%s", show.Failed(final, lastLines(ctx, c, final.ID, 5), a.Line()))
+		a.Notef("%s", show.Failed(final, LastLines(ctx, c, final.ID, 5), a.Line()))
 	}
 	if final.State == "stopped" || final.State == "cancelled" {
 		a.Notef("\n%s", kept.GoesOn(final, a.Line()))
@@ -104,8 +104,8 @@ func (p *pacer) worth(j api.Job, now time.Time) bool {
 	return true
 }
 
-// lastLines returns the last n lines of a job's output, or none if the output is unavailable.
-func lastLines(ctx context.Context, c *command.Client, id string, n int) []string {
+// LastLines returns the last n lines of a job's output, or none if the output is unavailable.
+func LastLines(ctx context.Context, c *command.Client, id string, n int) []string {
 	r, err := c.Request(ctx, http.MethodGet, command.OfJob(id, "/log"))
 	if err != nil {
 		return nil

@@ -15,8 +15,10 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/follow"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/group"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/wait"
 )
 
@@ -177,7 +179,23 @@ func Receipt(ctx context.Context, a *command.App, c *command.Client, id string) 
 		}
 	}
 	a.Printf("%s", group.Receipt(r, a.Place()))
+	if r.Group.Why == group.NoValues {
+		lastOutput(ctx, a, c, r.Members)
+	}
 	return nil
+}
+
+// lastOutput prints the last line that the newest failed trial wrote, or the newest trial if none failed.
+func lastOutput(ctx context.Context, a *command.App, c *command.Client, trials []api.GroupMember) {
+	newest := ""
+	for _, t := range trials {
+		if t.State == "failed" || !slices.ContainsFunc(trials, func(o api.GroupMember) bool { return o.State == "failed" }) {
+			newest = t.ID
+		}
+	}
+	if lines := follow.LastLines(ctx, c, newest, 1); newest != "" && len(lines) > 0 {
+		a.Printf("%s", draw.Wrap("", fmt.Sprintf("The last line of %s: %.200s", newest, show.Clean(lines[0])), a.Place().Columns()))
+	}
 }
 
 // Follow shows the progress of a group until it is closed, and then its receipt.

@@ -43,6 +43,40 @@ func TestGroup_SaysAtWhichGainASearchStopped(t *testing.T) {
 	}
 }
 
+// The receipt of a search that is over says what it saved against training everything in full, also if it cost more.
+func TestReceipt_SaysWhatASearchSaved(t *testing.T) {
+	usd := func(text string) money.Amount {
+		a, err := money.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for name, c := range map[string]struct {
+		state, cost  string
+		full         float64
+		proxy        bool
+		want, absent string
+	}{
+		"saved":             {"over", "3", 10, false, "saved         $7.00 against that", "more than that"},
+		"saved by a proxy":  {"over", "3", 10, true, "saved         $7.00 against that", "more than that"},
+		"dearer":            {"over", "12.5", 10, false, "nothing: the search cost $2.50 more than that", "against that"},
+		"dearer by a proxy": {"over", "12.5", 10, true, "nothing: the search cost $2.50 more than that", "against that"},
+		"still open":        {"open", "3", 10, true, "$10.00 had each configuration been trained in full", "against that"},
+	} {
+		r := api.GroupReceipt{Group: api.Group{ID: "s", State: c.state, Currency: money.USD, Study: &api.StudyState{Metric: "loss"}},
+			Cost: usd(c.cost), Study: &api.StudyReceipt{AllFull: &c.full, Pruned: usd("1")}}
+		if c.proxy {
+			r.Study.OnProxy = new(usd("2"))
+		}
+		text := group.Receipt(r, show.Place{Width: 200})
+		flat := strings.Join(strings.Fields(text), " ")
+		if !strings.Contains(flat, strings.Join(strings.Fields(c.want), " ")) || strings.Contains(flat, c.absent) {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}
+
 // The course of a search fits into the terminal, names the parameter that matters most first, and its plot goes from
 // the first to the best value. Before the first value, it prints nothing.
 func TestCourse_FitsTheTerminal(t *testing.T) {

@@ -96,7 +96,7 @@ func (a *app) export(ctx context.Context, c *command.Client, study string, f exp
 		return command.PrintEach(a.App, s.Trials)
 	}
 	if f.format == formatCSV {
-		return a.writes(f, []byte(tracking.TrialsCSV(s.Trials)), len(s.Trials))
+		return a.writes(f, []byte(tracking.TrialsCSV(s)), len(s.Trials))
 	}
 	receipt, err := c.GroupReceipt(ctx, g.ID)
 	if err != nil {

@@ -1,12 +1,14 @@
 package core_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/work/study"
 )
 
@@ -64,8 +66,61 @@ func TestStudy_EndsAtItsGPUHoursWithoutReports(t *testing.T) {
 	}
 	// 3 trials with 2 GPUs each: 6 GPUs use 20 GPU-hours in 200 minutes, and the saves need 10 of them.
 	if g, took := b.group("s"), b.now.Sub(b.group("s").Opened); g.Why != core.HoursSpent || took < 188*time.Minute || took > 192*time.Minute ||
-		!strings.Contains(g.Detail, "of 20 GPU-hours are used, and ") || !strings.HasSuffix(g.Detail, "are kept for the saves of 3 trials") {
+		!strings.HasPrefix(g.Detail, "19.1 of 20 GPU-hours are used, and saving on 6 GPUs takes up to 1") {
 		t.Errorf("it ended as %s (%s) after %v", g.Why, g.Detail, took)
+	}
+}
+
+// A study whose trials all fail ends after a few of them. It says how they ended, and which log shows why.
+func TestStudy_EndsWhenEveryTrialFails(t *testing.T) {
+	b := newBench(t, "s")
+	b.step("", studyOf("s", "asha-stop", 500, 2, nil))
+	for n := 0; b.group("s").Phase != state.GroupOver && n < 100; n++ {
+		b.tick(time.Minute)
+		for m := range b.group("s").Began {
+			j, _ := b.m.Job(b.group("s").MemberID(m))
+			if a := j.Live(); a != nil && a.Task() == core.TaskRunning {
+				b.n++
+				b.step("", core.AttemptEnded{Attempt: a.ID(), Message: 10 * b.n, Reason: "failed", Exit: 1 + m%3/2})
+			}
+		}
+	}
+	g := b.group("s")
+	want := "7 trials have begun, and none has reported a value of loss; 6 failed, 4 with exit status 1, 2 with exit status 2: " +
+		"correct the command or the space, and start the search again; scrimp logs s.5 shows why the newest failed"
+	if g.Began == 6 {
+		want = strings.Replace(want, "7 trials", "6 trials", 1)
+	}
+	if g.Why != "no_values" || g.Detail != want {
+		t.Errorf("it ended as %s: %s, want %s", g.Why, g.Detail, want)
+	}
+}
+
+// A study that ends before it has used a limit up says with figures why: what the rest is, what is kept, and what the
+// next unit or full training may need.
+func TestStudy_SaysWhyItLeavesTheRestOfALimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*core.GroupTerms)
+		want   string
+	}{
+		"wall clock": {func(g *core.GroupTerms) { g.Study.Wall = 302 * time.Minute },
+			`^[45]h\d+m\d*s? of 5h2m0s have passed, and another unit of training may need \d+m\d+s of the rest, \d+m\d+s$`},
+		"final": {func(g *core.GroupTerms) { g.Study.Wall, g.Study.Final = 8*time.Hour, true },
+			`of 8h0m0s have passed, \S+ is kept to train another trial in full that becomes the best, and another unit`},
+		"budget": {func(g *core.GroupTerms) { g.AtOnce, g.Budget = 1, money.Picos(4.205e12) },
+			`^\$\S+ of \$4.21 is spent, and another unit of training may need \$0\.\d+ of the rest, \$0\.\d+$`},
+		"proxy": {func(g *core.GroupTerms) {
+			g.Budget, g.Study.Proxy = money.Picos(4e12), &study.Proxy{Max: 3, Promote: 9, Reserve: 0.1}
+		}, `^\$\S+ of \$4.00 is spent, and a full training may need \$\S+ of the rest, \$0\.\d+$`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, "s")
+			b.step("", studyOf("s", "asha-promo", 500, 3, c.change))
+			b.play()
+			if g := b.group("s"); !regexp.MustCompile(c.want).MatchString(g.Detail) {
+				t.Errorf("it ended as %s: %s, want %s", g.Why, g.Detail, c.want)
+			}
+		})
 	}
 }
 

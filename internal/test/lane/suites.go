@@ -44,8 +44,9 @@ var Suites = []Suite{
 			"internal/cli/upgrade_test.go", "internal/cli/testdata/upgrade", "internal/control", "internal/lib/identity"},
 	},
 	{
-		Name: "python", Needs: "python3 with venv and pip, jupyter-notebook",
-		Inputs: append([]string{"sdk", "docs", "README.md", "internal/test/docs", "internal/job/scaffold", "examples"},
+		Name: "python", Needs: "python3 with venv and pip, python3-optuna, jupyter-notebook",
+		Inputs: append([]string{"sdk", "docs", "README.md", "internal/test/docs", "internal/job/scaffold", "examples",
+			"internal/cli/show/tracking", "internal/cli/tune", "internal/work/study", "internal/work/studyfile"},
 			common...),
 	},
 	{

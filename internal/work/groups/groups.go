@@ -137,8 +137,18 @@ type Move struct {
 	Why   string `json:"why,omitempty"`
 	// Gain is the expected gain per dollar at which a search that flattens ends.
 	Gain float64 `json:"gain_per_usd,omitempty"`
+	// Short says why a search ends before one of its limits is used up.
+	Short *Shortage `json:"short,omitempty"`
 	// Of is the affected stage.
 	Of *StageMove `json:"of,omitempty"`
 	// Run is the run of a schedule that starts or is skipped.
 	Run *RunMove `json:"run,omitempty"`
+}
+
+// A Shortage is what a search lacks of a limit: dollars, GPU-hours or hours, as the reason of its end says.
+type Shortage struct {
+	Left  float64 `json:"left"`           // of the limit, without Kept
+	Kept  float64 `json:"kept,omitempty"` // for training the best trial in full at the end
+	Needs float64 `json:"needs"`          // by the next unit, or by a full training, with a margin; 0: unknown
+	Full  bool    `json:"full,omitempty"` // a full training of a promoted configuration needs it
 }

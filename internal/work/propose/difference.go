@@ -58,8 +58,8 @@ func (c *costs) next(units []unit, r int) float64 {
 	return careful * c.mean()
 }
 
-// mute is how many trials must end by themselves without a value, at the least, before a search without any value
-// ends: the others would cost as much and say as little.
+// mute is how many trials must end normally without a value, at the least, before a search without any value ends: the
+// others would cost as much and say as little. A failed trial counts half: its parameters may be the cause.
 const mute = 3
 
 // difference returns the moves from the trials that train to those that should.
@@ -75,7 +75,7 @@ func (d *driver) difference(s groups.Snapshot) []groups.Move {
 			active++
 		}
 	}
-	if !d.heard && d.silent >= max(mute, len(d.workers)) {
+	if !d.heard && 2*d.silent+d.failed >= 2*max(mute, len(d.workers)) {
 		return []groups.Move{{Do: groups.Finish, Why: NoValues}}
 	}
 	if d.full.begins {
@@ -89,9 +89,9 @@ func (d *driver) difference(s groups.Snapshot) []groups.Move {
 
 // finish returns the move that ends the search, with the reason.
 func (d *driver) finish() groups.Move {
-	end := groups.Move{Do: groups.Finish, Why: cmp.Or(d.short, SearchDone)}
+	end := groups.Move{Do: groups.Finish, Why: cmp.Or(d.short.why, SearchDone), Short: d.figures()}
 	if d.flat != nil {
-		end.Why, end.Gain = Plateau, d.flat.Gain
+		end.Why, end.Gain, end.Short = Plateau, d.flat.Gain, nil
 	}
 	return end
 }
@@ -116,9 +116,9 @@ func (d *driver) leaves(s groups.Snapshot, wanted map[int]bool) (moves []groups.
 // begins appends the moves that start or resume the configurations of the workers, while active trials stay below the
 // limit of the group.
 func (d *driver) begins(s groups.Snapshot, moves []groups.Move, active int) []groups.Move {
-	why := Chosen
-	if d.final {
-		why = FinalRun
+	why, among := Chosen, 0
+	if d.final { // it trains alone
+		why, among = FinalRun, 1
 	}
 	began := len(s.Trials)
 	for w := range d.workers {
@@ -128,10 +128,10 @@ func (d *driver) begins(s groups.Snapshot, moves []groups.Move, active int) []gr
 		}
 		switch m, begun := d.member[k.config]; {
 		case !begun:
-			moves = append(moves, groups.Move{Do: groups.Start, Member: began, Config: k.config, Why: why})
+			moves = append(moves, groups.Move{Do: groups.Start, Member: began, Config: k.config, Among: among, Why: why})
 			began, active = began+1, active+1
 		case s.Trials[m].Phase == groups.Paused:
-			moves = append(moves, groups.Move{Do: groups.Resume, Member: m, Why: why})
+			moves = append(moves, groups.Move{Do: groups.Resume, Member: m, Among: among, Why: why})
 			active++
 		}
 	}

@@ -52,11 +52,36 @@ func (d *driver) pays(w, c int) bool {
 			}
 		}
 		if left <= 0 || next > left {
-			d.short = shortOf(r)
+			d.short = shortage{why: shortOf(r), of: r, needs: next}
 			return false
 		}
 	}
 	return true
+}
+
+// shortage is why the rest of a limit did not suffice; the zero value: every limit always did.
+type shortage struct {
+	why   string
+	of    int     // the resource
+	needs float64 // of it; 0 if unknown
+	full  bool    // by a full training of a promoted configuration
+}
+
+// figures returns what a search that ends lacks; nil if nothing or unknown.
+func (d *driver) figures() *groups.Shortage {
+	s := d.short
+	if s.why == "" {
+		return nil
+	}
+	short := &groups.Shortage{Needs: s.needs, Full: s.full}
+	if short.Left = d.limits[s.of] - d.spent[s.of]; !s.full {
+		short.Kept = d.reserved(s.of)
+		short.Left -= short.Kept
+	}
+	if s.needs > 0 && s.needs <= short.Left { // the searcher wants nothing more of it
+		return nil
+	}
+	return short
 }
 
 // shortOf returns the reason for which a search ends that has too little of a resource.

@@ -28,7 +28,7 @@ func (d *driver) beginFull() {
 	if d.full.begins {
 		return
 	}
-	d.full.begins, d.short = true, ""
+	d.full.begins, d.short = true, shortage{}
 	for w := range d.workers {
 		d.workers[w].config, d.workers[w].waits = -1, false
 	}
@@ -111,8 +111,8 @@ func (d *driver) affords(room, open int) int {
 		left := d.limits[r] - d.spent[r]
 		if !d.full.known { // a unit of a full training uses at least what one on the proxy does
 			room = min(room, 1)
-			if left <= 0 || units*math.Max(d.cost[r].mean(), careful*d.full.unit[r]) > left {
-				d.short = shortOf(r)
+			if needs := units * math.Max(d.cost[r].mean(), careful*d.full.unit[r]); left <= 0 || needs > left {
+				d.short = shortage{why: shortOf(r), of: r, needs: needs, full: true}
 				return 0
 			}
 			continue
@@ -128,7 +128,7 @@ func (d *driver) affords(room, open int) int {
 			fits = float64(room)
 		}
 		if left <= 0 || fits < 1 {
-			d.short = shortOf(r)
+			d.short = shortage{why: shortOf(r), of: r, needs: each, full: true}
 			return 0
 		}
 		if fits < float64(room) { // each is 0 if nothing costs

@@ -25,7 +25,7 @@ const (
 	TimeSpent  = "time_spent"
 	// Plateau: another dollar is not expected to gain enough.
 	Plateau = "plateau"
-	// NoValues: several trials have ended by themselves, and none has ever reported a value of the metric.
+	// NoValues: several trials have ended or failed, and none has ever reported a value of the metric.
 	NoValues = "no_values"
 )
 
@@ -43,7 +43,7 @@ type driver struct {
 	member  map[int]int    // of a configuration
 	known   map[int][]unit // what each configuration has trained
 	pruned  map[int]bool   // the searcher never returns to these
-	short   string         // why the rest of a limit did not suffice for something; empty: it always did
+	short   shortage       // of the limit whose rest last did not suffice for something
 	final   bool           // the search is over and the best is being trained
 	full    full
 	limits  amounts // of the whole search
@@ -52,7 +52,8 @@ type driver struct {
 	prices  prices
 	flat    *tune.Choice // the searcher's decision to end the search; nil: none yet
 	broke   bool         // the searcher does not exist
-	silent  int          // trials that ended by themselves without a value
+	silent  int          // trials that ended normally without a value
+	failed  int          // trials that failed without a value
 	heard   bool         // a trial has reported a value
 }
 
@@ -180,7 +181,11 @@ func (d *driver) goal(v float64) float64 {
 // more.
 func (d *driver) ends(c int, r groups.Report) {
 	list := d.known[c]
-	if len(list) == 0 && !r.Bad && !r.Cut {
+	switch {
+	case len(list) > 0 || r.Cut:
+	case r.Bad:
+		d.failed++
+	default:
 		d.silent++
 	}
 	switch {

@@ -82,8 +82,12 @@ func (s *Spec) CheckPoint(v Point) error {
 	case !tune.Finite(v.Value) || !(v.Unit >= 0 && v.Unit <= maxLength):
 		return fmt.Errorf("the value %g at %g is not finite, or beyond what can be trained", v.Value, v.Unit)
 	case s.Fidelity.Name != "" && v.Unit > s.Length(false).Max:
-		return fmt.Errorf("the value %g at %s %g is beyond the fidelity's max of %g: leave it out, or raise max", v.Value,
-			s.Fidelity.Name, v.Unit, s.Fidelity.Max)
+		of := "fidelity"
+		if s.Proxy != nil && s.Proxy.Max > 0 {
+			of = "proxy"
+		}
+		return fmt.Errorf("the value %g at %s %g is beyond the %s's max of %g: leave it out, or raise max", v.Value,
+			s.Fidelity.Name, v.Unit, of, s.Length(false).Max)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"scrimp/internal/lib/money"
@@ -90,6 +91,17 @@ func (s *Spec) checkProxy() error {
 		return fmt.Errorf("max is %g: give a length from the fidelity's min %g to its max %g", p.Max, s.Fidelity.Min,
 			s.Fidelity.Max)
 	}
+	most, err := s.size()
+	if err != nil {
+		return nil // Check says so
+	}
+	if s.Trials > 0 {
+		most = min(most, s.Trials)
+	}
+	if p.Promote > most {
+		return fmt.Errorf("promote is %d, and at most %d configurations train on the proxy: promote at most as many, or let "+
+			"more of them train", p.Promote, most)
+	}
 	return s.checkSettings()
 }
 
@@ -112,6 +124,9 @@ func (s *Spec) checkSettings() error {
 			switch {
 			case q.Name == name && q.count() != 1:
 				return fmt.Errorf("set.%s is a parameter that the study searches: set others, or one with a single value", name)
+			case q.Name == name && same(q.text(q.at(0)), unquoted(value)):
+				return fmt.Errorf("set.%s is %.40s, as in a full training: set a cheaper value, or leave it out", name,
+					unquoted(value))
 			case q.Name != name && envName(q.Name) == envName(name):
 				return fmt.Errorf("set.%s and the parameter %s have the same variable: rename one", name, q.Name)
 			}
@@ -130,6 +145,13 @@ func (s *Spec) checkSettings() error {
 	return nil
 }
 
+// same reports whether two values are the same text or the same number.
+func same(a, b string) bool {
+	x, err := strconv.ParseFloat(a, 64)
+	y, no := strconv.ParseFloat(b, 64)
+	return a == b || err == nil && no == nil && x == y
+}
+
 // Texts formats the settings of a proxy, by name.
 func (p *Proxy) Texts() (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.Set)) {
@@ -139,4 +161,23 @@ func (p *Proxy) Texts() (list []string) {
 		list = append(list, name+"="+p.Env[name])
 	}
 	return list
+}
+
+// Text returns the value that a proxy gives a parameter; false: it leaves the parameter as it is.
+func (p *Proxy) Text(name string) (string, bool) {
+	value, is := p.Set[name]
+	return unquoted(value), is
+}
+
+// InFull returns the value of the d-th parameter in a full training of a trial that the proxy trained with the given
+// one.
+func (s *Spec) InFull(d int, text string) string {
+	p := &s.Params[d]
+	if s.Proxy == nil || p.count() != 1 {
+		return text
+	}
+	if by, is := s.Proxy.Text(p.Name); is && by == text {
+		return p.text(p.at(0))
+	}
+	return text
 }

@@ -44,22 +44,34 @@ func TestProxy_ReplacesValuesOfItsTrialsOnly(t *testing.T) {
 func TestProxy_RefusesWhatCannotWork(t *testing.T) {
 	set := map[string]string{"data_fraction": "0.1"}
 	for want, p := range map[string]*Proxy{
-		"changes nothing":         {Promote: 1},
-		"promote is 0":            {Set: set},
-		"reserve is 0.99":         {Set: set, Promote: 1, Reserve: 0.99},
-		"max is 20":               {Max: 20, Promote: 1},
-		"set.lr is a parameter":   {Set: map[string]string{"lr": "1"}, Promote: 1},
-		"have the same variable":  {Set: map[string]string{"LR": "1"}, Promote: 1},
-		"env.SCRIMP_X: scrimp":    {Env: map[string]string{"SCRIMP_X": "1"}, Promote: 1},
-		"set has \"a b\"":         {Set: map[string]string{"a b": "1"}, Promote: 1},
-		"set.x is no value":       {Set: map[string]string{"x": "{"}, Promote: 1},
-		"env has \"1X\": a varia": {Env: map[string]string{"1X": "1"}, Promote: 1},
+		"changes nothing":                       {Promote: 1},
+		"promote is 0":                          {Set: set},
+		"reserve is 0.99":                       {Set: set, Promote: 1, Reserve: 0.99},
+		"max is 20":                             {Max: 20, Promote: 1},
+		"set.lr is a parameter":                 {Set: map[string]string{"lr": "1"}, Promote: 1},
+		"have the same variable":                {Set: map[string]string{"LR": "1"}, Promote: 1},
+		"env.SCRIMP_X: scrimp":                  {Env: map[string]string{"SCRIMP_X": "1"}, Promote: 1},
+		"set has \"a b\"":                       {Set: map[string]string{"a b": "1"}, Promote: 1},
+		"set.x is no value":                     {Set: map[string]string{"x": "{"}, Promote: 1},
+		"set.resolution is 224.0, as in a full": {Set: map[string]string{"resolution": "224.0"}, Promote: 1},
+		"promote is 7, and at most 6":           {Set: set, Promote: 7},
+		"env has \"1X\": a varia":               {Env: map[string]string{"1X": "1"}, Promote: 1},
 	} {
-		if field, err := proxied(p).Check(); err == nil || field != "proxy" || !strings.Contains(err.Error(), want) {
+		s := proxied(p)
+		s.Trials = 6
+		if field, err := s.Check(); err == nil || field != "proxy" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", field, err, want)
 		}
 	}
-	s := proxied(&Proxy{Set: set, Promote: 1})
+	s := proxied(&Proxy{Set: set, Promote: 5})
+	if s.Params = []Param{{Name: "k", Values: []string{"1", "2", "3", "4"}}}; s.checkProxy() == nil {
+		t.Error("more promotions than configurations are accepted")
+	}
+	s = proxied(&Proxy{Set: set, Max: 3, Promote: 1})
+	if err := s.CheckPoint(Point{Unit: 4, Value: 1}); err == nil || !strings.Contains(err.Error(), "the proxy's max of 3") {
+		t.Errorf("a value beyond the proxy's max: %v", err)
+	}
+	s = proxied(&Proxy{Set: set, Promote: 1})
 	if s.Final = true; s.checkProxy() == nil {
 		t.Error("final beside a proxy is accepted")
 	}

@@ -21,10 +21,10 @@ var fidelityGroups = map[string][]string{
 	Step:  {"step", "current_step", "currentStep", "global_step"},
 }
 
-// Warnings returns what probably keeps the search from its values: a pattern without the metric or the fidelity, and
-// parameters that the program may never see.
+// Warnings returns what probably keeps the search from its values: a pattern without the metric or the fidelity, output
+// that the pattern does not see, and parameters that the program may never see.
 func (s *Spec) Warnings(p Program) []string {
-	return append(s.unmatched(p), s.unread(p)...)
+	return slices.Concat(s.unmatched(p), unseen(p), s.unread(p))
 }
 
 // unmatched warns of a pattern without a group for the metric, or for the fidelity.
@@ -119,39 +119,63 @@ func (s *Spec) appends(p Program) bool {
 	return strings.HasPrefix(command, strings.TrimRight(p.Command, " \t\r\n")+" ")
 }
 
+// Programs and words at the end of a command that train nothing.
 var (
-	quotedSpan = regexp.MustCompile(`\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
-	hereWord   = regexp.MustCompile(`<<-?\s*\\?['"]?(\w+)`)
-	filters    = []string{"tee", "cat", "grep", "sed", "awk", "head", "tail", "tr", "cut", "ts", "logger"} // train nothing
+	filters = []string{"tee", "cat", "grep", "sed", "awk", "head", "tail", "tr", "cut", "ts", "logger"}
+	helpers = []string{"echo", "printf", "true", "exit", "cp", "mv", "rm", "ls", "touch", "sync", "sleep", "wait", "date"}
+	closers = []string{"done", "fi", "esac", "}"}
+	shells  = []string{"sh", "bash", "dash", "zsh", "/bin/sh", "/bin/bash"}
 )
 
 // lostEnd returns the end of a shell command if flags after it reach no program that trains: a comment, the end of a
-// loop or of a here-document, a separator, or a filter behind a pipe. It is empty for any other end.
+// loop, of brackets or of a here-document, a separator, the script of another shell, a filter behind a pipe, or a
+// program such as echo. It is empty for any other end.
 func lostEnd(p Program) string {
 	if len(p.Args) > 0 {
 		return ""
 	}
-	command := strings.TrimSpace(p.Command)
-	last := strings.TrimSpace(command[strings.LastIndexByte(command, '\n')+1:])
-	if here := hereWord.FindStringSubmatch(command); here != nil && here[1] == last || strings.HasPrefix(last, "#") {
-		return last
+	s := scan(p.Command)
+	if s.end != "" || len(s.commands) == 0 {
+		return s.end
 	}
-	words := strings.Fields(last)
-	if len(words) == 0 {
-		return ""
-	}
-	switch word := words[len(words)-1]; {
-	case slices.Contains([]string{"done", "fi", "esac", ")", "}"}, word), strings.HasSuffix(word, ";"),
-		strings.HasSuffix(word, "&"):
-		return word
-	}
-	plain := strings.ReplaceAll(quotedSpan.ReplaceAllString(last, "x"), "||", "  ")
-	plain = strings.ReplaceAll(plain, "&&", ";")
-	if i := strings.LastIndexByte(plain, '|'); i >= 0 && !strings.Contains(plain[i:], ";") {
-		stage := strings.Fields(strings.TrimPrefix(plain[i+1:], "&"))
-		if len(stage) > 0 && slices.Contains(filters, stage[0]) {
-			return "| " + stage[0]
-		}
+	last := &s.commands[len(s.commands)-1]
+	switch name := last.program(); {
+	case slices.Contains(closers, last.words[0]):
+		return last.words[0]
+	case slices.Contains(filters, name) && last.piped:
+		return "| " + name
+	case len(s.commands) > 1 && (slices.Contains(filters, name) || slices.Contains(helpers, name)):
+		return name
+	case slices.Contains(shells, name) && slices.Contains(last.words, "-c") && !positional(last.words):
+		return name + " -c"
 	}
 	return ""
+}
+
+// positional reports whether a word names the arguments of a script.
+func positional(words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool {
+		return strings.Contains(w, "$@") || strings.Contains(w, "$*") || strings.Contains(w, "$0") || strings.Contains(w, "$1")
+	})
+}
+
+// unseen warns of a program whose output goes to a file, while scrimp looks for the metric in the output.
+func unseen(p Program) []string {
+	if p.Pattern == "" || p.File != "" || len(p.Args) > 0 {
+		return nil
+	}
+	away := ""
+	for _, c := range scan(p.Command).commands {
+		switch name := c.program(); {
+		case slices.Contains([]string{"tail", "cat", "tee"}, name): // it prints the file
+			return nil
+		case c.away && !slices.Contains(filters, name) && !slices.Contains(helpers, name):
+			away = name
+		}
+	}
+	if away == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("the output of %.40q goes to a file, and progress.pattern reads the output of the command: "+
+		"write | tee FILE instead of > FILE", away)}
 }

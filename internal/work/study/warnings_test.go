@@ -32,7 +32,28 @@ func TestWarnings_NameWhatTheSearchWouldMiss(t *testing.T) {
 		{Program{Args: []string{"t", "|", "tee"}}, nil},
 		{Program{Command: "t ${args} $SCRIMP_PARAM_RATE $SCRIMP_PARAM_RATE"}, []string{"SCRIMP_PARAM_RATE, and no parameter"}},
 		{Program{Command: "t > log 2>&1"}, nil},
-		{Program{Command: "cd src && t || exit 1"}, nil},
+		{Program{Command: "cd src && t || exit 1"}, []string{`"exit"`}},
+		{Program{Command: "cd src && t"}, nil},
+		{Program{Command: "mkdir -p out\nt \\\n  -v"}, nil},
+		{Program{Command: "t\necho done"}, []string{`"echo"`}},
+		{Program{Command: "t && cp model /out"}, []string{`"cp"`}},
+		{Program{Command: "(cd src; t)"}, []string{`")"`}},
+		{Program{Command: "{ t; }"}, []string{`"}"`}},
+		{Program{Command: "t # quick"}, []string{`"# quick"`}},
+		{Program{Command: "t a#b '# c'"}, nil},
+		{Program{Command: "bash -c 't --fast'"}, []string{`"bash -c"`}},
+		{Program{Command: "X=1 exec sh -ec t"}, nil}, // not looked at: several options in one
+		{Program{Command: `bash -c 't "$@"' t`}, nil},
+		{Program{Command: "bash train.sh"}, nil},
+		{Program{Command: "time python3 t.py 2>err.log"}, nil},
+		{Program{Command: "echo $((1 + 2)) ${HOME} `date; true`; t"}, nil},
+		{Program{Command: "cat <<A <<B >conf\nx | y\nA\nz &\nB\nt"}, nil},
+		{Program{Command: "t > log 2>&1", Pattern: epochs}, []string{`the output of "t" goes to a file`}},
+		{Program{Command: "python3 t.py &>>log", Pattern: epochs}, []string{`the output of "python3" goes to a file`}},
+		{Program{Command: "t >&2 2>err; echo done >flag", Pattern: epochs}, []string{`"echo"`}},
+		{Program{Command: "t >log & tail -f log; t", Pattern: epochs}, nil},
+		{Program{Command: "t >/dev/stdout", Pattern: epochs}, nil},
+		{Program{Command: "t > log", File: "log", Pattern: epochs}, nil},
 		{Program{Command: `FLAGS="a|b" t 'c | d'`}, nil},
 		{Program{Command: "cat data | wc -l; t"}, nil},
 		{Program{Command: "t $(cat flags)"}, nil},
@@ -56,4 +77,22 @@ func TestWarnings_NameWhatTheSearchWouldMiss(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c.p, got, c.says)
 		}
 	}
+}
+
+// Any text is scanned to its end.
+func FuzzScan(f *testing.F) {
+	for _, text := range []string{"a|b", "'", "$((", "<<A", "a \\", "\"$(\"", ")", "#", ">"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		n := 0
+		for _, c := range scan(text).commands {
+			for _, w := range c.words {
+				n += len(w)
+			}
+		}
+		if n > len(text) {
+			t.Errorf("%q has words of %d bytes", text, n)
+		}
+	})
 }

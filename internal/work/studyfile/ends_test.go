@@ -1,11 +1,13 @@
 package studyfile
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
+	"scrimp/internal/job/spec"
 	"scrimp/internal/test/must"
 	"scrimp/internal/work/study"
 )
@@ -56,6 +58,44 @@ func TestObservations_ReadsValuesAndExportedTrials(t *testing.T) {
 			if len(p.Points) != len(want[i].Points) || p.Values[1] != float64(i) {
 				t.Errorf("%q: configuration %d is %+v for a searcher", text, i, p)
 			}
+		}
+	}
+}
+
+// Exported trials of a proxy show what they ran with. A search on the same proxy learns from them, and one without a
+// proxy from those trained in full.
+func TestObservations_ReadsTheTrialsOfAProxy(t *testing.T) {
+	text := "trial,state,why,unit,values,best,best_at,last,cost,proxy,lr,part\n" +
+		"s.0,succeeded,,3,3,1.5,2,1.75,0.2,true,0.1,0.25\ns.1,succeeded,,9,9,1,9,1,0.1,false,0.1,1\n"
+	s := study.Spec{Metric: "loss", Searcher: "default", Fidelity: space.Fidelity,
+		Params: []study.Param{space.Params[0], {Name: "part", Values: []string{"1"}}}}
+	full := []study.Past{{Params: []string{"0.1", "1"}, Points: []study.Point{{Unit: 9, Value: 1}}}}
+	proxy := []study.Past{{Params: []string{"0.1", "1"}, Points: []study.Point{{Unit: 2, Value: 1.5}, {Unit: 3, Value: 1.75}}}}
+	if got, err := Observations("old.csv", []byte(text), &s); err != nil || !reflect.DeepEqual(got, full) {
+		t.Errorf("without a proxy: %v, %v", got, err)
+	}
+	s.Proxy = &study.Proxy{Set: map[string]string{"part": "0.25"}, Promote: 1}
+	if got, err := Observations("old.csv", []byte(text), &s); err != nil || !reflect.DeepEqual(got, proxy) {
+		t.Errorf("with the proxy: %v, %v", got, err)
+	}
+	s.Proxy.Set["part"] = "0.5"
+	if got, err := Observations("old.csv", []byte(text), &s); err == nil || !strings.Contains(err.Error(), "old.csv:2: part") {
+		t.Errorf("with another proxy: %v, %v", got, err)
+	}
+}
+
+// A part of a whole may be a percentage, and a wrong one is one problem.
+func TestParse_ReadsThePartOfAProxy(t *testing.T) {
+	for text, want := range map[string]float64{"0.3": 0.3, "30%": 0.3, "'30 %'": 0.3, "5e-2": 0.05, "": 0, "50": 0, "0%": 0, "half": 0,
+		"[0.5]": 0, "96%": 0, ".nan": 0} {
+		f, err := Parse("s.yaml", []byte("job: j\nmetric: {name: m, goal: maximize}\nbudget: $5\nmethod: random\nparameters:\n"+
+			"  p: {min: 0, max: 1}\nfidelity: {name: epoch, min: 1, max: 9}\nproxy: {max: 3, reserve: "+text+"}"))
+		list, _ := errors.AsType[spec.Problems](err)
+		if want == 0 && (len(list) != 1 || list[0].Field != "proxy.reserve") {
+			t.Errorf("%q: %v, want one problem", text, err)
+		}
+		if want > 0 && (err != nil || f.Study.Proxy.Reserve != want) {
+			t.Errorf("%q: %v, want %g", text, err, want)
 		}
 	}
 }

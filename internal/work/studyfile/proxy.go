@@ -3,6 +3,8 @@ package studyfile
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -38,10 +40,7 @@ func (r *reader) proxy(v *yaml.Node) {
 		case "promote":
 			p.Promote = r.whole(v, field, 1, study.MaxPromote)
 		case "reserve":
-			if p.Reserve = r.number(v, field); p.Reserve < study.LeastReserve || p.Reserve > study.MostReserve {
-				r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), fmt.Sprintf("write the part of the budget for full trainings, "+
-					"from %g to %g", study.LeastReserve, study.MostReserve))
-			}
+			p.Reserve = r.part(v, field, study.LeastReserve, study.MostReserve)
 		default:
 			r.wrong(key, field, "is no field of a proxy", "write set, env, max, promote or reserve")
 		}
@@ -54,4 +53,19 @@ func (r *reader) settings(v *yaml.Node, field string, read func(v *yaml.Node, fi
 	list := map[string]string{}
 	r.each(v, field, func(name string, _, v *yaml.Node) { list[name] = read(v, field+"."+name) })
 	return list
+}
+
+// part reads a part of a whole, such as 0.5 or 50%.
+func (r *reader) part(v *yaml.Node, field string, least, most float64) float64 {
+	text, percent := strings.CutSuffix(v.Value, "%")
+	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if percent {
+		x /= 100
+	}
+	if v.Kind != yaml.ScalarNode || err != nil || !(x >= least && x <= most) {
+		r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), fmt.Sprintf("write the part of the budget for full trainings, from "+
+			"%g to %g, or %g%% to %g%%", least, most, 100*least, 100*most))
+		return least
+	}
+	return x
 }

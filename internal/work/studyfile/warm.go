@@ -150,15 +150,19 @@ func columns(head []string, s *study.Spec) (t table, err error) {
 
 // read reads a row.
 func (t *table) read(row []string, s *study.Spec) (p study.Past, err error) {
+	onProxy := t.proxy >= 0 && row[t.proxy] == "true"
+	if t.proxy >= 0 && onProxy != (s.Proxy != nil) {
+		return p, nil // its values do not compare with those of this search
+	}
 	for d := range s.Params {
 		text := strings.TrimSpace(row[t.params[d]])
+		if onProxy {
+			text = s.InFull(d, text)
+		}
 		if _, err := s.Params[d].Read(text); err != nil {
 			return p, fmt.Errorf("%s: %w", s.Params[d].Name, err)
 		}
 		p.Params = append(p.Params, text)
-	}
-	if t.proxy >= 0 && (row[t.proxy] == "true") != (s.Proxy != nil) {
-		return p, nil // its values do not compare with those of this search
 	}
 	pairs := [][2]int{{t.unit, t.value}}
 	if t.value < 0 {

@@ -127,8 +127,8 @@ func proxy(b *strings.Builder, s *api.StudyState, p show.Place) {
 	}
 }
 
-// noValues is why a search ends in which no trial reports its metric.
-const noValues = "no_values"
+// NoValues is why a search ends in which no trial reports its metric.
+const NoValues = "no_values"
 
 // studyReceipt adds the results of a search to the receipt of its group.
 func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
@@ -139,7 +139,7 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	proxy(b, r.Group.Study, p)
 	limits(b, r.Group, r.Group.Study.GroupLimits, p)
 	plateau(b, r.Group.Study, p)
-	if g := r.Group; g.Study.StoppedGain != nil || g.Why == noValues {
+	if g := r.Group; g.Study.StoppedGain != nil || g.Why == NoValues {
 		p.Fact(b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+show.Clean(g.Detail), ": "))
 	}
 	text := draw.Count(s.Trials, "trial") + fmt.Sprintf(", %d trained in full", s.Full)
@@ -161,18 +161,26 @@ func studyReceipt(b *strings.Builder, r api.GroupReceipt, p show.Place) {
 	case s.OnProxy != nil:
 		p.Fact(b, "in full", "%s had each configuration been trained in full, at the mean cost of those that were",
 			show.USD(*s.AllFull))
-		if saved := *s.AllFull - r.Cost.Float(); saved > 0 && r.Group.State == "over" {
-			p.Fact(b, "saved", "%s against that", show.USD(saved))
-		}
+		saved(b, r, p)
 	default:
 		p.Fact(b, "in full", "%s had each trial trained in full that was left early, at the cost of its epochs so far",
 			show.USD(*s.AllFull))
-		// Where nothing was left early, nothing is saved; a trial that runs has not saved anything yet.
-		saved := *s.AllFull - r.Cost.Float()
-		if saved > 0 && s.Pruned.Sign() > 0 && r.Group.State == "over" {
-			p.Fact(b, "saved", "%s against that", show.USD(saved))
+		if s.Pruned.Sign() > 0 { // otherwise nothing could be saved
+			saved(b, r, p)
 		}
 	}
 	b.WriteString(search.Course(r, p))
 	warnings(b, r.Group.Study, p)
+}
+
+// saved adds by how much a search that is over was cheaper than training all configurations in full, or dearer.
+func saved(b *strings.Builder, r api.GroupReceipt, p show.Place) {
+	saved := *r.Study.AllFull - r.Cost.Float()
+	switch {
+	case r.Group.State != "over":
+	case saved >= 0:
+		p.Fact(b, "saved", "%s against that", show.USD(saved))
+	default:
+		p.Fact(b, "saved", "nothing: the search cost %s more than that", show.USD(-saved))
+	}
 }

@@ -14,7 +14,8 @@ import (
 func digits(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
 
 // TrialsCSV returns the trials as CSV with a column for each parameter, and the column proxy for a search on one.
-func TrialsCSV(list []api.Trial) string {
+func TrialsCSV(s *Search) string {
+	list := s.Trials
 	names := map[string]bool{}
 	for _, t := range list {
 		for name := range t.Params {
@@ -30,7 +31,8 @@ func TrialsCSV(list []api.Trial) string {
 		head = append(head, "proxy")
 	}
 	_ = w.Write(append(head, columns...))
-	for _, t := range list {
+	for i := range list {
+		t := &list[i]
 		best, last := "", ""
 		if t.Best != nil {
 			best, last = strconv.FormatFloat(*t.Best, 'g', -1, 64), strconv.FormatFloat(*t.Last, 'g', -1, 64)
@@ -40,8 +42,9 @@ func TrialsCSV(list []api.Trial) string {
 		if proxied {
 			row = append(row, strconv.FormatBool(t.Proxy))
 		}
+		params, _ := s.ran(t)
 		for _, name := range columns {
-			row = append(row, t.Params[name])
+			row = append(row, params[name])
 		}
 		_ = w.Write(row) // writing to a strings.Builder cannot fail
 	}

@@ -72,8 +72,12 @@ func (s *Search) run(id, folder string, t *api.Trial) (files []File, err error) 
 		"source_type", sourceLocal, "source_version", "", "start_time", millis(from), "status", status, "tags", []string{},
 		"user_id", s.Group.User)},
 		File{at("artifacts") + "/", ""})
+	params, proxy := s.ran(t)
 	for _, p := range s.Group.Study.Params {
-		files = append(files, File{at("params", key(p.Name)), t.Params[p.Name]})
+		files = append(files, File{at("params", key(p.Name)), params[p.Name]})
+	}
+	for _, name := range sorted(proxy) {
+		files = append(files, File{at("params", key(name)), proxy[name]})
 	}
 	tags := []figure{{"mlflow.runName", t.ID}, {"mlflow.user", s.Group.User}, {"scrimp.job", t.ID},
 		{"scrimp.state", t.State}, {"scrimp.why", t.Why}}

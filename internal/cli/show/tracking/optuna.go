@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -46,7 +47,7 @@ func Optuna(s *Search) ([]byte, error) {
 	}
 	lines := []object{{"op_code": opCreateStudy, "study_name": s.Group.ID, "directions": []int{direction}}}
 	for _, a := range []figure{{"metric", s.Group.Study.Metric}, {"searcher", s.Group.Study.Searcher},
-		{"cost", s.Group.Spent.String()}, {"currency", string(s.Group.Currency)}} {
+		{"cost", s.Group.Spent.String()}, {"currency", string(s.Group.Currency)}, {"best", s.best()}} {
 		lines = append(lines, object{"op_code": opStudyAttr, "study_id": 0, "user_attr": object{a.name: a.value}})
 	}
 	for i := range s.Trials {
@@ -65,12 +66,21 @@ func Optuna(s *Search) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// best returns the job of the best trial, which may be one that the search left early; "" without one.
+func (s *Search) best() string {
+	if t := s.Group.Study.Best; t != nil {
+		return t.ID
+	}
+	return ""
+}
+
 // optunaTrial returns the operation that creates a trial as it stands.
 func (s *Search) optunaTrial(t *api.Trial) (object, error) {
 	params, distributions := object{}, object{}
+	ran, proxy := s.ran(t)
 	for i := range s.Group.Study.Params {
 		p := &s.Group.Study.Params[i]
-		value, distribution, err := s.optunaParam(p, t.Params[p.Name])
+		value, distribution, err := s.optunaParam(p, ran[p.Name], t.Params[p.Name])
 		if err != nil {
 			return nil, fmt.Errorf("parameter %s: %w", p.Name, err)
 		}
@@ -88,6 +98,9 @@ func (s *Search) optunaTrial(t *api.Trial) (object, error) {
 	if s.Group.Study.Proxy != nil {
 		attrs["proxy"] = t.Proxy
 	}
+	for name, text := range proxy {
+		attrs["proxy_"+name] = text
+	}
 	for _, f := range s.figures(t) {
 		v, err := strconv.ParseFloat(f.value, 64)
 		if err != nil {
@@ -97,17 +110,18 @@ func (s *Search) optunaTrial(t *api.Trial) (object, error) {
 	}
 	line := object{"op_code": opCreateTrial, "study_id": 0, "params": params, "distributions": distributions,
 		"user_attrs": attrs, "system_attrs": object{}, "intermediate_values": values, "value": nil, "values": nil,
-		"state": [...]int{stateRunning, stateComplete, statePruned, stateFailed}[s.outcome(t)], "datetime_start": nil}
+		"state": [...]int{stateRunning, stateComplete, statePruned, stateFailed}[s.outcome(t)]}
 	if o := s.outcome(t); t.Best != nil && (o == complete || o == pruned) {
 		line["value"] = *t.Best
 	}
 	from, to := s.span(t)
-	if !from.IsZero() {
-		line["datetime_start"] = from.Format(optunaTime)
+	if from.IsZero() { // Optuna refuses to copy a trial without a start
+		from = s.Group.Submitted.UTC()
 	}
+	line["datetime_start"] = from.Format(optunaTime)
 	if s.outcome(t) != running {
 		if to.IsZero() { // a paused trial, which the search may still continue
-			to = later(from, s.Group.Submitted.UTC())
+			to = from
 		}
 		line["datetime_complete"] = to.Format(optunaTime)
 	}
@@ -121,49 +135,74 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// optunaParam returns a parameter's value as Optuna stores it, and its distribution. Optuna has no normal distribution:
-// scrimp writes a range from the smallest to the largest value of all trials.
-func (s *Search) optunaParam(p *api.StudyParam, text string) (value float64, distribution object, err error) {
+// optunaParam returns a parameter's value as Optuna stores it, and its distribution: text is the value with which the
+// trial ran, and full that of a full training. Optuna has no normal distribution: scrimp writes a range from the
+// smallest to the largest value of all trials.
+func (s *Search) optunaParam(p *api.StudyParam, text, full string) (value float64, distribution object, err error) {
+	set, sets := "", false
+	if x := s.Group.Study.Proxy; x != nil {
+		set, sets = x.Set[p.Name]
+	}
 	if len(p.Values) > 0 {
-		choices := make([]any, len(p.Values))
-		value = -1
-		for i, v := range p.Values {
-			if err := json.Unmarshal([]byte(v), &choices[i]); err != nil {
-				return 0, nil, err
-			}
-			plain, is := choices[i].(string)
-			if !is {
-				plain = v
-			}
-			switch choices[i].(type) {
-			case map[string]any, []any:
-				choices[i] = v // Optuna's choices are plain values
-			}
-			if plain == text {
-				value = float64(i)
-			}
+		values := p.Values
+		if sets && !slices.Contains(values, set) { // Optuna wants the same choices in all trials
+			values = append(slices.Clone(values), set)
 		}
-		if value < 0 {
-			return 0, nil, fmt.Errorf("%q is none of its values", text)
-		}
-		return value, object{"name": categorical, "attributes": object{"choices": choices}}, nil
+		return choice(values, text)
+	}
+	low, high := p.Min, p.Max
+	if p.Sigma > 0 {
+		low, high = s.spread(p.Name)
+	}
+	if by, err := strconv.ParseFloat(set, 64); sets && err == nil {
+		low, high = math.Min(low, by), math.Max(high, by)
+	} else if sets { // the proxy sets a word where the space has numbers
+		text = full
 	}
 	if value, err = strconv.ParseFloat(text, 64); err != nil {
 		return 0, nil, err
 	}
-	low, high := p.Min, p.Max
-	if p.Sigma > 0 {
-		low, high = value, value
-		for _, t := range s.Trials {
-			if v, err := strconv.ParseFloat(t.Params[p.Name], 64); err == nil {
-				low, high = math.Min(low, v), math.Max(high, v)
-			}
-		}
-	}
-	if p.Int {
+	if p.Int && !sets {
 		return value, object{"name": "IntDistribution", "attributes": object{"log": p.Log && low >= 1, "step": 1,
 			"low": int64(math.Ceil(low)), "high": int64(math.Floor(high))}}, nil
 	}
 	return value, object{"name": "FloatDistribution", "attributes": object{"step": nil, "low": low, "high": high,
 		"log": p.Log && low > 0}}, nil
+}
+
+// choice returns the index of a value among choices in JSON, and their distribution.
+func choice(values []string, text string) (index float64, distribution object, err error) {
+	choices := make([]any, len(values))
+	index = -1
+	for i, v := range values {
+		if err := json.Unmarshal([]byte(v), &choices[i]); err != nil {
+			return 0, nil, err
+		}
+		plain, is := choices[i].(string)
+		if !is {
+			plain = v
+		}
+		switch choices[i].(type) {
+		case map[string]any, []any:
+			choices[i] = v // Optuna's choices are plain values
+		}
+		if plain == text {
+			index = float64(i)
+		}
+	}
+	if index < 0 {
+		return 0, nil, fmt.Errorf("%q is none of its values", text)
+	}
+	return index, object{"name": categorical, "attributes": object{"choices": choices}}, nil
+}
+
+// spread returns the smallest and the largest value of a parameter over all trials.
+func (s *Search) spread(name string) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, t := range s.Trials {
+		if v, err := strconv.ParseFloat(t.Params[name], 64); err == nil {
+			low, high = math.Min(low, v), math.Max(high, v)
+		}
+	}
+	return low, high
 }

@@ -4,11 +4,13 @@ package tracking
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"time"
 
 	api "scrimp/client"
+	"scrimp/internal/work/study"
 	"scrimp/money"
 )
 
@@ -17,6 +19,25 @@ type Search struct {
 	Group  api.Group
 	Trials []api.Trial       // with their curves
 	Lines  []api.GroupMember // of the receipt
+}
+
+// ran returns the parameters with which a trial ran, and proxy those that only trials on the proxy have. Proxies set
+// parameters to cheaper values.
+func (s *Search) ran(t *api.Trial) (params, proxy map[string]string) {
+	if !t.Proxy || s.Group.Study.Proxy == nil {
+		return t.Params, nil
+	}
+	params, proxy = maps.Clone(t.Params), map[string]string{}
+	p := (*study.Proxy)(&s.Group.Study.Proxy.StudyProxy)
+	for name := range p.Set {
+		text, _ := p.Text(name)
+		if _, is := params[name]; is {
+			params[name] = text
+		} else {
+			proxy[name] = text
+		}
+	}
+	return params, proxy
 }
 
 // line returns the line of a trial on the receipt, or nil.

@@ -1,10 +1,10 @@
 package tracking
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -139,26 +139,44 @@ func TestOptuna_WritesAJournalOfEachTrial(t *testing.T) {
 	}
 }
 
-// Optuna itself reads the journal, if Python has it.
-func TestOptuna_IsReadByOptuna(t *testing.T) {
-	text, err := Optuna(example(t))
+// A trial of a proxy is exported with the values that it ran with, in the distribution that all trials share.
+func TestExports_ShowWhatATrialOfTheProxyRanWith(t *testing.T) {
+	s := example(t)
+	s.Group.Study.Params = append(s.Group.Study.Params, api.StudyParam{Name: "part", Values: []string{"1"}},
+		api.StudyParam{Name: "side", Min: 224, Max: 224, Int: true})
+	s.Group.Study.Proxy = &api.StudyProxyState{StudyProxy: api.StudyProxy{Set: map[string]string{"part": "0.25", "side": "96",
+		"cache": `"off"`}}}
+	for i := range s.Trials {
+		s.Trials[i].Proxy = i != 1
+		s.Trials[i].Params["part"], s.Trials[i].Params["side"] = "1", "224"
+	}
+	rows, err := csv.NewReader(strings.NewReader(TrialsCSV(s))).ReadAll()
 	must.Do(t, err)
-	if exec.Command("python3", "-c", "import optuna").Run() != nil {
-		t.Skip("python3 has no module optuna")
+	column := func(name string) int { return slices.Index(rows[0], name) }
+	for i, want := range [][]string{{"true", "0.25", "96"}, {"false", "1", "224"}, {"true", "0.25", "96"}} {
+		if row := rows[i+1]; row[column("proxy")] != want[0] || row[column("part")] != want[1] || row[column("side")] != want[2] {
+			t.Errorf("trial %d is %v, want %v", i, row, want)
+		}
 	}
-	file := filepath.Join(t.TempDir(), "journal")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
+	files, err := MLflow(s, "/x")
+	must.Do(t, err)
+	_, runs := store(t, files)
+	if on, full := runs["quadratic.0"], runs["quadratic.1"]; on["params/part"] != "0.25" || on["params/cache"] != "off" ||
+		full["params/part"] != "1" || full["params/cache"] != "" {
+		t.Errorf("MLflow has %v and %v", on, full)
 	}
-	const program = `
-import sys, optuna
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
-s = optuna.load_study(study_name="quadratic", storage=JournalStorage(JournalFileBackend(sys.argv[1])))
-print(s.best_trial.user_attrs["scrimp_job"], s.best_value, [t.state.name for t in s.trials])`
-	out, err := exec.Command("python3", "-c", program, file).CombinedOutput()
-	if want := "quadratic.0 0.9 ['COMPLETE', 'PRUNED', 'FAIL', 'RUNNING']"; err != nil || !strings.Contains(string(out), want) {
-		t.Errorf("%v: %s", err, out)
+	for i, want := range []float64{1, 0, 1} { // the index of the choice
+		line, err := s.optunaTrial(&s.Trials[i])
+		must.Do(t, err)
+		params, shared := line["params"].(object), line["distributions"].(object)
+		if params["part"] != want || params["side"] != map[bool]float64{true: 96, false: 224}[i != 1] ||
+			shared["part"] != `{"attributes":{"choices":[1,0.25]},"name":"CategoricalDistribution"}` ||
+			shared["side"] != `{"attributes":{"high":224,"log":false,"low":96,"step":null},"name":"FloatDistribution"}` {
+			t.Errorf("trial %d has %v by %v", i, params, shared)
+		}
+		if _, is := line["user_attrs"].(object)["proxy_cache"]; is != (i != 1) {
+			t.Errorf("trial %d has the attributes %v", i, line["user_attrs"])
+		}
 	}
 }
 

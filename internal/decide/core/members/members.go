@@ -116,9 +116,9 @@ func (ms *Members) tendGroup(g *state.Group) {
 		ms.endMembers(g)
 	case g.Phase != state.GroupOpen || len(g.Waits) > 0 || !g.Terms.Kind.Planned():
 	case ms.outOfTime(g):
-		ms.endGroup(g.Name, step.TimeSpent, ms.used(g, step.TimeSpent), state.StopMembers)
+		ms.endGroup(g.Name, step.TimeSpent, ms.used(g, step.TimeSpent, nil), state.StopMembers)
 	case ms.outOfHours(g):
-		ms.endGroup(g.Name, step.HoursSpent, ms.used(g, step.HoursSpent), state.StopMembers)
+		ms.endGroup(g.Name, step.HoursSpent, ms.used(g, step.HoursSpent, nil), state.StopMembers)
 	case p.awaits(g.Name):
 		p.asked[g.Name] = true
 	default:
@@ -240,7 +240,7 @@ func (ms *Members) finishes(g *state.Group, v groups.Move) bool {
 			return true
 		}
 		why := finishedBy(v.Why)
-		ms.endGroup(g.Name, why, ms.used(g, why), state.StopMembers)
+		ms.endGroup(g.Name, why, ms.used(g, why, v.Short), state.StopMembers)
 		return true
 	}
 	if over {

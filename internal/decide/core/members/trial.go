@@ -47,61 +47,6 @@ func (ms *Members) outOfHours(g *state.Group) bool {
 	return false
 }
 
-// usedByStages returns the detail of a pipeline's end by a limit: how much of the limit it has used.
-func (ms *Members) usedByStages(g *state.Group, why string) string {
-	wall, hours := g.Terms.Limits()
-	if why == step.TimeSpent {
-		return fmt.Sprintf("%s of %s have passed", min(ms.Now().Sub(g.Opened), wall).Round(time.Second), wall)
-	}
-	used, gpus := ms.GPUTime(g, ms.Now())
-	text := fmt.Sprintf("%.3g of %.3g GPU-hours are used", used.Hours(), hours)
-	if rest := hours - used.Hours(); gpus > 0 && rest > 0 {
-		text += fmt.Sprintf(", and %.3g are kept for the saves of %s", rest, step.Count(g.Open, "stage"))
-	}
-	return text
-}
-
-// used returns the detail of a study's end by a limit: how much of the limit it has used, and why it leaves the rest.
-func (ms *Members) used(g *state.Group, why string) string {
-	if g.Study == nil {
-		return ms.usedByStages(g, why)
-	}
-	spec, trials := g.Terms.Study, step.Count(g.Study.Active(), "trial")
-	switch why {
-	case step.NoValues:
-		return fmt.Sprintf("%s have begun, and none has reported a value of %s", step.Count(g.Began, "trial"), spec.Metric)
-	case step.HoursSpent:
-		used, gpus := ms.GPUTime(g, ms.Now())
-		text := fmt.Sprintf("%.3g of %.3g GPU-hours are used", used.Hours(), spec.GPUHours)
-		if rest := spec.GPUHours - used.Hours(); gpus > 0 && rest > 0 {
-			return fmt.Sprintf("%s, and %.3g are kept for the saves of %s", text, rest, trials)
-		}
-		return text + ", and the rest is too little for another unit of training"
-	case step.TimeSpent:
-		passed := ms.Now().Sub(g.Opened)
-		text := fmt.Sprintf("%s of %s have passed", min(passed, spec.Wall).Round(time.Second), spec.Wall)
-		if passed < spec.Wall {
-			text += ", and the rest is too short for another unit of training"
-		}
-		return text
-	case step.BudgetSpent:
-		short := func(a money.Amount) string { return money.Short(a, g.Terms.Member.Currency) }
-		spent := ms.GroupSpent(g, ms.Now())
-		text := fmt.Sprintf("%s of %s is spent", short(spent), short(g.Terms.Budget))
-		least := ms.LeastOfTrial(g.Terms.Member)
-		if rest := g.Terms.Budget.Sub(spent); rest.Sign() > 0 && rest.Cmp(least) < 0 {
-			return text + fmt.Sprintf(", and a trial that begins or goes on needs %s for starts and saves", short(least))
-		} else if spec.Proxy != nil && rest.Sign() > 0 {
-			return text + fmt.Sprintf(", and the rest, %s, does not pay for another full training", short(rest))
-		} else if spec.Final && rest.Sign() > 0 {
-			return text + fmt.Sprintf(", and the rest, %s, does not pay for another unit of training and then for a full "+
-				"training of a trial that it makes the best", short(rest))
-		}
-		return text + ", and the rest is too little for another unit of training"
-	}
-	return ""
-}
-
 // flattens ends a study because another dollar is not expected to gain enough.
 func (ms *Members) flattens(g *state.Group, gain float64) {
 	spec := g.Terms.Study
@@ -150,7 +95,7 @@ func (ms *Members) outOfMoney(g *state.Group, promoted bool) *step.Refusal {
 			ms.promotes(g)
 			return &step.Refusal{Why: step.GroupFull}
 		}
-		ms.endGroup(g.Name, step.BudgetSpent, ms.used(g, step.BudgetSpent), state.StopMembers)
+		ms.endGroup(g.Name, step.BudgetSpent, ms.used(g, step.BudgetSpent, nil), state.StopMembers)
 		return nil
 	}
 	if g.Terms.Pipeline != nil && g.Open > 0 { // a stage that ends may leave something

@@ -100,7 +100,9 @@ func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
 	room := d.room(h)
 	for _, t := range d.first {
 		if h.Fresh(t) && d.next(h, t) <= room {
-			return d.train(h, t)
+			c := d.train(h, t)
+			c.Stop = dear(h)
+			return c
 		}
 	}
 	d.learn(h)

@@ -239,3 +239,26 @@ func TestImprovement_OfAStandardGaussian(t *testing.T) {
 		}
 	}
 }
+
+// A search ends after its first report if the user values a point at less than some full trainings, and not because of
+// it if the point is worth more. The cost of a switch does not count.
+func TestDefault_EndsWhereAPointIsWorthLessThanItsPrice(t *testing.T) {
+	for value, want := range map[float64]bool{0: false, 4.9 * 2 * 10: true, 5.1 * 2 * 10: false} {
+		s := &tune.Search{Space: tune.Space{Params: []tune.Param{{Name: "x", Low: 0, High: 1, Type: tune.Float}}}, Epochs: 10, Budget: 1e6, Switch: 7, PointValue: value,
+			Trials: [][]tune.Value{{0.1}, {0.2}, {0.3}, {0.4}, {0.5}, {0.6}, {0.7}, {0.8}, {0.9}}}
+		h, by := tune.NewHistory(s), New(s)
+		first := by.Next(h, 0)
+		if first.Stop {
+			t.Errorf("worth %g: it ends before anything is known", value)
+		}
+		h.Start(first.Trial, 0)
+		h.Add(tune.Report{Trial: first.Trial, Epoch: 1, Value: 1, Cost: 9, Moved: true, Spent: 9}) // an epoch costs 2
+		if c := by.Next(h, 0); c.Stop != want {
+			t.Errorf("worth %g: it ends: %t, want %t", value, c.Stop, want)
+		}
+		watched := Watch(by, s)
+		if c := watched.Next(h, 0); c.Stop != want {
+			t.Errorf("worth %g, watching another searcher: it ends: %t, want %t", value, c.Stop, want)
+		}
+	}
+}

@@ -35,6 +35,28 @@ const (
 	leastLeft = 0.1
 )
 
+// On average over recorded searches, a gain of a point has cost at least the price of pays full trainings: before, a
+// search mostly finds nothing. Where a point is worth less, the search is not expected to pay.
+const pays = 5
+
+// dear reports whether the user values a point so little that no search pays. The first reports tell the cost of a full
+// training.
+func dear(h *tune.History) bool {
+	if h.PointValue <= 0 || len(h.Reports) == 0 {
+		return false
+	}
+	first := h.Reports[:min(len(h.Reports), unsure)]
+	epoch := 0.0
+	for _, r := range first {
+		cost := r.Cost
+		if r.Moved {
+			cost -= h.Switch
+		}
+		epoch += math.Max(0, cost) / float64(len(first))
+	}
+	return h.PointValue < pays*epoch*float64(h.Epochs)
+}
+
 // judge says in a choice whether the search should end, because continuing is not worth its cost.
 func (d *Searcher) judge(h *tune.History, room float64, c *tune.Choice) {
 	if !h.Stops() {
@@ -52,6 +74,7 @@ func (d *Searcher) judge(h *tune.History, room float64, c *tune.Choice) {
 	} else {
 		c.Stop = h.Spent > d.paid*(1+patience)
 	}
+	c.Stop = c.Stop || dear(h)
 }
 
 // surprise returns the expected improvement of the metric per unit of cost by a trial that the model does not expect.
@@ -115,6 +138,6 @@ func (w *watched) Next(h *tune.History, worker int) tune.Choice {
 		w.seen, w.last = n, tune.Choice{}
 		d.judge(h, d.room(h), &w.last)
 	}
-	c.Stop, c.Gain, c.Least = w.last.Stop, w.last.Gain, w.last.Least
+	c.Stop, c.Gain, c.Least = w.last.Stop || dear(h), w.last.Gain, w.last.Least
 	return c
 }
