@@ -153,7 +153,7 @@ func (d *Desk) runOf(r *http.Request, b api.Submission, j spec.Job, t *core.Grou
 	if t.Pipeline == nil {
 		return t, nil, nil
 	}
-	if specs, no = d.stageJobs(b, j, t); no == nil {
+	if specs, no = d.stageJobs(r, b, j, t); no == nil {
 		no = group.ShortPipeline(t)
 	}
 	if no != nil || b.Pipeline.Schedule == nil {
