@@ -286,7 +286,7 @@ type PipelineState struct {
 // StageState is the state of a stage.
 type StageState struct {
 	Name string `json:"name"`
-	// State is waiting, running, keeping, done, reused, skipped or failed.
+	// State is waiting, running, keeping, done, reused, skipped or failed; not_begun if its pipeline ended before.
 	State   string            `json:"state"`
 	Why     string            `json:"why,omitempty"` // a sentence
 	Job     string            `json:"job,omitempty"` // job that ran it, or that made the reused outputs

@@ -340,6 +340,34 @@ func TestPipelines_HaveLimitsBesidesDollars(t *testing.T) {
 	})
 }
 
+// A pipeline whose limit is used up by the saves of its first stages, or before a machine has started, would end at once.
+func TestPipelines_RefuseLimitsThatNoStageFitsIn(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	file := func(limits string, atOnce int) string {
+		stage := func(n int) string {
+			return fmt.Sprintf(`{"name":"train@%d","job":{"command":"c","grace":"3m","resources":{"accelerator":"any:4"}},"deps":["data"],"outs":["out%d"]}`, n, n)
+		}
+		return fmt.Sprintf(`{"folder":%q,"accept_wait":true,"spec":{"name":"short","budget":{"dollars":"9",%s}},"pipeline":{"at_once":%d,"stages":[%s,%s]}}`,
+			folderWith(t, map[string]string{"data/a": "1"}), limits, atOnce, stage(0), stage(1))
+	}
+	for _, c := range []struct {
+		limits      string
+		atOnce      int
+		field, says string // 4 GPUs × 3 minutes are 0.2 GPU-hours
+	}{
+		{`"gpu_hours":0.2`, 1, "budget.gpu_hours", "stage train@0 needs more than 0.2 to save at the end: 4 GPUs × 3m0s"},
+		{`"gpu_hours":0.4`, 2, "budget.gpu_hours", "2 stages that run at once need more than 0.4"},
+		{`"wall_clock":"1ms"`, 1, "budget.wall_clock", "the pipeline has 1ms"},
+		{`"gpu_hours":0.4`, 1, "", ""}, {`"gpu_hours":0.41`, 2, "", ""},
+	} {
+		rec, p := w.ask("POST", "/v1/groups", auth.OwnerName, file(c.limits, c.atOnce))
+		if p.Field != c.field || !strings.Contains(p.Title, c.says) || rec.Code < 400 && c.field != "" {
+			t.Errorf("%s, %d at once: %d, field %q: %s", c.limits, c.atOnce, rec.Code, p.Field, p.Title)
+		}
+	}
+}
+
 // Two pipelines of a project that need the same output at once produce it once; those of another project do not
 // share it.
 func TestPipelines_ShareAStageInProgress(t *testing.T) {

@@ -110,6 +110,9 @@ func (a *app) jobsOf(ctx context.Context, c *command.Client, f dataFlags) ([]api
 	if err != nil {
 		return nil, fmt.Errorf("--since %w", err)
 	}
+	if !since.Before(a.Now()) {
+		return nil, fmt.Errorf("--since %s selects no job: give a span until now such as 7d, or an earlier time", f.since)
+	}
 	q := url.Values{"since": {since.UTC().Format(time.RFC3339)}, "before": {""}, "limit": {fmt.Sprint(mostRead)}}
 	if f.team != "" {
 		q.Set("team", f.team)

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show/utilization"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market/catalog"
 	files "scrimp/internal/work/storage"
@@ -32,6 +34,9 @@ func (a *app) duplicatesCmd() *cobra.Command {
 			list, err := a.jobsOf(ctx, c, jobs)
 			if err != nil {
 				return err
+			}
+			if len(list) == 0 && jobs.team+jobs.project != "" {
+				return errors.New(strings.TrimSuffix(utilization.NoJobs(jobs.team, jobs.project, a.Place()), "\n"))
 			}
 			least, err := size.Parse(smallest)
 			if err != nil || least <= 0 {

@@ -26,7 +26,7 @@ func stageNews(a *command.App, g api.Group, before map[string]string) {
 		wide = min(40, max(wide, len(s.Name)))
 	}
 	for _, s := range g.Pipeline.Stages {
-		if s.State != before[s.Name] && s.State != "waiting" {
+		if s.State != before[s.Name] && s.State != "waiting" && s.State != "not_begun" {
 			a.Notef("%s\n", group.Stage(s, g.Currency, wide, a.Line()))
 		}
 		before[s.Name] = s.State

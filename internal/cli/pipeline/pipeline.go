@@ -191,7 +191,7 @@ func (a *app) run(ctx context.Context, args []string, f flags) error {
 	if err != nil {
 		return err
 	}
-	return sampleError(filepath.Base(file), p.file, groups.Submit(ctx, a.App, c, s, f.detach))
+	return inFile(filepath.Base(file), p.file, groups.Submit(ctx, a.App, c, s, f.detach))
 }
 
 // schedule reads the schedule of scrimp pipeline schedule. For scrimp pipeline run it notes that the file's schedule

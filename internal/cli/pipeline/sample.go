@@ -44,18 +44,22 @@ func (f flags) samples(p *pipelinefile.File) error {
 	return nil
 }
 
-// sampleError names the line of the pipeline file in the server's refusal of a sample, which only the client knows.
-func sampleError(file string, p *pipelinefile.File, err error) error {
-	if wrong, is := errors.AsType[*api.Problem](err); is && wrong.Field == "pipeline.sample" {
-		where := file
-		if p.SampleLine > 0 {
-			where = fmt.Sprintf("%s:%d", file, p.SampleLine)
-		}
-		said := *wrong
-		said.Field = ""
-		return fmt.Errorf("%s: `sample`: %w", where, &said)
+// inFile names the line of the pipeline file in the server's refusal, which only the client knows.
+func inFile(file string, p *pipelinefile.File, err error) error {
+	wrong, is := errors.AsType[*api.Problem](err)
+	if !is || wrong.Field == "" {
+		return err
 	}
-	return err
+	field, line := p.Where(wrong.Field)
+	if field == "" {
+		return err
+	}
+	if line > 0 {
+		file = fmt.Sprintf("%s:%d", file, line)
+	}
+	said := *wrong
+	said.Field = ""
+	return fmt.Errorf("%s: `%s`: %w", file, field, &said)
 }
 
 // sampleNote says in words that a sample comes first.

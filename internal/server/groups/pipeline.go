@@ -30,6 +30,9 @@ func (d *Desk) pipelineOf(k known, g *state.Group) *api.PipelineState {
 				s.Drift.Values = append(s.Drift.Values, api.ColumnDrift(c))
 			}
 		}
+		if x.Phase == groups.Waiting && g.Phase == state.GroupOver {
+			s.State = "not_begun"
+		}
 		s.WarmStart = warmStart(x.Warm)
 		for _, need := range spec.Needs {
 			s.Needs = append(s.Needs, g.Terms.Pipeline.Stages[need].Name)

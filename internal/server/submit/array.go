@@ -153,7 +153,10 @@ func (d *Desk) runOf(r *http.Request, b api.Submission, j spec.Job, t *core.Grou
 	if t.Pipeline == nil {
 		return t, nil, nil
 	}
-	if specs, no = d.stageJobs(b, j, t); no != nil || b.Pipeline.Schedule == nil {
+	if specs, no = d.stageJobs(r, b, j, t); no == nil {
+		no = group.ShortPipeline(t)
+	}
+	if no != nil || b.Pipeline.Schedule == nil {
 		return t, specs, no
 	}
 	run = new(*t)

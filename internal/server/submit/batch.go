@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/submit/inputs"
 	"scrimp/internal/wire/api"
 )
 
@@ -206,7 +207,7 @@ func (b *batch) make(seen map[string]uint64) *reply.Refusal {
 		return no
 	}
 	b.all = sha256.New()
-	now := b.d.Control.Now()
+	now, probe := b.d.Control.Now(), inputs.New(b.r, b.d.Control.Kinds())
 	for i := range b.list {
 		if seq, ok := seen[b.list[i].Key]; ok {
 			if no := b.again(i, seq); no != nil {
@@ -217,6 +218,9 @@ func (b *batch) make(seen map[string]uint64) *reply.Refusal {
 		no := b.d.proven(b.r.Context(), auth.CallerOf(b.r), b.list[i], b.jobs[i])
 		if no == nil {
 			no = b.d.checkOffers(b.list[i], b.jobs[i])
+		}
+		if no == nil {
+			no = probe.Refuses(b.r.Context(), b.jobs[i], len(b.list[i].After) > 0)
 		}
 		if no != nil {
 			no.Field = fmt.Sprintf("[%d].%s", i, no.Field)

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/stages"
 	"scrimp/internal/server/submit/group"
+	"scrimp/internal/server/submit/inputs"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/pipeline"
@@ -44,8 +45,9 @@ func ofPipeline(b *api.Submission) *reply.Refusal {
 
 // stageJobs adds the stages of a pipeline to its terms, and returns their job files. The stages have the owner of
 // the pipeline.
-func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (specs []json.RawMessage,
-	no *reply.Refusal) {
+func (d *Desk) stageJobs(r *http.Request, b api.Submission, whole spec.Job, t *core.GroupTerms) (
+	specs []json.RawMessage, no *reply.Refusal) {
+	ctx, probe := r.Context(), inputs.New(r, d.Control.Kinds())
 	t.GPUHours, t.WallClock = whole.Budget.GPUHours, time.Duration(whole.Budget.WallClock)
 	byName := map[string]int{}
 	for i, s := range b.Pipeline.Stages {
@@ -66,6 +68,9 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 		if no == nil {
 			no = d.checkOffers(one, j)
 		}
+		if no == nil {
+			no = probe.Refuses(ctx, j, len(b.After)+len(stage.Needs) > 0)
+		}
 		if no != nil {
 			no.Field = fmt.Sprintf("pipeline.stages[%d].job.%s", i, no.Field)
 			no.Title = "stage " + stage.Name + ": " + no.Title
@@ -81,7 +86,7 @@ func (d *Desk) stageJobs(b api.Submission, whole spec.Job, t *core.GroupTerms) (
 			}
 			j.Env[spec.SampleVariable] = stage.Sample
 		}
-		if stage.Program, no = programOf(j, d.inherited(b, whole), warmOf(whole.Name, stage.Warm)); no != nil {
+		if stage.Program, no = group.Program(j, d.inherited(b, whole), whole.Name, stage.Warm); no != nil {
 			return nil, no
 		}
 		text, err := j.Encode()
@@ -151,7 +156,7 @@ func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *rep
 				Fix: "put there what the first run begins with: a model, or a file that the command takes for none"}
 		}
 		if dep := stages.Absent(there, deps); dep != "" {
-			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: fmt.Sprintf("pipeline.stages[%d].deps", i),
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: fieldOf(i, s.Deps, dep),
 				Title: fmt.Sprintf("stage %s reads %s, which is not in the work folder and which no stage makes", s.Name, dep),
 				Fix:   "correct the path, or take it back in .scrimpignore where that leaves it out"}
 		}
@@ -169,13 +174,12 @@ func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *rep
 	return nil
 }
 
-// warmOf identifies a warm start: the pipeline whose deployed version it begins with, and the paths. Stages of other
-// pipelines begin with another model, so that they share no outputs.
-func warmOf(name string, w *pipeline.Warm) []string {
-	if w == nil {
-		return nil
+// fieldOf names the place of a dependency of stage i.
+func fieldOf(i int, deps []string, dep string) string {
+	if at := slices.Index(deps, dep); at >= 0 {
+		return fmt.Sprintf("pipeline.stages[%d].deps[%d]", i, at)
 	}
-	return []string{name, w.From, w.To}
+	return fmt.Sprintf("pipeline.stages[%d].deps", i)
 }
 
 // starts returns the paths of a work folder with that of a warm start, if a deployed version has something for it.
@@ -189,19 +193,4 @@ func (d *Desk) starts(t *core.GroupTerms, w *pipeline.Warm, items []workdir.Item
 		}
 	})
 	return items
-}
-
-// programOf returns a digest of the parts of a job, other than its inputs, that determine its outputs.
-func programOf(j spec.Job, inherited string, warm []string) (string, *reply.Refusal) {
-	text, err := json.Marshal(struct {
-		Command, Setup, Image, Inherited string
-		Args                             []string
-		Env                              map[string]string
-		Warm                             []string `json:",omitempty"`
-	}{j.Command, j.Setup, j.Image, inherited, j.Args, j.Env, warm})
-	if err != nil {
-		return "", &reply.Refusal{Status: http.StatusInternalServerError, Title: "a stage has no key", Err: err}
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
 }

@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/submit/inputs"
 	"scrimp/internal/server/submit/request"
 	"scrimp/internal/server/terms"
 	"scrimp/internal/wire/api"
@@ -91,6 +92,9 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
 	}
 	if no = d.proven(r.Context(), c, b, j); no == nil {
 		no = d.checkOffers(b, j)
+	}
+	if no == nil {
+		no = inputs.New(r, d.Control.Kinds()).Refuses(r.Context(), j, len(b.After) > 0)
 	}
 	if no == nil {
 		id, no = in(r, b, j)

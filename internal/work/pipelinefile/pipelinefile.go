@@ -38,8 +38,9 @@ type File struct {
 	Total    *money.Amount
 	// Sample is the run on a part of the data that comes first; nil: there is none. Spec and Jobs are without it.
 	Sample *pipeline.Sample
-	// SampleLine is the line of Sample in the file; 0: it is not from the file.
-	SampleLine int
+
+	root   *yaml.Node
+	stages map[string]*stage // by name
 }
 
 // parallel is the default number of stages that run at once.
@@ -147,6 +148,7 @@ func (r *reader) all(root *yaml.Node) {
 	if r.defaults = in(root, "defaults"); r.defaults != nil {
 		r.checkDefaults()
 	}
+	r.f.root = root
 	own := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, v := root.Content[i], root.Content[i+1]
@@ -159,7 +161,6 @@ func (r *reader) all(root *yaml.Node) {
 			r.when = r.trigger().Schedule(r.fill(v, scope{vars: document.WithSecrets(r.vars, r.secrets)}, name, false))
 			r.f.Schedule, r.f.Total = r.when.Spec, r.when.Total
 		case name == "sample":
-			r.f.SampleLine = key.Line
 			r.f.Sample = r.trigger().Sample(r.fill(v, scope{vars: r.vars}, name, false),
 				func(n *yaml.Node, field string) []string { return r.paths(n, ".", field) }, r.gates)
 		case slices.Contains([]string{"stages", "vars", "defaults"}, name) || strings.HasPrefix(name, "x-"):
@@ -254,7 +255,7 @@ func (r *reader) order(at *yaml.Node) {
 		r.wrong(at, field, wrong.Err.Error(), "")
 		return
 	}
-	r.f.Spec = p
+	r.f.Spec, r.f.stages = p, jobs
 	r.trigger().Check(r.when, p)
 	var unread []string
 	for _, s := range p.Stages {

@@ -186,7 +186,11 @@ func spent(g api.Group) string {
 // review adds to a page why a group waits or ended, and how to approve it.
 func review(b *strings.Builder, g api.Group, p show.Place) {
 	if g.Why != "" {
-		p.Fact(b, "why", "%s", strings.TrimSuffix(show.Words(g.Why)+": "+g.Detail, ": "))
+		why := show.Words(g.Why)
+		if g.Why == "all_over" {
+			why = map[bool]string{true: "all stages have ended", false: "all members have ended"}[g.Pipeline != nil]
+		}
+		p.Fact(b, "why", "%s", strings.TrimSuffix(why+": "+g.Detail, ": "))
 	}
 	if v := g.Approval; v != nil && v.At == nil {
 		p.Fact(b, "approval", "scrimp approve %s, until %s", g.ID, p.Until(v.Until))

@@ -20,7 +20,8 @@ func pipelineProgress(s *api.PipelineState) (list []string) {
 	}
 	list = append(list, fmt.Sprintf("%d of %s done", count["done"]+count["reused"], draw.Count(len(s.Stages), "stage")))
 	for _, state := range []struct{ name, is string }{{"reused", "%d of them reused"}, {"running", "%d running"},
-		{"keeping", "%d keeping outputs"}, {"waiting", "%d waiting"}, {"skipped", "%d skipped"}, {"failed", "%d failed"}} {
+		{"keeping", "%d keeping outputs"}, {"waiting", "%d waiting"}, {"not_begun", "%d not begun"},
+		{"skipped", "%d skipped"}, {"failed", "%d failed"}} {
 		if n := count[state.name]; n > 0 {
 			list = append(list, fmt.Sprintf(state.is, n))
 		}

@@ -101,7 +101,7 @@ func (v Duplicates) Text(p show.Place) string {
 			}
 		}
 		if n := len(g.Copies) - mostNames; n > 0 {
-			fmt.Fprintf(&b, "  and %d more\n", n)
+			fmt.Fprintf(&b, "  and %d more; --json lists all\n", n)
 		}
 	}
 	if n := len(v.Groups) - mostGroups; n > 0 {
