@@ -187,14 +187,18 @@ func Receipt(ctx context.Context, a *command.App, c *command.Client, id string) 
 
 // lastOutput prints the last line that the newest failed trial wrote, or the newest trial if none failed.
 func lastOutput(ctx context.Context, a *command.App, c *command.Client, trials []api.GroupMember) {
-	newest := ""
+	newest, failed := "", false
 	for _, t := range trials {
-		if t.State == "failed" || !slices.ContainsFunc(trials, func(o api.GroupMember) bool { return o.State == "failed" }) {
-			newest = t.ID
+		if is := t.State == "failed"; is || !failed {
+			newest, failed = t.ID, failed || is
 		}
 	}
-	if lines := follow.LastLines(ctx, c, newest, 1); newest != "" && len(lines) > 0 {
-		a.Printf("%s", draw.Wrap("", fmt.Sprintf("The last line of %s: %.200s", newest, show.Clean(lines[0])), a.Place().Columns()))
+	if newest == "" {
+		return
+	}
+	if lines := follow.LastLines(ctx, c, newest, 1); len(lines) > 0 {
+		text := fmt.Sprintf("The last line of %s: %.200s", newest, show.Clean(lines[0]))
+		a.Printf("%s", draw.Wrap("", text, a.Place().Columns()))
 	}
 }
 

@@ -26,7 +26,7 @@ var neighbours = map[string][]string{
 	"cli/export":   {"cli/command"},
 	"cli/files":    {"cli/command", "cli/show/kept", "server/workdir/pack"},
 	"cli/follow":   {"cli/command", "cli/show", "cli/show/kept"},
-	"cli/groups":   {"cli/command", "cli/show", "cli/show/group"},
+	"cli/groups":   {"cli/command", "cli/follow", "cli/show", "cli/show/group"},
 	"cli/jobfile":  {"cli/command"},
 	"cli/jobs": {"cli/command", "cli/follow", "cli/groups", "cli/show", "cli/show/group", "cli/show/kept",
 		"cli/show/planning", "cli/show/utilization", "cli/terminal"},

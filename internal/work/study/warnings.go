@@ -155,7 +155,8 @@ func lostEnd(p Program) string {
 // positional reports whether a word names the arguments of a script.
 func positional(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool {
-		return strings.Contains(w, "$@") || strings.Contains(w, "$*") || strings.Contains(w, "$0") || strings.Contains(w, "$1")
+		i := strings.IndexByte(w, '$')
+		return i >= 0 && strings.ContainsAny(w[i:], "@*01")
 	})
 }
 
@@ -176,6 +177,6 @@ func unseen(p Program) []string {
 	if away == "" {
 		return nil
 	}
-	return []string{fmt.Sprintf("the output of %.40q goes to a file, and progress.pattern reads the output of the command: "+
-		"write | tee FILE instead of > FILE", away)}
+	return []string{fmt.Sprintf("the output of %.40q goes to a file, and progress.pattern reads the output of the "+
+		"command: write | tee FILE instead of > FILE", away)}
 }

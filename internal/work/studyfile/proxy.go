@@ -63,8 +63,8 @@ func (r *reader) part(v *yaml.Node, field string, least, most float64) float64 {
 		x /= 100
 	}
 	if v.Kind != yaml.ScalarNode || err != nil || !(x >= least && x <= most) {
-		r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), fmt.Sprintf("write the part of the budget for full trainings, from "+
-			"%g to %g, or %g%% to %g%%", least, most, 100*least, 100*most))
+		r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), fmt.Sprintf("write the part of the budget for full trainings, "+
+			"from %g to %g, or %g%% to %g%%", least, most, 100*least, 100*most))
 		return least
 	}
 	return x

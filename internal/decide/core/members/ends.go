@@ -33,7 +33,7 @@ func (ms *Members) used(g *state.Group, why string, short *groups.Shortage) stri
 			return text
 		}
 		return text + lacks(g, short, func(hours float64) string {
-			return time.Duration(hours * float64(time.Hour)).Round(time.Second).String()
+			return quantity.Hours(hours).Round(time.Second).String()
 		})
 	case step.BudgetSpent:
 		in := func(a money.Amount) string { return money.Short(a, g.Terms.Member.Currency) }
