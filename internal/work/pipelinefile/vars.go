@@ -90,7 +90,7 @@ func (r *reader) fromFile(n *yaml.Node, folder, field string) *yaml.Node {
 	some := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
-		v := in(all, name)
+		v := document.In(all, name)
 		if v == nil {
 			r.wrong(n, field, fmt.Sprintf("takes %.60s from %s, which has none", name, file), "name a value at its top")
 			continue
@@ -210,7 +210,7 @@ func (r *reader) withSecrets(names *yaml.Node) *yaml.Node {
 	c := *r.vars
 	c.Content = slices.Clone(c.Content)
 	for _, n := range names.Content {
-		if n.Kind == yaml.ScalarNode && in(&c, n.Value) == nil {
+		if n.Kind == yaml.ScalarNode && document.In(&c, n.Value) == nil {
 			c.Content = append(c.Content, str(n, n.Value), str(n, "${"+n.Value+"}"))
 		}
 	}
