@@ -85,6 +85,28 @@ func TestData_MissingInputEndsTaskBeforeProgram(t *testing.T) {
 	}
 }
 
+// A program gets the address of a stream, and the server hears at its end what was read.
+func TestData_StreamIsServedToTheProgram(t *testing.T) {
+	t.Parallel()
+	from := t.TempDir()
+	write(t, filepath.Join(from, "a"), "alpha\n")
+	a := reader(t, "job-1", "file://"+from)
+	a.Data[0].Stream = true
+	a.Command = `case "$SCRIMP_DATA_CORPUS" in http://127.0.0.1:*/*/) echo streamed;; esac`
+	r := inLine(t, a)
+	if log := r.played(t)[0]; log != "scrimp: corpus: 1 file, 6B, streamed from file://"+from+"\nstreamed\n" {
+		t.Errorf("the log is %q", log)
+	}
+	for _, m := range append(r.server.before, r.server.messages()...) {
+		if m.Started != nil && len(m.Started.Data) > 0 {
+			t.Errorf("the program began with %+v", m.Started.Data)
+		}
+		if m.Ended != nil && (len(m.Ended.Data) != 1 || m.Ended.Data[0].Name != "corpus") {
+			t.Errorf("it ended with %+v", m.Ended.Data)
+		}
+	}
+}
+
 // The cache of a machine of one's own outlives its agents.
 func TestData_FolderOfCacheOutlivesAgent(t *testing.T) {
 	t.Parallel()

@@ -182,3 +182,49 @@ func TestDataUse_CountsMachinesWithoutReport(t *testing.T) {
 		t.Errorf("the receipt has %+v", r.Data)
 	}
 }
+
+// What a program has streamed counts at its end: posted once, beside what was brought before it began. A machine that is
+// interrupted in the middle has reported nothing of its streams.
+func TestDataUse_CountsStreamsAtTheEnd(t *testing.T) {
+	t.Parallel()
+	offer := market.Offer{ID: "aws/us-west-2a/m/on-demand", Provider: "aws", Region: "us-west-2", Zone: "us-west-2a",
+		Machine: "m", Capacity: market.OnDemand, Currency: money.USD, CPUs: 8, Memory: 1 << 40}
+	for _, interrupted := range []bool{false, true} {
+		w := newWorldOf(t, seller{offer: offer}, nil)
+		w.must("POST", "/v1/jobs", `{"spec":{"name":"j","command":"train","data":[
+			{"name":"corpus","path":"s3://b/corpus","size":"200GB","region":"us-east-1"},
+			{"name":"shards","path":"s3://b/shards","size":"200GB","region":"us-east-1","stream":true}]}}`, nil)
+		w.until(func(m *core.Machine) bool { _, asked := m.Allocation("j.1"); return asked })
+		var at time.Time
+		w.control.Read(func(m *core.Machine) { at = m.Now() })
+		event := func(after time.Duration, b core.Body) core.Event {
+			return core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default", Body: b}
+		}
+		end := core.Body(core.AttemptEnded{Attempt: "j.1", Reason: "completed",
+			Data: []core.DataRead{{Name: "shards", Files: 1, Bytes: 50e9, Fetched: 50e9}}})
+		if interrupted {
+			end = core.InstanceEnded{Instance: "i-1", Until: at.Add(time.Minute), Cause: "interrupted"}
+		}
+		must.Do(t, w.control.Propose(t.Context(),
+			event(0, core.LaunchDone{Launch: "j.1", Instance: "i-1", Offer: offer.ID, Rate: 1e12, From: at}),
+			event(time.Second, core.AgentClaimed{Attempt: "j.1"}),
+			event(2*time.Second, core.AttemptStarted{Attempt: "j.1",
+				Data: []core.DataRead{{Name: "corpus", Files: 1, Bytes: 150e9, Fetched: 150e9}}}),
+			event(time.Minute, end)))
+		var u client.DataUse
+		w.must("GET", "/v1/jobs/j/data", nil, &u)
+		// By hand: $0.02 for 1e9 bytes to another region, so $3 at the start and $1 at the end.
+		reads, cost, unreported := 2, money.Picos(4e12), int64(0)
+		if interrupted {
+			reads, cost, unreported = 1, money.Picos(3e12), 1
+		}
+		if len(u.Reads) != reads || u.Cost == nil || u.Cost.Cmp(cost) != 0 || u.Unreported != unreported {
+			t.Errorf("interrupted %t: %d reads cost %v, %d unreported", interrupted, len(u.Reads), u.Cost, u.Unreported)
+		}
+		var posted money.Amount
+		w.control.Read(func(m *core.Machine) { posted = m.State().Job("j").Spent(at.Add(2 * time.Second)) })
+		if posted.Cmp(cost) < 0 {
+			t.Errorf("interrupted %t: it has spent %v, want at least %v", interrupted, posted, cost)
+		}
+	}
+}

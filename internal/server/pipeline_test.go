@@ -397,8 +397,8 @@ func TestPipelines_RefuseInvalidStages(t *testing.T) {
 	folder := folderWith(t, map[string]string{"data/a": "1", "train.py": "x"})
 	for _, c := range []struct{ from, to, field string }{
 		{`"deps":["data"]`, `"deps":["model.txt"]`, "pipeline.stages[1]"},
-		{`"deps":["data"]`, `"deps":["none"]`, "pipeline.stages[2].deps"},
-		{`"deps":["prepared","train.py"]`, `"deps":["prepared","prepare.py"]`, "pipeline.stages[1].deps"},
+		{`"deps":["data"]`, `"deps":["none"]`, "pipeline.stages[2].deps[0]"},
+		{`"deps":["prepared","train.py"]`, `"deps":["prepared","prepare.py"]`, "pipeline.stages[1].deps[1]"},
 		{`"outs":["live"]`, `"outs":["prepared"]`, "pipeline.stages[2].outs"},
 		{`"outs":["live"]`, `"outs":["../live"]`, "pipeline.stages[0].outs"},
 		{`"at_once":2`, `"at_once":0`, "pipeline.at_once"},

@@ -179,7 +179,7 @@ func (g *Attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	r.env = place.Environment{
 		Base: g.BaseEnv(), Borrowed: g.Borrowed, Task: g.Task, Instance: g.Instance, Folders: g.Folders,
 		Accelerators: g.Accelerators, Restored: r.restored.Manifest, URL: r.api.URL, Token: r.api.Token,
-		Port: g.masterPort(), Network: g.network(),
+		Port: g.masterPort(), Network: g.network(), Inputs: g.Inputs(),
 	}.Variables()
 	if err := g.SetUp(ctx, r.env, output); err != nil {
 		return ready{}, errors.Join(err, r.api.Close())

@@ -93,10 +93,7 @@ func (c *Cache) Bring(ctx context.Context, src Source, gigabyte *money.Rate, dir
 }
 
 func (c *Cache) bring(ctx context.Context, src Source, gigabyte *money.Rate, dir string, h *Hold, r *Read) error {
-	files, err := src.List(ctx)
-	if err == nil {
-		err = checkNames(files)
-	}
+	files, err := Files(ctx, src)
 	if err != nil {
 		return err
 	}
@@ -118,7 +115,7 @@ func (c *Cache) bring(ctx context.Context, src Source, gigabyte *money.Rate, dir
 	for range min(atOnce, len(files)) {
 		wg.Go(func() {
 			for f := range work {
-				digest, hit, sent, err := c.ensure(within, src, f, gigabyte, h)
+				digest, hit, sent, err := c.ensure(within, src, f, gigabyte, h, nil)
 				if err == nil {
 					err = link(c.object(digest), dir, f.Name)
 				}
@@ -203,8 +200,8 @@ func sourceOf(src Source, f File) string {
 // ensure returns the digest of a file's content once the cache has it, verified and held. hit reports that this caller
 // did not fetch it, and sent is the number of bytes that the source has sent to it. Of several callers for the same
 // file one fetches it, and the others wait.
-func (c *Cache) ensure(ctx context.Context, src Source, f File, gigabyte *money.Rate, h *Hold) (digest string,
-	hit bool, sent int64, err error) {
+func (c *Cache) ensure(ctx context.Context, src Source, f File, gigabyte *money.Rate, h *Hold, watch Watch) (
+	digest string, hit bool, sent int64, err error) {
 	source := sourceOf(src, f)
 	for {
 		c.mu.Lock()
@@ -237,7 +234,7 @@ func (c *Cache) ensure(ctx context.Context, src Source, f File, gigabyte *money.
 	if digest, ok := c.verify(source, h); ok {
 		return digest, true, 0, nil
 	}
-	digest, sent, err = c.fetch(ctx, src, f, source, gigabyte, h)
+	digest, sent, err = c.fetch(ctx, src, f, source, gigabyte, h, watch)
 	return digest, false, sent, err
 }
 

@@ -69,7 +69,7 @@ func (c *Cache) copy(ctx context.Context, sum string, bytes int64, to *os.File,
 		err = c.fits(bytes)
 	}
 	if err == nil {
-		digest, hit, _, err = c.ensure(ctx, src, file, nil, h)
+		digest, hit, _, err = c.ensure(ctx, src, file, nil, h, nil)
 	}
 	var from io.ReadCloser
 	switch {
@@ -134,7 +134,7 @@ func (c *Cache) Add(ctx context.Context, f *os.File) error {
 		return io.NopCloser(io.NewSectionReader(f, 0, n)), nil
 	}}
 	c.alias(sum, n, sourceOf(src, contentFile(sum, n)))
-	digest, _, _, err := c.ensure(ctx, src, contentFile(sum, n), nil, h)
+	digest, _, _, err := c.ensure(ctx, src, contentFile(sum, n), nil, h, nil)
 	if err == nil && digest != sum {
 		c.drop(digest)
 		err = ErrChanged

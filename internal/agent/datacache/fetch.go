@@ -21,8 +21,8 @@ import (
 )
 
 // fetch reads a file from its source and puts it into the cache.
-func (c *Cache) fetch(ctx context.Context, src Source, f File, source string, gigabyte *money.Rate, h *Hold) (
-	digest string, sent int64, err error) {
+func (c *Cache) fetch(ctx context.Context, src Source, f File, source string, gigabyte *money.Rate, h *Hold,
+	watch Watch) (digest string, sent int64, err error) {
 	path := c.partial(source)
 	p, err := openPartial(path, f)
 	if err != nil {
@@ -47,7 +47,9 @@ func (c *Cache) fetch(ctx context.Context, src Source, f File, source string, gi
 		c.mu.Unlock()
 		pending -= n
 		sent += n
+		watch.at(path, p.size)
 	}
+	watch.at(path, p.size)
 	err = p.fill(ctx, src, f)
 	if errors.Is(err, ErrChanged) || errors.Is(err, syscall.ENOSPC) {
 		err = errors.Join(err, os.Remove(path))

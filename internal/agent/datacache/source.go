@@ -191,10 +191,7 @@ func FolderDigest(ctx context.Context, dir string) (digest string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	files, err := src.List(ctx)
-	if err == nil {
-		err = checkNames(files)
-	}
+	files, err := Files(ctx, src)
 	if err != nil {
 		return "", err
 	}

@@ -22,8 +22,9 @@ type Environment struct {
 	Restored string
 	URL      string // of the program's API
 	Token    string
-	Port     int    // where the programs of the gang meet
-	Network  string // interface with the machine's address in its gang; empty: unknown, or no gang
+	Port     int               // where the programs of the gang meet
+	Inputs   map[string]string // variables of the inputs that the agent brings
+	Network  string            // interface with the machine's address in its gang; empty: unknown, or no gang
 	// Accelerators is the number of the machine's accelerators; 0: unknown.
 	Accelerators int
 }
@@ -57,9 +58,7 @@ func (s Environment) Variables() []string {
 		"KUBEFLOW_TRAINER_SERVER_TOKEN": s.Folders.Token, // a file with the token, as Kubeflow mounts it
 	})
 	delete(env, "SCRIMP_CHECKPOINT_INTERVAL_S")
-	for _, in := range s.Task.Data {
-		env[in.Variable] = s.Folders.Input(in.Name)
-	}
+	maps.Copy(env, s.Inputs)
 	if d := s.Task.Checkpoint.Interval; d > 0 {
 		env["SCRIMP_CHECKPOINT_INTERVAL_S"] = strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
 	}

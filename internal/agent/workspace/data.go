@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/datacache"
+	"scrimp/internal/agent/datastream"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/wire/api"
@@ -21,17 +22,16 @@ var ErrEverywhere = errors.New("no other machine is tried")
 // bringData fills the folders of the inputs, from the machine's cache or from where they lie, and says so in the log.
 func (w *Workspace) bringData(ctx context.Context, output io.Writer) error {
 	for _, in := range w.Task.Data {
-		r, err := w.bring(ctx, in)
-		w.read = append(w.read, api.Brought{Name: in.Name, Files: r.Files, Bytes: r.Bytes, Hits: r.Hits,
-			HitBytes: r.HitBytes, Fetched: r.Fetched, Requests: r.Requests, Took: r.Took,
-			Digest: r.Digest})
-		if errors.Is(err, datacache.ErrInput) && !strings.HasPrefix(in.Path, "file:") {
-			err = fmt.Errorf("%w: %w", err, ErrEverywhere)
+		if in.Stream {
+			if err := w.stream(ctx, in, output); err != nil {
+				return err
+			}
+			continue
 		}
+		r, err := w.bring(ctx, in)
+		w.read = append(w.read, brought(in.Name, r))
 		if err != nil {
-			err = fmt.Errorf("bring the input %s from %s (data): %w", in.Name, in.Path, err)
-			_, _ = fmt.Fprintf(output, "scrimp: %v\n", err) // the server hears it anyway
-			return err
+			return notBrought(in, err, output)
 		}
 		_, err = fmt.Fprintf(output, "scrimp: %s: %s, %s: %s from this machine's cache, %s from %s, in %v\n", in.Name,
 			draw.Count(int(r.Files), "file"), about(r.Bytes), about(r.HitBytes), about(r.Fetched), in.Path,
@@ -43,13 +43,83 @@ func (w *Workspace) bringData(ctx context.Context, output io.Writer) error {
 	return nil
 }
 
+// brought is what bringing an input took, for the server.
+func brought(name string, r datacache.Read) api.Brought {
+	return api.Brought{Name: name, Files: r.Files, Bytes: r.Bytes, Hits: r.Hits, HitBytes: r.HitBytes, Fetched: r.Fetched,
+		Requests: r.Requests, Took: r.Took, Digest: r.Digest}
+}
+
+// notBrought explains the error of an input, and says it in the log.
+func notBrought(in api.Input, err error, output io.Writer) error {
+	if errors.Is(err, datacache.ErrInput) && !strings.HasPrefix(in.Path, "file:") {
+		err = fmt.Errorf("%w: %w", err, ErrEverywhere)
+	}
+	err = fmt.Errorf("bring the input %s from %s (data): %w", in.Name, in.Path, err)
+	_, _ = fmt.Fprintf(output, "scrimp: %v\n", err) // the server hears it anyway
+	return err
+}
+
+// stream begins to serve an input to the program, and says so in the log.
+func (w *Workspace) stream(ctx context.Context, in api.Input, output io.Writer) error {
+	begin := w.machine.Now()
+	src, err := w.source(ctx, in)
+	if err != nil {
+		return notBrought(in, err, output)
+	}
+	v, err := datastream.Serve(ctx, w.machine.Inputs, src, in.Gigabyte, w.machine.Log)
+	if err != nil {
+		return notBrought(in, err, output)
+	}
+	took := max(0, w.machine.Now().Sub(begin))
+	w.streams = append(w.streams, stream{in.Name, v, took})
+	files, bytes := v.Files()
+	_, err = fmt.Fprintf(output, "scrimp: %s: %s, %s, streamed from %s\n", in.Name, draw.Count(files, "file"),
+		about(bytes), in.Path)
+	return err
+}
+
+// stream is an input that the program reads while it arrives.
+type stream struct {
+	name string
+	view *datastream.View
+	took time.Duration // until it could be read
+}
+
+// Inputs returns what the program finds in the variables of the inputs: a folder, or the address of a stream.
+func (w *Workspace) Inputs() map[string]string {
+	at := w.inputFolders()
+	for _, in := range w.Task.Data {
+		for _, s := range w.streams {
+			if s.name == in.Name {
+				at[in.Variable] = s.view.URL
+			}
+		}
+	}
+	return at
+}
+
+// inputFolders returns the folders of the inputs by variable. The address of a stream differs each time, so that no key
+// contains it.
+func (w *Workspace) inputFolders() map[string]string {
+	at := map[string]string{}
+	for _, in := range w.Task.Data {
+		at[in.Variable] = w.Folders.Input(in.Name)
+	}
+	return at
+}
+
+// source opens where an input lies.
+func (w *Workspace) source(ctx context.Context, in api.Input) (datacache.Source, error) {
+	if w.machine.Inputs == nil {
+		return nil, errors.New("this machine has no cache: its agent's log says why")
+	}
+	return datacache.OpenSource(ctx, in.Path, in.Region)
+}
+
 func about(bytes int64) string { return cmp.Or(size.About(float64(bytes)), "0 B") }
 
 func (w *Workspace) bring(ctx context.Context, in api.Input) (r datacache.Read, err error) {
-	if w.machine.Inputs == nil {
-		return r, errors.New("this machine has no cache: its agent's log says why")
-	}
-	src, err := datacache.OpenSource(ctx, in.Path, in.Region)
+	src, err := w.source(ctx, in)
 	if err != nil {
 		return r, err
 	}
@@ -81,8 +151,17 @@ func (w *Workspace) DataRead() []api.Brought {
 }
 
 // LeaveData allows the cache to evict the inputs, because no program reads them any more. It returns what bringing them
-// took, unless DataRead has.
+// took, unless DataRead has, and what streams have read.
 func (w *Workspace) LeaveData() []api.Brought {
+	for _, s := range w.streams {
+		r, err := s.view.Close()
+		if err != nil {
+			w.machine.Log.Warn("end the stream of an input", "input", s.name, "error", err)
+		}
+		r.Took = s.took
+		w.read = append(w.read, brought(s.name, r))
+	}
+	w.streams = nil
 	for _, h := range w.holds {
 		h.Release()
 	}

@@ -110,7 +110,8 @@ func (w *Workspace) setupKey(ctx context.Context) (string, error) {
 	a := w.Task
 	a.Job, a.Attempt, a.Epoch, a.Checkpoint.Interval, a.Addresses = "", "", 0, 0, nil
 	env := place.Environment{Base: w.BaseEnv(), Borrowed: w.machine.Borrowed, Task: a,
-		Instance: w.machine.Instance, Folders: w.Folders, Accelerators: w.Accelerators}.Variables()
+		Instance: w.machine.Instance, Folders: w.Folders, Accelerators: w.Accelerators,
+		Inputs: w.inputFolders()}.Variables()
 	env = slices.DeleteFunc(env, func(kv string) bool { // includes variables that the server derives from the job's name
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(place.OfOneAttempt, name)

@@ -50,7 +50,7 @@ func inFile(file string, p *pipelinefile.File, err error) error {
 	if !is || wrong.Field == "" {
 		return err
 	}
-	field, line := p.Where(wrong.Field)
+	field, line := p.Index.Where(wrong.Field)
 	if field == "" {
 		return err
 	}

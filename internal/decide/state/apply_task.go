@@ -1,6 +1,9 @@
 package state
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 func (s *State) applyTask(e *Event, f Fact) {
 	switch f := f.(type) {
@@ -94,9 +97,7 @@ func (s *State) ended(e *Event, f TaskEnded) {
 	move(NextTask, "task", k.Name(), &t.Phase, Ended)
 	t.Over, t.End, t.Exit = s.now, b.Reason, b.Exit
 	t.LostTime += f.Lost
-	if len(b.Data) > 0 {
-		t.Data = b.Data
-	}
+	t.Data = append(slices.Clip(t.Data), b.Data...) // streams, or what an agent could not report before
 	if a.Task() == Ended {
 		a.r.DrainBy = s.now // terminate it at once
 	}

@@ -77,6 +77,8 @@ type Terms struct {
 	Carry    money.Amount  `json:"carry,omitzero"`
 	// Bringing is the longest that a machine may take to bring the job's inputs before its program starts; 0: none.
 	Bringing time.Duration `json:"bringing_ns,omitempty"`
+	// Streams names the inputs that the program reads while they arrive. Agents report them at its end.
+	Streams []string `json:"streams,omitempty"`
 	// Egress lists the routes between regions with another cost.
 	Egress   place.Egress  `json:"egress,omitempty"`
 	Grace    time.Duration `json:"grace_ns"`              // longest time for a drain

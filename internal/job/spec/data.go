@@ -17,6 +17,8 @@ func (c *checker) inputs() {
 		at, name := fmt.Sprintf("data[%d].path", i), fmt.Sprintf("data[%d].name", i)
 		c.wrong(d.Path == "", at, "is missing", "give a path or a URL")
 		if d.Name == "" {
+			c.wrong(d.Stream, fmt.Sprintf("data[%d].stream", i), "stands without name",
+				"give the input a name: the program gets the address of a stream in SCRIMP_DATA_NAME")
 			continue
 		}
 		c.wrong(!inputForm.MatchString(d.Name), name, fmt.Sprintf("is %q", d.Name),

@@ -72,6 +72,7 @@ type Data struct {
 	Path   string     `json:"path,omitempty" eg:"s3://bucket/corpus" also:"url"`
 	Size   size.Bytes `json:"size,omitempty" eg:"120GiB"`
 	Region string     `json:"region,omitempty" eg:"us-east-1"`
+	Stream bool       `json:"stream,omitempty" eg:"true"`
 }
 
 // MarshalJSON writes the form that a job file is read in: a size has its unit.
@@ -81,7 +82,8 @@ func (d Data) MarshalJSON() ([]byte, error) {
 		Path   string `json:"path,omitempty"`
 		Size   string `json:"size,omitempty"`
 		Region string `json:"region,omitempty"`
-	}{Name: d.Name, Path: d.Path, Region: d.Region}
+		Stream bool   `json:"stream,omitempty"`
+	}{Name: d.Name, Path: d.Path, Region: d.Region, Stream: d.Stream}
 	if d.Size != 0 {
 		v.Size = d.Size.Exact()
 	}
@@ -95,11 +97,12 @@ func (d *Data) UnmarshalJSON(text []byte) error {
 		Path   string          `json:"path"`
 		Size   json.RawMessage `json:"size"`
 		Region string          `json:"region"`
+		Stream bool            `json:"stream"`
 	}{}
 	if err := json.Unmarshal(text, &v); err != nil {
 		return err
 	}
-	*d = Data{Name: v.Name, Path: v.Path, Region: v.Region}
+	*d = Data{Name: v.Name, Path: v.Path, Region: v.Region, Stream: v.Stream}
 	if len(v.Size) == 0 || v.Size[0] != '"' {
 		return json.Unmarshal([]byte(cmp.Or(string(v.Size), "0")), &d.Size)
 	}

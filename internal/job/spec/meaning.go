@@ -132,6 +132,8 @@ var meanings = map[string]meaning{
 	"Data.path":   {doc: "Path or URL."},
 	"Data.size":   {doc: "How much it is."},
 	"Data.region": {doc: "Where it lies."},
+	"Data.stream": {doc: "True: the program starts at once and reads the input over HTTP while it arrives; " +
+		"SCRIMP_DATA_NAME is then the address of a listing."},
 
 	"Resources.cpus": {doc: "Processors: exactly 4, at least 4+, or from 4..16. Of a machine that jobs share, the part " +
 		"that the job has counts."},

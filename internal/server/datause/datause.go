@@ -4,6 +4,7 @@ package datause
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"scrimp/client"
 	"scrimp/internal/control"
@@ -100,12 +101,20 @@ func of(j *core.Job, paths map[string]string) *receipt.DataUse {
 	return u
 }
 
-// unreported counts the machines that took a task and ended before their agents reported what they had brought, for
-// example because they were interrupted. What they read is unknown, and not zero.
+// unreported counts the machines that took a task and ended before their agents reported what they had brought or
+// streamed, for example because they were interrupted. What they read is unknown, and not zero.
 func unreported(j *core.Job) (n int64) {
 	for _, a := range j.Attempts() {
 		for _, k := range a.Tasks() {
-			if !k.Live() && !k.Claimed().IsZero() && k.Started().IsZero() && len(k.Data()) == 0 {
+			switch list := k.Data(); {
+			case k.Live() || k.Claimed().IsZero():
+			case k.Started().IsZero():
+				if len(list) == 0 {
+					n++
+				}
+			case slices.ContainsFunc(j.Terms().Streams, func(name string) bool {
+				return !slices.ContainsFunc(list, func(d core.DataRead) bool { return d.Name == name })
+			}):
 				n++
 			}
 		}

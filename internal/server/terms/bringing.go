@@ -18,7 +18,7 @@ const (
 func Bringing(j spec.Job) (sum time.Duration) {
 	for _, d := range j.Data {
 		switch {
-		case d.Name == "":
+		case d.Name == "", d.Stream: // a program begins before a stream has come
 		case d.Size == 0:
 			sum += unsized
 		default:

@@ -79,6 +79,11 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration,
 	if j.Budget.Dollars != nil {
 		t.Budget, t.HasBudget = *j.Budget.Dollars, true
 	}
+	for _, d := range j.Data {
+		if d.Stream {
+			t.Streams = append(t.Streams, d.Name)
+		}
+	}
 	t.Transfer, t.Bringing = time.Duration(j.Checkpoint.MoveTime), stretch(Bringing(j))
 	if m := j.Checkpoint.MoveCost; m != nil {
 		t.Carry = *m

@@ -107,6 +107,7 @@ type Input struct {
 	Variable string      `json:"variable"`           // environment variable with its folder
 	Path     string      `json:"path"`               // file:///folder, s3://bucket/prefix, gs://…, azblob://…
 	Region   string      `json:"region,omitempty"`   // of the bucket; "": unknown
+	Stream   bool        `json:"stream,omitempty"`   // the variable has the URL of a view, and not a folder
 	Gigabyte *money.Rate `json:"gigabyte,omitempty"` // price of reading 1e9 bytes on this machine; nil: unknown
 }
 

@@ -38,9 +38,7 @@ type File struct {
 	Total    *money.Amount
 	// Sample is the run on a part of the data that comes first; nil: there is none. Spec and Jobs are without it.
 	Sample *pipeline.Sample
-
-	root   *yaml.Node
-	stages map[string]*stage // by name
+	Index  document.Index // the lines of the file
 }
 
 // parallel is the default number of stages that run at once.
@@ -141,14 +139,14 @@ func (r *reader) all(root *yaml.Node) {
 	if n := r.load("params.yaml", nil, true); n != nil {
 		r.vars = n
 	}
-	if n := in(root, "vars"); n != nil {
+	if n := document.In(root, "vars"); n != nil {
 		r.vars = r.withVars(r.vars, n, ".", "vars")
 	}
-	r.secrets = in(root, "secrets")
-	if r.defaults = in(root, "defaults"); r.defaults != nil {
+	r.secrets = document.In(root, "secrets")
+	if r.defaults = document.In(root, "defaults"); r.defaults != nil {
 		r.checkDefaults()
 	}
-	r.f.root = root
+	r.f.Index.Root, r.f.Index.Known = root, append([]string{"schedule", "sample"}, whole...)
 	own := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, v := root.Content[i], root.Content[i+1]
@@ -172,12 +170,12 @@ func (r *reader) all(root *yaml.Node) {
 	}
 	r.f.Whole = r.job(own, "", map[string]any{"command": "true"}, nil)
 	r.f.Whole.Command = ""
-	if in(own, "name") == nil {
+	if document.In(own, "name") == nil {
 		r.f.Whole.Name = ""
 	}
-	r.allStages(in(root, "stages"))
+	r.allStages(document.In(root, "stages"))
 	if len(r.problems) == 0 {
-		r.trigger().CheckSample(in(root, "sample"), r.f.Sample, r.f.Spec)
+		r.trigger().CheckSample(document.In(root, "sample"), r.f.Sample, r.f.Spec)
 	}
 }
 
@@ -247,7 +245,7 @@ func (r *reader) order(at *yaml.Node) {
 		field := "stages"
 		if s := jobs[wrong.Stage]; s != nil {
 			at, field = s.key, "stages."+s.Name
-			if n := in(s.node, wrong.Field); n != nil {
+			if n := document.In(s.node, wrong.Field); n != nil {
 				at = n
 			}
 			field = strings.TrimSuffix(field+"."+wrong.Field, ".")
@@ -255,11 +253,13 @@ func (r *reader) order(at *yaml.Node) {
 		r.wrong(at, field, wrong.Err.Error(), "")
 		return
 	}
-	r.f.Spec, r.f.stages = p, jobs
+	r.f.Spec = p
 	r.trigger().Check(r.when, p)
 	var unread []string
 	for _, s := range p.Stages {
-		r.f.Jobs = append(r.f.Jobs, jobs[s.Name].job)
+		own := jobs[s.Name]
+		r.f.Jobs = append(r.f.Jobs, own.job)
+		r.f.Index.Stages = append(r.f.Index.Stages, document.Stage{Name: s.Name, Key: own.key, Fields: own.node})
 		if len(s.Deps) == 0 {
 			unread = append(unread, s.Name)
 		}
@@ -294,26 +294,9 @@ func (r *reader) job(n *yaml.Node, field string, add map[string]any, renamed map
 		if len(first) > 0 && renamed[first[0]] != "" {
 			p.Field = renamed[first[0]] + strings.TrimPrefix(p.Field, first[0])
 		}
-		r.wrong(find(n, p.Field), join(field, p.Field), p.Cause, p.Fix)
+		r.wrong(document.Find(n, p.Field), join(field, p.Field), p.Cause, p.Fix)
 	}
 	return j
-}
-
-// find returns the value of a field such as resources.cpus or any_of[0].image, or the closest one above it.
-func find(n *yaml.Node, field string) *yaml.Node {
-	for part := range strings.SplitSeq(strings.ReplaceAll(field, "[", ".["), ".") {
-		below := in(n, part)
-		if index, isIndex := strings.CutPrefix(part, "["); isIndex && n.Kind == yaml.SequenceNode {
-			if i, err := strconv.Atoi(strings.TrimSuffix(index, "]")); err == nil && i < len(n.Content) {
-				below = n.Content[i]
-			}
-		}
-		if below == nil {
-			return n
-		}
-		n = below
-	}
-	return n
 }
 
 // whole parses a whole number within bounds.

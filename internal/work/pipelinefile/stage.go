@@ -59,7 +59,7 @@ func (r *reader) entry(key, n *yaml.Node) {
 		r.wrong(key, field, "is no map of fields", "write cmd below it")
 		return
 	}
-	each, do, matrix, shards := in(n, "foreach"), in(n, "do"), in(n, "matrix"), in(n, "shards")
+	each, do, matrix, shards := document.In(n, "foreach"), document.In(n, "do"), document.In(n, "matrix"), document.In(n, "shards")
 	switch {
 	case shards != nil && (each != nil || do != nil || matrix != nil):
 		r.wrong(shards, field+".shards", "stands beside foreach or matrix", "keep one of them")
@@ -202,14 +202,14 @@ func (r *reader) stage(key *yaml.Node, name string, n *yaml.Node, s scope) {
 	name = r.named(name)
 	field := "stages." + name
 	folder := "."
-	if w := in(n, "wdir"); !isNull(w) {
+	if w := document.In(n, "wdir"); !isNull(w) {
 		folder = path.Clean(strings.ReplaceAll(r.fill(w, s, field+".wdir", false).Value, "\\", "/"))
 		if path.IsAbs(folder) || folder == ".." || strings.HasPrefix(folder, "../") {
 			r.wrong(w, field+".wdir", "is "+folder+", outside the folder of the file", "name a folder below it")
 			folder = "."
 		}
 	}
-	if v := in(n, "vars"); !isNull(v) {
+	if v := document.In(n, "vars"); !isNull(v) {
 		s.vars = r.withVars(s.vars, r.fill(v, s, field+".vars", false), folder, field+".vars")
 	}
 	if r.defaults != nil {
@@ -315,13 +315,13 @@ func (r *reader) jobOf(x *stage, rest, cmd *yaml.Node, folder, field string) spe
 	if len(x.Outs) > 0 {
 		add["outputs"] = x.Outs
 	}
-	program := in(rest, "command")
-	direct := in(rest, "args") != nil || program != nil && program.Kind == yaml.SequenceNode
+	program := document.In(rest, "command")
+	direct := document.In(rest, "args") != nil || program != nil && program.Kind == yaml.SequenceNode
 	switch {
 	case cmd != nil && (direct || program != nil):
 		r.wrong(cmd, field+".cmd", "stands beside command or args", "keep one of them")
 	case direct && folder != ".":
-		r.wrong(in(x.node, "wdir"), field+".wdir", "does not reach a program without a shell", "write cmd instead of args")
+		r.wrong(document.In(x.node, "wdir"), field+".wdir", "does not reach a program without a shell", "write cmd instead of args")
 	case cmd == nil && program == nil && !direct:
 		r.wrong(x.key, field+".cmd", "is missing", "write what the stage runs, such as cmd: python train.py")
 		add["command"] = "true" // a placeholder, so that other errors are reported, too

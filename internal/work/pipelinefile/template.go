@@ -154,7 +154,7 @@ func (s scope) lookup(inner string) (*yaml.Node, error) {
 		case i == 0 && part == "key" && s.key != nil:
 			at = s.key
 		default:
-			if at = in(at, part); at == nil {
+			if at = document.In(at, part); at == nil {
 				return nil, fmt.Errorf("names ${%s}, and there is no %s", name, part)
 			}
 		}

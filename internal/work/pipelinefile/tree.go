@@ -102,16 +102,6 @@ func str(at *yaml.Node, text string) *yaml.Node {
 
 func isNull(n *yaml.Node) bool { return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// in returns a field of a map, or nil.
-func in(n *yaml.Node, name string) *yaml.Node {
-	for i := 0; n != nil && n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == name {
-			return n.Content[i+1]
-		}
-	}
-	return nil
-}
-
 // merge adds missing fields from one map to another, recursively; lists and scalars stay unchanged, and so do the
 // sources. It calls differs with the fields that have different values in both.
 func merge(to, from *yaml.Node, field string, differs func(field string)) *yaml.Node {

@@ -90,7 +90,7 @@ func (r *reader) fromFile(n *yaml.Node, folder, field string) *yaml.Node {
 	some := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
-		v := in(all, name)
+		v := document.In(all, name)
 		if v == nil {
 			r.wrong(n, field, fmt.Sprintf("takes %.60s from %s, which has none", name, file), "name a value at its top")
 			continue

@@ -94,13 +94,17 @@ func (v Duplicates) Text(p show.Place) string {
 	for _, g := range v.Groups[:min(mostGroups, len(v.Groups))] {
 		b.WriteString(draw.Wrap("", fmt.Sprintf("%s in %s: %s more than once, %s a month", show.Bytes(g.Bytes),
 			draw.Count(len(g.Copies), "place"), show.Bytes(g.Extra), unpriced(g.Month, v.Currency)), p.Columns()))
-		for _, c := range g.Copies[:min(mostNames, len(g.Copies))] {
+		names := len(g.Copies) // a pipe gets all
+		if p.Width > 0 {
+			names = min(mostNames, names)
+		}
+		for _, c := range g.Copies[:names] {
 			b.WriteString(draw.Wrap("  ", show.Clean(c.name()), p.Columns()))
 			if c.Remove != "" {
 				b.WriteString(draw.Wrap("    ", show.Clean(c.Remove), p.Columns()))
 			}
 		}
-		if n := len(g.Copies) - mostNames; n > 0 {
+		if n := len(g.Copies) - names; n > 0 {
 			fmt.Fprintf(&b, "  and %d more; --json lists all\n", n)
 		}
 	}

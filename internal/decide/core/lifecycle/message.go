@@ -124,7 +124,6 @@ func (ts *Attempts) ProgramEnded(b state.AttemptEnded) {
 	switch {
 	case k.Started().IsZero():
 		ts.books.Settle(j, k, ledger.StartUp, ts.Now())
-		ts.books.PostReads(j, k, b.Data)
 	case b.Reason == "completed", b.Saved && j.Terms().Session != "": // a session is used until its end
 		ts.books.Settle(j, k, ledger.Useful, over)
 	case b.Saved:
@@ -135,6 +134,7 @@ func (ts *Attempts) ProgramEnded(b state.AttemptEnded) {
 		ts.books.Settle(j, k, ledger.Useful, k.Kept())
 		ts.books.Settle(j, k, ledger.Lost, over)
 	}
+	ts.books.PostReads(j, k, b.Data)
 	ts.books.Settle(j, k, ledger.Idle, ts.Now()) // the machine was storing the program's files
 	ts.Fact(state.TaskEnded{Attempt: a.ID(), Lost: lost})
 	if a.Nodes() > 1 {

@@ -40,7 +40,8 @@ func New(r *http.Request, kinds map[string]string) *Probe {
 	return p
 }
 
-// Refuses returns why a job with an input that does not exist is refused. With later, another job may make a folder first. The
+// Refuses returns why a job with an input that does not exist is refused. With later, another job may make a folder
+// first. The
 // machines read inputs with their own credentials, so what the server cannot read may exist.
 func (p *Probe) Refuses(ctx context.Context, j spec.Job, later bool) *reply.Refusal {
 	for i, x := range j.Data {
