@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/decide/rank"
 	"scrimp/internal/job/check"
+	"scrimp/internal/job/check/fact"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
@@ -39,8 +40,8 @@ func (a *app) checkCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check job.yaml",
 		Short: "Check a job against checklists before it costs money",
-		Long: "Checks a job against four lists (before training, during, before deployment, in production). Each item gets " +
-			"a verdict, its evidence and its fix. " +
+		Long: "Checks a job against seven lists (planning, data, before, during and after training, before deployment, in " +
+			"production). Each item gets a verdict, its evidence and its fix. " +
 			"It reads the job file, the programs that its command names, earlier runs of the same name, and the catalogue. " +
 			"What none of them answers is unknown, and never passes; state it with --fact.\n\n" +
 			"Exit status: 0 nothing fails, 2 something does, 1 error.",
@@ -147,7 +148,7 @@ func readFacts(file string, flags []string) (map[string]string, error) {
 		slices.Sort(all)
 	}
 	for _, s := range append(all, flags...) {
-		name, value, err := check.ParseFact(s)
+		name, value, err := fact.Parse(s)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"scrimp/internal/job/check"
+	"scrimp/internal/job/check/fact"
 	"scrimp/internal/lib/draw"
 )
 
@@ -60,7 +61,7 @@ func silent(r check.Report, s check.Stage) (n int) {
 // Facts lists the facts that --fact accepts.
 func Facts(p Place) string {
 	var b strings.Builder
-	for _, f := range check.Facts {
+	for _, f := range fact.All {
 		b.WriteString(draw.Wrap(fmt.Sprintf("  %-32s ", f.Name+"="+f.Example), f.Doc, p.Columns()))
 	}
 	return b.String()

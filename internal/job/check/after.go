@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/job/check/fact"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/market"
 )
@@ -34,7 +35,7 @@ func utilisation(c *Case) (Verdict, string, string) {
 	u, ok := c.used()
 	if !ok {
 		return Unknown, "no earlier run was measured for a minute", "let scrimp profile run a few minutes of it, or " +
-			supply("utilisation")
+			fact.Supply("utilisation")
 	}
 	text := fmt.Sprintf("%.0f %% in earlier runs", u*100)
 	switch {
@@ -112,22 +113,22 @@ func times(n int) string {
 }
 
 // stated judges an item that only the user can know.
-func stated(c *Case, fact, fix string) (Verdict, string, string, bool) {
-	yes, ok := c.said(fact)
+func stated(c *Case, name, fix string) (Verdict, string, string, bool) {
+	yes, ok := c.said(name)
 	switch {
 	case !ok:
 		return Unknown, "", "", false
-	case yes && strings.EqualFold(c.Facts[fact], "yes"), yes && strings.EqualFold(c.Facts[fact], "true"):
+	case yes && strings.EqualFold(c.Facts[name], "yes"), yes && strings.EqualFold(c.Facts[name], "true"):
 		return Pass, "you say so", "", true
 	case yes:
-		return Pass, "you say " + c.Facts[fact], "", true
+		return Pass, "you say " + c.Facts[name], "", true
 	}
 	return Warn, "you say no", fix, true
 }
 
 // deployed judges an item of deployment by the user's statement, or else by what the serving program mentions.
-func deployed(c *Case, fact, nothing, fix string, find func() (mention, bool)) (Verdict, string, string) {
-	if v, evidence, fix, ok := stated(c, fact, fix); ok {
+func deployed(c *Case, name, nothing, fix string, find func() (mention, bool)) (Verdict, string, string) {
+	if v, evidence, fix, ok := stated(c, name, fix); ok {
 		return v, evidence, fix
 	}
 	if !c.trains() && find != nil {
@@ -138,12 +139,12 @@ func deployed(c *Case, fact, nothing, fix string, find func() (mention, bool)) (
 	if c.trains() && find != nil {
 		nothing = "the job trains; nothing is said of what will be deployed"
 	}
-	return Unknown, nothing, supply(fact)
+	return Unknown, nothing, fact.Supply(name)
 }
 
 func quantised(c *Case) (Verdict, string, string) {
 	const fix = "8 bit weights need half the memory of 16 bit ones, often a smaller machine"
-	if f := c.Facts["quantised"]; wide.MatchString(f) {
+	if f := c.Facts["quantised"]; fact.Wide(f) {
 		return Warn, "you say " + f, fix
 	}
 	return deployed(c, "quantised", "the number format in which it is served is unknown", fix, func() (mention, bool) {
@@ -171,7 +172,7 @@ func onnx(c *Case) (Verdict, string, string) {
 func predictionCost(c *Case) (Verdict, string, string) {
 	rate, err := strconv.ParseFloat(c.Facts["predictions_per_second"], 64)
 	if err != nil || !(rate > 0) {
-		return Unknown, "the predictions per second of a machine are unknown", supply("predictions_per_second")
+		return Unknown, "the predictions per second of a machine are unknown", fact.Supply("predictions_per_second")
 	}
 	f := c.wanted()
 	f.Capacity = []market.Capacity{market.OnDemand}
@@ -206,7 +207,7 @@ func scaling(c *Case) (Verdict, string, string) {
 	} else if ok && c.serves() && !m.only && m.value != "" {
 		return Warn, m.where + ": so many run when nobody asks", fix
 	}
-	return Unknown, c.live("unknown whether it scales"), supply("scale_to_zero")
+	return Unknown, c.live("unknown whether it scales"), fact.Supply("scale_to_zero")
 }
 
 func batching(c *Case) (Verdict, string, string) {
@@ -218,7 +219,7 @@ func batching(c *Case) (Verdict, string, string) {
 	if m, ok := c.find(batchingForm); ok && c.serves() && !m.only && !m.off {
 		return Pass, m.where + " batches requests by itself", ""
 	}
-	return Unknown, c.live("unknown whether requests are batched"), supply("dynamic_batching")
+	return Unknown, c.live("unknown whether requests are batched"), fact.Supply("dynamic_batching")
 }
 
 func rightSizing(c *Case) (Verdict, string, string) {
@@ -228,7 +229,7 @@ func rightSizing(c *Case) (Verdict, string, string) {
 		age := c.Now.Sub(at)
 		switch {
 		case err != nil || age < -24*time.Hour:
-			return Unknown, "you say that it was reviewed on " + s + ", which is no day that has been", supply("reviewed")
+			return Unknown, "you say that it was reviewed on " + s + ", which is no day that has been", fact.Supply("reviewed")
 		case age > month:
 			return Warn, fmt.Sprintf("you say that it was reviewed on %s, %d days ago", s, age/(24*time.Hour)),
 				"review it every month: scrimp offers shows what a smaller machine costs"
@@ -240,7 +241,7 @@ func rightSizing(c *Case) (Verdict, string, string) {
 			return Pass, fmt.Sprintf("%s used %.0f %% within the month", r.Job, r.Utilisation.V*100), ""
 		}
 	}
-	return Unknown, c.live("no run within a month was measured"), supply("reviewed")
+	return Unknown, c.live("no run within a month was measured"), fact.Supply("reviewed")
 }
 
 func alerts(c *Case) (Verdict, string, string) {
@@ -256,7 +257,7 @@ func alerts(c *Case) (Verdict, string, string) {
 	case !j.Notify.IsZero() && limit:
 		return Pass, "notify and budget are set", ""
 	case !c.serves():
-		return Unknown, c.live("unknown whether cost and failures raise alerts"), supply("alerts")
+		return Unknown, c.live("unknown whether cost and failures raise alerts"), fact.Supply("alerts")
 	case !j.Notify.IsZero():
 		return Warn, "notify is set, and the cost has no limit", "give budget"
 	case limit:
@@ -276,7 +277,7 @@ func productionTags(c *Case) (Verdict, string, string) {
 	}
 	switch {
 	case !c.serves():
-		return Unknown, c.live("unknown whether its serving resources are tagged"), supply("production_tags")
+		return Unknown, c.live("unknown whether its serving resources are tagged"), fact.Supply("production_tags")
 	case len(missing) > 0:
 		return Fail, "no " + strings.Join(missing, ", no "), "name them in the job file: they stand on every cost"
 	case c.Job.ModelVersion == "" && c.Job.Tags["model_version"] == "":

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/job/check/fact"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
@@ -214,7 +215,7 @@ func precision(c *Case) (Verdict, string, string) {
 	case c.Job.Resources.Accelerator == "":
 		return Pass, "it asks for no accelerator: mixed precision gains nothing", ""
 	}
-	return Unknown, "neither command nor program names a precision", supply("precision")
+	return Unknown, "neither command nor program names a precision", fact.Supply("precision")
 }
 
 // fits judges a precision on the requested accelerator.
@@ -262,7 +263,8 @@ func accumulation(c *Case) (Verdict, string, string) {
 	case c.Job.Resources.Accelerator == "":
 		return Pass, "it asks for no accelerator into whose memory a batch must fit", ""
 	}
-	return Unknown, "neither the command nor the program says into how many pieces a batch is cut", supply("accumulation")
+	return Unknown, "neither the command nor the program says into how many pieces a batch is cut",
+		fact.Supply("accumulation")
 }
 
 func checkpoints(c *Case) (Verdict, string, string) {
@@ -338,7 +340,7 @@ func resume(c *Case) (Verdict, string, string) {
 		return Unknown, "it keeps no checkpoints to go on from", "name checkpoint.dir"
 	}
 	return Unknown, "no earlier run was seen to go on from a checkpoint",
-		"interrupt a short run once on the local market, or " + supply("resume")
+		"interrupt a short run once on the local market, or " + fact.Supply("resume")
 }
 
 func earlyStopping(c *Case) (Verdict, string, string) {

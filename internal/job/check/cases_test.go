@@ -12,12 +12,15 @@ import (
 	"scrimp/internal/market/catalog"
 )
 
-var cases = []struct {
+// itemCase is a job with the expected verdict of an item.
+type itemCase struct {
 	id      string
 	verdict check.Verdict
 	why     string // part of the evidence
 	set     func(*check.Case)
-}{
+}
+
+var cases = []itemCase{
 	{"cost", check.Unknown, "neither", func(*check.Case) {}},
 	{"cost", check.Pass, "$3.00 to $8.00: 10h 00m on aws/us-east-1/l4/spot", func(c *check.Case) {
 		hours(c, 10)

@@ -1,4 +1,4 @@
-// Package check judges a job by the usual checklists: before training, during it, before deployment, in production.
+// Package check judges a job by the usual checklists, from planning to production.
 // Each item gets pass, warn, fail or unknown, with its evidence and a fix. An item that neither the job, its history,
 // the catalogue nor the user settles is unknown, and never passes.
 package check
@@ -10,37 +10,37 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/job/check/phase"
 	"scrimp/internal/job/spec"
-	"scrimp/internal/lib/figure"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
 )
 
-// Verdict is the result of an item.
-type Verdict string
+// Verdict is the result of an item. Only Fail makes a report fail.
+type Verdict = phase.Verdict
 
-// The verdicts. Only Fail makes a report fail.
+// The verdicts.
 const (
-	Pass    Verdict = "pass"
-	Warn    Verdict = "warn"
-	Fail    Verdict = "fail"
-	Unknown Verdict = "unknown" // cannot be judged: the fix names the missing input
+	Pass    = phase.Pass
+	Warn    = phase.Warn
+	Fail    = phase.Fail
+	Unknown = phase.Unknown
 )
 
 // Stage is a checklist.
-type Stage string
+type Stage = phase.Stage
 
-// The checklists, in order.
+// The checklists of this package's items.
 const (
-	Before     Stage = "before training"
-	During     Stage = "during training"
-	Deployment Stage = "before deployment"
-	Production Stage = "in production"
+	Before     = phase.Before
+	During     = phase.During
+	Deployment = phase.Deployment
+	Production = phase.Production
 )
 
 // Stages lists all checklists.
-var Stages = []Stage{Before, During, Deployment, Production}
+var Stages = phase.Stages
 
 // Finding is a judged item.
 type Finding struct {
@@ -60,22 +60,8 @@ type Report struct {
 	Findings []Finding       `json:"findings"`
 }
 
-// Run is an earlier run of the job, as far as its receipt is known.
-type Run struct {
-	Job           string
-	State         string // succeeded, failed, stopped, cancelled
-	Steps         int64
-	CostUSD       figure.Figure
-	Worked        time.Duration // market time in which the program ran
-	Checkpoints   int
-	Interruptions int
-	// Resumes holds the times from a machine to a program that continued from a checkpoint.
-	Resumes []time.Duration
-	// Utilisation of the accelerators, or of the processors of a machine without accelerators, 0 to 1.
-	Utilisation figure.Figure
-	Profile     bool // a short run that ended on purpose
-	Finished    time.Time
-}
+// Run is an earlier run of the job.
+type Run = phase.Run
 
 // Estimate is the prediction of the run, in dollars and hours.
 type Estimate struct {
@@ -99,7 +85,7 @@ type Case struct {
 	Charges  []catalog.TransferRate // the user's own prices of transferring data, which replace the built-in ones
 	Estimate *Estimate
 	Texts    []Text
-	Facts    map[string]string // the user's statements, by the names of Facts
+	Facts    map[string]string // the user's statements, by the names of fact.All
 	Force    bool              // allows a long run on spot without proven checkpoints
 	WorkFrom string            // source of the job's duration; empty for its file
 	Found    *Found            // what the program finds where it runs; nil if not checked
@@ -114,8 +100,35 @@ type item struct {
 	judge func(*Case) (v Verdict, evidence, fix string)
 }
 
-// items lists all checklists. Their names are an interface and never change.
-var items = []item{
+// items lists the items of all checklists, in order. Their names are an interface and never change.
+var items = func() (list []item) {
+	for _, s := range Stages {
+		for _, i := range phase.Items {
+			if i.Stage == s {
+				list = append(list, item{i.ID, s, i.Title, func(c *Case) (Verdict, string, string) { return i.Judge(c.subject()) }})
+			}
+		}
+		for _, i := range own {
+			if i.stage == s {
+				list = append(list, i)
+			}
+		}
+	}
+	return list
+}()
+
+// subject returns what the items of package phase examine.
+func (c *Case) subject() *phase.Subject {
+	return &phase.Subject{Job: &c.Job, Now: c.Now, Runs: c.Runs, Facts: c.Facts, Trains: c.trains(), Serves: c.serves(),
+		OnSpot: c.onSpot(), HasPrograms: slices.ContainsFunc(c.places, func(p place) bool { return p.file }),
+		Find: func(re *regexp.Regexp) (phase.Mention, bool) {
+			m, ok := c.find(re)
+			return phase.Mention{Where: m.where, Off: m.off, Only: m.only}, ok
+		}}
+}
+
+// own lists the items that need more than a phase.Subject.
+var own = []item{
 	{"cost", Before, "cost estimated", cost},
 	{"machine", Before, "machine not simply the largest", machine},
 	{"precision", Before, "mixed precision", precision},
@@ -167,68 +180,6 @@ func Check(c Case) Report {
 	return r
 }
 
-// Fact is a statement that the user may make if there is no other source.
-type Fact struct {
-	Name, Doc, Example string
-	form               *regexp.Regexp
-}
-
-var (
-	yesNo = regexp.MustCompile(`^(?i:yes|no|true|false)$`)
-	// Only number formats used for computation count as a fact.
-	trained = regexp.MustCompile(
-		`^(?i:no|32|fp32|float32|tf32|16|fp16|float16|half|bf16|bfloat16|(bf)?16-(mixed|true)|(mixed_)?b?float16|` +
-			`amp|amp_(bf|fp)16|mixed|fp8|mxfp8|fp4|mxfp4|nvfp4)$`)
-	deployedIn = regexp.MustCompile(
-		`^(?i:yes|true|no|none|false|u?int[2-8]|fp[468]|mxfp[468]|nvfp4|nf4|[2-8][- ]?bit|awq|gptq|gguf|hqq|` +
-			`w\d{1,2}a\d{1,2}|i?q[2-8](_\w{1,8})?|32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
-	wide   = regexp.MustCompile(`^(?i:32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
-	span   = regexp.MustCompile(`^\d+(\.\d+)?(ms|s|m|h)$`)
-	share  = regexp.MustCompile(`^(\d{1,2}(\.\d+)?|100) ?%$|^0?\.\d+$|^1(\.0+)?$`)
-	number = regexp.MustCompile(`^\d{1,12}(\.\d{1,6})?$`)
-	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
-)
-
-// Facts lists all facts that a user may state.
-var Facts = []Fact{
-	{"precision", "number format of the matrix products (fp32, tf32, fp16, bf16, fp8, …)", "bf16", trained},
-	{"accumulation", "micro-batches a step", "4", number},
-	{"early_stopping", "whether the program stops itself on a plateau", "yes", yesNo},
-	{"resume", "how long a machine takes until the program goes on from a checkpoint", "90s", span},
-	{"data_same_region", "whether the data lies where the job runs", "yes", yesNo},
-	{"data_cached", "whether a second attempt finds the data on its machine or in a cache beside it", "yes", yesNo},
-	{"subset_run", "whether a small part of the data went through first", "yes", yesNo},
-	{"utilisation", "mean utilisation of the accelerators in earlier runs", "82%", share},
-	{"quantised", "number format of the model that is deployed (int8, fp8, nf4, awq, bf16, …), or no", "int8", deployedIn},
-	{"pruning", "whether pruning was weighed", "yes", yesNo},
-	{"distillation", "whether distillation was weighed", "yes", yesNo},
-	{"onnx", "whether it is deployed in ONNX or a compiled form", "yes", yesNo},
-	{"predictions_per_second", "what one machine serves", "120", number},
-	{"scale_to_zero", "whether the service scales with its load, down to none", "yes", yesNo},
-	{"dynamic_batching", "whether requests are served in batches", "yes", yesNo},
-	{"reviewed", "day of the last review of utilisation and size", "2026-11-02", day},
-	{"alerts", "whether cost and failures of the service raise alerts", "yes", yesNo},
-	{"production_tags", "whether what serves it is tagged with its owner", "yes", yesNo},
-}
-
-// ParseFact parses name=value.
-func ParseFact(s string) (name, value string, err error) {
-	name, value, ok := strings.Cut(s, "=")
-	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-	i := slices.IndexFunc(Facts, func(f Fact) bool { return f.Name == name })
-	if i < 0 {
-		var names []string
-		for _, f := range Facts {
-			names = append(names, f.Name)
-		}
-		return "", "", fmt.Errorf("%q is not a fact: use one of %s", name, strings.Join(names, ", "))
-	}
-	if !ok || !Facts[i].form.MatchString(value) {
-		return "", "", fmt.Errorf("fact %s is %q: it is %s, such as %s=%s", name, value, Facts[i].Doc, name, Facts[i].Example)
-	}
-	return name, value, nil
-}
-
 // said returns the user's answer to a yes-or-no fact.
 func (c *Case) said(name string) (yes, ok bool) {
 	switch strings.ToLower(c.Facts[name]) {
@@ -238,12 +189,6 @@ func (c *Case) said(name string) (yes, ok bool) {
 		return false, true
 	}
 	return true, true
-}
-
-// supply asks for a fact.
-func supply(name string) string {
-	i := slices.IndexFunc(Facts, func(f Fact) bool { return f.Name == name })
-	return fmt.Sprintf("say it with --fact %s=%s", name, Facts[i].Example)
 }
 
 // trains reports whether the job trains something.

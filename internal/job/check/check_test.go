@@ -3,6 +3,7 @@ package check_test
 import (
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	_ "scrimp/internal/test/sameseed"
 
 	"scrimp/internal/job/check"
+	"scrimp/internal/job/check/fact"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market/catalog"
@@ -91,7 +93,7 @@ func offer(c *check.Case, machine string) catalog.Listing {
 
 func TestCheck_JudgesEachItem(t *testing.T) {
 	reached := map[string]bool{}
-	for _, x := range cases {
+	for _, x := range slices.Concat(cases, phaseCases) {
 		c := bare()
 		x.set(&c)
 		f := verdict(t, c, x.id)
@@ -111,7 +113,7 @@ func TestCheck_JudgesEachItem(t *testing.T) {
 // them.
 func TestCheck_UnstatedItemsAreUnknown(t *testing.T) {
 	settled := map[string]string{"machine": "the cheapest is taken", "precision": "no accelerator",
-		"accumulation": "no accelerator"}
+		"accumulation": "no accelerator", "secrets": "it has no variables"}
 	c := bare()
 	c.Offers = nil
 	for _, f := range check.Check(c).Findings {
@@ -121,14 +123,14 @@ func TestCheck_UnstatedItemsAreUnknown(t *testing.T) {
 	}
 	c.Job.Resources.Accelerator = "L4"
 	for _, f := range check.Check(c).Findings {
-		if f.Verdict == check.Pass {
+		if f.Verdict == check.Pass && f.ID != "secrets" {
 			t.Errorf("%s passes on nothing: %s", f.ID, f.Evidence)
 		}
 	}
 }
 
 func TestCheck_FailuresHaveEvidenceAndFix(t *testing.T) {
-	for _, x := range cases {
+	for _, x := range slices.Concat(cases, phaseCases) {
 		c := bare()
 		x.set(&c)
 		r := check.Check(c)
@@ -182,15 +184,15 @@ func TestCheck_IgnoresOffersWithoutDollarPrice(t *testing.T) {
 }
 
 func TestParseFact_ErrorListsFacts(t *testing.T) {
-	for _, f := range check.Facts {
-		if name, value, err := check.ParseFact(f.Name + "=" + f.Example); err != nil || name != f.Name || value != f.Example {
+	for _, f := range fact.All {
+		if name, value, err := fact.Parse(f.Name + "=" + f.Example); err != nil || name != f.Name || value != f.Example {
 			t.Errorf("%s: %v", f.Name, err)
 		}
 	}
 	for _, bad := range []string{"", "=", "pruning", "pruning=perhaps", "colour=red", "utilisation=fast",
 		"utilisation=120%", "utilisation=101", "predictions_per_second=-1", "predictions_per_second=1e400",
 		"reviewed=today", "resume=soon", "quantised=", "quantised=banana", "precision=bf99"} {
-		if _, _, err := check.ParseFact(bad); err == nil {
+		if _, _, err := fact.Parse(bad); err == nil {
 			t.Errorf("%q is a fact", bad)
 		}
 	}
@@ -204,7 +206,7 @@ func TestDocs_NameEveryItemAndFact(t *testing.T) {
 			t.Errorf("docs/check.md has no row | `%s` | %s |", i.ID, i.Title)
 		}
 	}
-	for _, f := range check.Facts {
+	for _, f := range fact.All {
 		if !strings.Contains(string(b), "`"+f.Name+"="+f.Example+"`") {
 			t.Errorf("docs/check.md does not name `%s=%s`", f.Name, f.Example)
 		}

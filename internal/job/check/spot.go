@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/job/check/fact"
 	"scrimp/internal/lib/draw"
 )
 
@@ -44,7 +45,7 @@ func (c *Case) unread() (v Verdict, evidence, fix string, ok bool) {
 	}
 	evidence = fmt.Sprintf("%s is saved, and nothing in the programs was found that reads it", c.Job.Checkpoint.Dir)
 	return Warn, evidence + ": an interruption would repeat all of it", "begin from what lies in checkpoint.dir " +
-		"(SCRIMP_CHECKPOINT_DIR, docs/programs.md), or " + supply("resume") + " where the program does", true
+		"(SCRIMP_CHECKPOINT_DIR, docs/programs.md), or " + fact.Supply("resume") + " where the program does", true
 }
 
 // Limits of candidates for spot: an interruption of short work repeats nearly all of it at little cost, and frequent

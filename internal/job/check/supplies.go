@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/job/check/fact"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/market/catalog"
@@ -28,7 +29,7 @@ func dataRegion(c *Case) (Verdict, string, string) {
 				"name it under data with size and region"
 		}
 		return Unknown, "the job names no data",
-			"name inputs under data with size and region, or " + supply("data_same_region")
+			"name inputs under data with size and region, or " + fact.Supply("data_same_region")
 	}
 	for _, d := range j.Data {
 		if !strings.Contains(d.Path, "://") {
@@ -105,7 +106,7 @@ func dataCached(c *Case) (Verdict, string, string) {
 	}) {
 		return Pass, "each machine keeps inputs with a name in its cache", ""
 	}
-	return Unknown, "unknown whether a second attempt fetches the data again", supply("data_cached")
+	return Unknown, "unknown whether a second attempt fetches the data again", fact.Supply("data_cached")
 }
 
 func (c *Case) owners() (have, missing []string) {
@@ -185,5 +186,5 @@ func subset(c *Case) (Verdict, string, string) {
 			"run a small part of it to its end first"
 	}
 	return Unknown, "no earlier run of that name is known here",
-		"let scrimp profile run a few minutes of it, or " + supply("subset_run")
+		"let scrimp profile run a few minutes of it, or " + fact.Supply("subset_run")
 }

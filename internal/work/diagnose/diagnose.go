@@ -120,7 +120,7 @@ func Diagnose(in Input) Report {
 	case f.seconds < Enough && len(list) == 0:
 		r.Note = "Too little was measured: causes are named after 30 seconds."
 	case f.seconds >= Enough:
-		list = merge(list, ofTelemetry(&f))
+		list = merge(list, ofTelemetry(&f, list))
 	}
 	for _, one := range list {
 		r.Causes = append(r.Causes, cause(one, &in))

@@ -39,9 +39,12 @@ var rules = []struct {
 	{true, blocked}, {true, smallBatch}, {true, oversizedGPU}, {true, oversizedCPU}, {true, oversizedMemory},
 }
 
-// ofTelemetry applies the rules.
-func ofTelemetry(f *features) (list []finding) {
+// ofTelemetry applies the rules. Profiles explain some waste already.
+func ofTelemetry(f *features, profiled []finding) (list []finding) {
 	explained := 0.0
+	for _, p := range profiled {
+		explained = max(explained, p.waste.Value)
+	}
 	for _, r := range rules {
 		if r.residual && explained >= enough {
 			continue

@@ -250,7 +250,7 @@ while not there("stop") and not (profiled and step == 40):
     if fault == "leak":
         while len(held) < 4 * (time.monotonic() - working):
             held.append(torch.ones(1 << 18))
-        if time.monotonic() - working > 110:
+        if time.monotonic() - working > 125:
             write("enough-for-leak")
     if step % 5 == 0:
         print(f"step={step} loss={loss.item():.4f}", flush=True)

@@ -1,0 +1,90 @@
+// Package fact lists what a user may state about a job where scrimp has no other source, and parses it.
+package fact
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Fact is a statement that the user may make if there is no other source.
+type Fact struct {
+	Name, Doc, Example string
+	form               *regexp.Regexp
+}
+
+var (
+	yesNo = regexp.MustCompile(`^(?i:yes|no|true|false)$`)
+	// Only number formats used for computation count as a fact.
+	trained = regexp.MustCompile(
+		`^(?i:no|32|fp32|float32|tf32|16|fp16|float16|half|bf16|bfloat16|(bf)?16-(mixed|true)|(mixed_)?b?float16|` +
+			`amp|amp_(bf|fp)16|mixed|fp8|mxfp8|fp4|mxfp4|nvfp4)$`)
+	deployedIn = regexp.MustCompile(
+		`^(?i:yes|true|no|none|false|u?int[2-8]|fp[468]|mxfp[468]|nvfp4|nf4|[2-8][- ]?bit|awq|gptq|gguf|hqq|` +
+			`w\d{1,2}a\d{1,2}|i?q[2-8](_\w{1,8})?|32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
+	wide   = regexp.MustCompile(`^(?i:32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
+	span   = regexp.MustCompile(`^\d+(\.\d+)?(ms|s|m|h)$`)
+	share  = regexp.MustCompile(`^(\d{1,2}(\.\d+)?|100) ?%$|^0?\.\d+$|^1(\.0+)?$`)
+	number = regexp.MustCompile(`^\d{1,12}(\.\d{1,6})?$`)
+	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+)
+
+// All lists all facts that a user may state.
+var All = []Fact{
+	{"precision", "number format of the matrix products (fp32, tf32, fp16, bf16, fp8, …)", "bf16", trained},
+	{"accumulation", "micro-batches a step", "4", number},
+	{"early_stopping", "whether the program stops itself on a plateau", "yes", yesNo},
+	{"resume", "how long a machine takes until the program goes on from a checkpoint", "90s", span},
+	{"data_same_region", "whether the data lies where the job runs", "yes", yesNo},
+	{"data_cached", "whether a second attempt finds the data on its machine or in a cache beside it", "yes", yesNo},
+	{"subset_run", "whether a small part of the data went through first", "yes", yesNo},
+	{"utilisation", "mean utilisation of the accelerators in earlier runs", "82%", share},
+	{"quantised", "number format of the model that is deployed (int8, fp8, nf4, awq, bf16, …), or no", "int8", deployedIn},
+	{"pruning", "whether pruning was weighed", "yes", yesNo},
+	{"distillation", "whether distillation was weighed", "yes", yesNo},
+	{"onnx", "whether it is deployed in ONNX or a compiled form", "yes", yesNo},
+	{"predictions_per_second", "what one machine serves", "120", number},
+	{"scale_to_zero", "whether the service scales with its load, down to none", "yes", yesNo},
+	{"dynamic_batching", "whether requests are served in batches", "yes", yesNo},
+	{"data_versioned", "whether the version of the data is recorded", "yes", yesNo},
+	{"data_checked", "whether labels, duplicates and leaks between training and test data were checked", "yes", yesNo},
+	{"baseline", "whether a simple baseline was measured", "yes", yesNo},
+	{"held_out", "whether quality was measured on data that training never saw", "yes", yesNo},
+	{"seeds", "runs with different seeds behind the reported quality", "3", number},
+	{"latency", "95th percentile of a request's time, measured under load", "80ms", span},
+	{"latency_goal", "95th percentile of a request's time that users need", "100ms", span},
+	{"rollback", "whether the previous model can be put back at once", "yes", yesNo},
+	{"drift", "whether drift of inputs and quality is watched", "yes", yesNo},
+	{"cold_start", "time from no replica to the first answer", "40s", span},
+	{"reviewed", "day of the last review of utilisation and size", "2026-11-02", day},
+	{"alerts", "whether cost and failures of the service raise alerts", "yes", yesNo},
+	{"production_tags", "whether what serves it is tagged with its owner", "yes", yesNo},
+}
+
+// Parse parses name=value.
+func Parse(s string) (name, value string, err error) {
+	name, value, ok := strings.Cut(s, "=")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	i := slices.IndexFunc(All, func(f Fact) bool { return f.Name == name })
+	if i < 0 {
+		var names []string
+		for _, f := range All {
+			names = append(names, f.Name)
+		}
+		return "", "", fmt.Errorf("%q is not a fact: use one of %s", name, strings.Join(names, ", "))
+	}
+	if !ok || !All[i].form.MatchString(value) {
+		return "", "", fmt.Errorf("fact %s is %q: it is %s, such as %s=%s", name, value, All[i].Doc, name, All[i].Example)
+	}
+	return name, value, nil
+}
+
+// Supply asks for a fact.
+func Supply(name string) string {
+	i := slices.IndexFunc(All, func(f Fact) bool { return f.Name == name })
+	return fmt.Sprintf("say it with --fact %s=%s", name, All[i].Example)
+}
+
+// Wide reports whether a number format has 16 bits or more.
+func Wide(format string) bool { return wide.MatchString(format) }
