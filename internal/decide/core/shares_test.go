@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -292,6 +293,43 @@ func TestShares_AreOffWithoutASetting(t *testing.T) {
 	for i, id := range c.started {
 		if id != fmt.Sprintf("%s-%d", c.team[id], i) {
 			t.Fatalf("%s was the %dth to start", id, i+1)
+		}
+	}
+}
+
+// Readers between two steps see complete sums and change nothing, so that several may read at the same time. The race
+// detector checks the second half.
+func TestShares_AreReadBySeveralAtOnce(t *testing.T) {
+	c := newCrowd(t, 3)
+	c.shares(fair.Team{Name: "a", Weight: 3, Borrow: new(money.Rate)})
+	for i := range 40 {
+		c.add([]string{"a", "b"}[i%2], time.Duration(5+i)*time.Hour, nil)
+	}
+	read := func(m *core.Machine) string {
+		list, _ := m.Shares(c.now)
+		said := fmt.Sprintf("%+v\n", list)
+		for j := range m.Jobs() {
+			limit, detail, _ := m.Waits(j)
+			said += limit + detail + m.PreemptsNobody(j, time.Time.String)
+		}
+		courses, places, beyond := m.Courses(c.now, 10)
+		return said + fmt.Sprint(courses, places, beyond, m.Waiting())
+	}
+	for c.next() {
+		saved, err := c.m.Snapshot()
+		must.Do(t, err)
+		restored, err := core.Restore(saved)
+		must.Do(t, err)
+		var answers [4]string
+		var done sync.WaitGroup
+		for i := range answers {
+			done.Go(func() { answers[i] = read([]*core.Machine{c.m, restored}[i%2]) })
+		}
+		done.Wait()
+		for _, a := range answers[1:] {
+			if a != answers[0] {
+				t.Fatalf("one reader sees\n%s\nand another\n%s", answers[0], a)
+			}
 		}
 	}
 }

@@ -103,6 +103,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	m.members.ArchivesAll()
 	m.queue.Recount()
 	m.mover.RecallsKept()
+	m.queue.Settle()
 	return m
 }
 
@@ -127,6 +128,7 @@ func (m *Machine) Step(e Event) Outcome {
 	}
 	m.admission.SumAgain()
 	m.close(news)
+	m.queue.Settle()
 	return m.step.End()
 }
 

@@ -30,6 +30,7 @@ func (qs *Quotas) shareAmongTeams() {
 func (qs *Quotas) sharesNow() *fair.Shares {
 	qs.sumUp()
 	if !qs.placed {
+		qs.sumHeld()
 		if qs.places.Len() > 1024+2*len(qs.held) { // most of them are gone
 			qs.places = fair.Shares{}
 		}
@@ -45,11 +46,11 @@ func (qs *Quotas) sharesNow() *fair.Shares {
 func (qs *Quotas) Shared() bool { return qs.Queue.shares != nil }
 
 // Shares returns the places of the teams at t, which must not be before the last event. It must not be called unless
-// teams share the queue.
+// teams share the queue, and only between steps: readers call it at the same time, so it changes nothing.
 func (qs *Quotas) Shares(t time.Time) fair.Shares {
 	var s fair.Shares
 	s.Clear(qs.fairRules())
-	for _, team := range slices.Sorted(maps.Keys(qs.sumHeld())) { // in order, since the first spelling of a name counts
+	for _, team := range slices.Sorted(maps.Keys(qs.held)) { // in order, since the first spelling of a name counts
 		s.Use(team)
 	}
 	qs.sumUses(t, &s)
@@ -70,7 +71,7 @@ func (qs *Quotas) fairRules() *fair.Rules {
 
 // sumUses fills in the uses of all teams at t. Only the spelling of a team's name depends on the order of the teams.
 func (qs *Quotas) sumUses(t time.Time, s *fair.Shares) {
-	for team, sum := range qs.sumHeld() {
+	for team, sum := range qs.held {
 		u := s.Use(team)
 		u.Running, u.Burn, u.Held = u.Running+sum.Running, quantity.Add(u.Burn, sum.Burn), u.Held.Add(sum.Held)
 	}
@@ -107,8 +108,17 @@ func (qs *Quotas) Touch(j *state.Job) {
 	}
 }
 
-// sumHeld returns what the jobs of each team hold or request now.
-func (qs *Quotas) sumHeld() map[string]*fair.Use {
+// Settle must be called at the end of a step: readers then find the sums of all teams complete.
+func (qs *Quotas) Settle() {
+	if qs.Shared() {
+		qs.sumHeld()
+		clear(qs.touched)
+		qs.touched = qs.touched[:0]
+	}
+}
+
+// sumHeld sums what the jobs of each team hold or request now.
+func (qs *Quotas) sumHeld() {
 	jobs, anew := qs.touched, qs.held == nil
 	if anew {
 		qs.held, jobs = map[string]*fair.Use{}, qs.State.Running()
@@ -118,7 +128,6 @@ func (qs *Quotas) sumHeld() map[string]*fair.Use {
 	}
 	// A job of this event may change again without another call of Touch, because it is in the list already.
 	qs.touched = slices.DeleteFunc(qs.touched, func(j *state.Job) bool { return j.Changed() != qs.State.Seq() })
-	return qs.held
 }
 
 // holds replaces what a job adds to the sum of its team. anew is set if the sum has nothing of it.
