@@ -29,8 +29,8 @@ type traceFlags struct {
 
 func (f *traceFlags) add(cmd *cobra.Command) {
 	f.columns = queue.DefaultColumns
-	cmd.Flags().StringVar(&f.trace, "trace", "", "CSV `file` of the jobs")
-	cmd.Flags().StringVar(&f.catalog, "catalog", "", "CSV `file` of the machine types")
+	cmd.Flags().StringVar(&f.trace, "trace", "", "CSV `file` of the jobs (default: none, with --history)")
+	cmd.Flags().StringVar(&f.catalog, "catalog", "", "CSV `file` of the machine types (default: none, with --history)")
 	cmd.Flags().IntVar(&f.first, "first", 0, "only the first `N` jobs (default all)")
 	_ = cmd.MarkFlagFilename("trace", "csv")
 	_ = cmd.MarkFlagFilename("catalog", "csv")
@@ -131,11 +131,11 @@ Exit status: 0 done, 1 a file or a flag cannot be used.`,
 		"deadlines of default-sla: `S` times the work, plus 900 s")
 	cmd.Flags().StringSliceVar(&asked, "policy", nil,
 		"only these `policies`: "+strings.Join(scheduler.Names, ", ")+" (default all)")
-	cmd.Flags().BoolVar(&past.history, "history", false, "replay the jobs of the server's log (default: a trace)")
-	cmd.Flags().StringVar(&past.since, "since", "", "with --history: jobs submitted in this `span` until now, as in 30d "+
-		"(default all)")
-	cmd.Flags().StringSliceVar(&past.types, "types", nil, "with --history: only these machine `types` (default all of the "+
-		"market)")
+	cmd.Flags().BoolVar(&past.history, "history", false, "replay the jobs of the server's log (default: the trace of --trace)")
+	cmd.Flags().StringVar(&past.since, "since", "",
+		"with --history: jobs submitted in this `span` until now, as in 30d (default all)")
+	cmd.Flags().StringSliceVar(&past.types, "types", nil,
+		"with --history: only these machine `types` (default all of the market)")
 	return cmd
 }
 
