@@ -131,7 +131,8 @@ Exit status: 0 done, 1 a file or a flag cannot be used.`,
 		"deadlines of default-sla: `S` times the work, plus 900 s")
 	cmd.Flags().StringSliceVar(&asked, "policy", nil,
 		"only these `policies`: "+strings.Join(scheduler.Names, ", ")+" (default all)")
-	cmd.Flags().BoolVar(&past.history, "history", false, "replay the jobs of the server's log (default: the trace of --trace)")
+	cmd.Flags().BoolVar(&past.history, "history", false,
+		"replay the jobs of the server's log (default: the trace of --trace)")
 	cmd.Flags().StringVar(&past.since, "since", "",
 		"with --history: jobs submitted in this `span` until now, as in 30d (default all)")
 	cmd.Flags().StringSliceVar(&past.types, "types", nil,

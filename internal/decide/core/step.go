@@ -115,7 +115,7 @@ func (m *Machine) Share(planner *plan.Planner) { m.market.Planner = planner.Fork
 func (m *Machine) Step(e Event) Outcome {
 	m.step.Begin(e)
 	m.jobs.Added = nil
-	m.queue.Sums = nil
+	m.queue.Begin()
 	m.queue.OpenWindows()
 	m.queue.Queue.EndBackoff(m.step.Now())
 	saved, seen := m.earlier(e.Body)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/decide/core/quota"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/state"
@@ -185,7 +186,7 @@ func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
 		}
 	}
 	q.contenders = list
-	var full []*Quota
+	var full []*quota.Quota
 	for len(list) > 0 {
 		best := &list[0]
 		for i := range list[1:] {
@@ -196,7 +197,7 @@ func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
 		if len(best.class.Quotas) == 0 {
 			return best.job
 		}
-		if !slices.ContainsFunc(best.class.Quotas, func(q *Quota) bool { return slices.Contains(full, q) }) {
+		if !slices.ContainsFunc(best.class.Quotas, func(q *quota.Quota) bool { return slices.Contains(full, q) }) {
 			b := blocks(best.job)
 			if b.By == nil || b.Never {
 				return best.job
