@@ -94,6 +94,9 @@ func (qs *Quotas) sumUses(t time.Time, s *fair.Shares) {
 	for key, spent := range qs.State.SpentByTeam(t) {
 		s.Use(key).Spent = spent
 	}
+	if qs.Faults.Favours {
+		*s.Use(qs.State.Rules().Fair.Teams[0].Name) = fair.Use{Waits: true}
+	}
 }
 
 // mostTouched is the number of changed jobs after which all that hold a machine are summed anew.

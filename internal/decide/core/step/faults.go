@@ -32,6 +32,7 @@ type Faults struct {
 	Rivals     bool // a preempted job may take its seat again before the critical job has it
 	Seizes     bool // jobs take reserved machines by themselves, even if those are kept for others
 	Burns      bool // machines start although they exceed a limit of dollars an hour
+	Favours    bool // the first team that has a share counts as if it had spent nothing
 	Flat       bool // teams share the queue without their weights
 }
 
