@@ -54,12 +54,15 @@ type CostLine struct {
 // Limit is what the jobs of a scope may use in a window. Null fields are unlimited.
 type Limit struct {
 	Scope    string        `json:"scope"`  // all, team:NAME, project:NAME, user:NAME or tag:KEY=VALUE
-	Window   string        `json:"window"` // day, week, month or total, market time
+	Window   string        `json:"window"` // day, week, month or total, market time; hour with a rate
 	Dollars  *money.Amount `json:"dollars"`
 	GPUHours *float64      `json:"gpu_hours"`
 	Jobs     *int          `json:"jobs"`    // unfinished jobs, at any time
 	Running  *int          `json:"running"` // jobs that hold a machine at once; others wait in the queue
 	GPUs     *int          `json:"gpus"`    // GPUs in use at once; others wait in the queue
+	// Rate limits the dollars an hour of all machines at once, in the window hour and without other limits; other jobs
+	// wait in the queue.
+	Rate *money.Rate `json:"rate,omitempty"`
 	// Wait lets a job wait for the next window if this one has too few GPU-hours left; otherwise the job is refused.
 	Wait    bool          `json:"wait,omitempty"`
 	Approve *money.Amount `json:"approve"` // jobs that can cost more than this wait for approval

@@ -77,7 +77,10 @@ func TestSimulateQueue_ErrorNamesProblem(t *testing.T) {
 	for args, says := range map[string]string{
 		"queue --trace none.csv --catalog c.csv":                            "read --trace: open none.csv",
 		"queue --trace t.csv --catalog t.csv":                               "t.csv: line 1: has no column \"name\"",
-		"queue --trace large.csv --catalog c.csv":                           "large.csv: job c needs gpu 1, vcpu 100, mem_gb 40, and no machine type in c.csv",
+		"queue --trace t.csv --catalog c.csv --first 0":                     "--first 0: give 1 or more jobs, or leave it out for all",
+		"pack --trace t.csv --catalog c.csv --first 0":                      "--first 0: give 1 or more jobs",
+		"queue --trace t.csv":                                               "--catalog: missing",
+		"queue --trace large.csv --catalog c.csv":                           "large.csv: line 4: job c needs gpu 1, vcpu 100, mem_gb 40, and no machine type in c.csv",
 		"queue --trace t.csv --catalog c.csv --work-column hours":           "t.csv: line 1: has no column \"hours\"",
 		"queue --trace t.csv --catalog c.csv --policy best":                 "--policy \"best\" is none of no-packing",
 		"queue --trace t.csv --catalog c.csv --first -1":                    "--first -1: give 1 or more",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -357,6 +358,40 @@ func TestSimulate_DrawsSVG(t *testing.T) {
 	}
 }
 
+// checkQueueHistory replays the one job of the log under the packing policies. It costs the price of an hour times the
+// hours of a machine, which ends at the round after the job.
+func checkQueueHistory(t *testing.T, h *home, paid float64) {
+	t.Helper()
+	var packed struct {
+		Jobs     int `json:"jobs"`
+		Policies []struct {
+			Name string  `json:"name"`
+			Cost float64 `json:"cost_usd"`
+			Mean float64 `json:"mean_completion_hours"`
+		} `json:"policies"`
+		History struct {
+			Paid  float64  `json:"paid_usd"`
+			Types []string `json:"types"`
+		} `json:"history"`
+	}
+	must.Do(t, json.Unmarshal([]byte(h.out("simulate", "queue", "--history", "--types", "m", "--json")), &packed))
+	if packed.Jobs != 1 || len(packed.Policies) != 5 || packed.History.Paid != paid || len(packed.History.Types) != 1 {
+		t.Errorf("%+v", packed)
+	}
+	for _, p := range packed.Policies {
+		rounds := math.Ceil(p.Mean*12 - 1e-9) // the job came with the first round, 300 s apart
+		if want := 3 * rounds / 12; math.Abs(p.Cost-want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", p.Name, p.Cost, want)
+		}
+	}
+	for flag, says := range map[string]string{"--types=x": "write one of m", "--since=0s": "not a span",
+		"--first=1": "leave out --first", "--trace=x": "leave out --trace"} {
+		if text, err := h.try("simulate", "queue", "--history", flag); err == nil || !strings.Contains(text, says) {
+			t.Errorf("%s: %v, %s", flag, err, text)
+		}
+	}
+}
+
 // A recorded market keeps its speed, because notices are in wall time. The jobs of the store are played on it again,
 // beside their actual costs.
 func TestSimulateHistory_KeepsSpeedOfRecordedMarket(t *testing.T) {
@@ -394,6 +429,7 @@ func TestSimulateHistory_KeepsSpeedOfRecordedMarket(t *testing.T) {
 			t.Errorf("%s: %v, %s", c[0], err, text)
 		}
 	}
+	checkQueueHistory(t, h, past.Paid)
 	h.do("run", "-y", "--", "echo", "step 1/1") // another kind of job: its work is not measured
 	if text := h.do("simulate", "--history"); !strings.Contains(text, "left out: 1 job whose work was not measured") {
 		t.Errorf("what is left out is not said: %s", text)

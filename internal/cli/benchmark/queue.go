@@ -29,19 +29,17 @@ type traceFlags struct {
 
 func (f *traceFlags) add(cmd *cobra.Command) {
 	f.columns = queue.DefaultColumns
-	cmd.Flags().StringVar(&f.trace, "trace", "", "CSV `file` of the jobs")
-	cmd.Flags().StringVar(&f.catalog, "catalog", "", "CSV `file` of the machine types")
+	cmd.Flags().StringVar(&f.trace, "trace", "", "CSV `file` of the jobs (default: none, with --history)")
+	cmd.Flags().StringVar(&f.catalog, "catalog", "", "CSV `file` of the machine types (default: none, with --history)")
 	cmd.Flags().IntVar(&f.first, "first", 0, "only the first `N` jobs (default all)")
-	_ = cmd.MarkFlagRequired("trace")
-	_ = cmd.MarkFlagRequired("catalog")
 	_ = cmd.MarkFlagFilename("trace", "csv")
 	_ = cmd.MarkFlagFilename("catalog", "csv")
 }
 
-// read reads both files.
-func (f *traceFlags) read() (jobs []queue.Job, types []queue.Machine, err error) {
-	if f.first < 0 {
-		return nil, nil, fmt.Errorf("--first %d: give 1 or more jobs", f.first)
+// read reads both files. changed reports whether a flag is given.
+func (f *traceFlags) read(changed func(flag string) bool) (jobs []queue.Job, types []queue.Machine, err error) {
+	if f.first < 1 && changed("first") {
+		return nil, nil, fmt.Errorf("--first %d: give 1 or more jobs, or leave it out for all", f.first)
 	}
 	in, err := os.Open(f.trace)
 	if err != nil {
@@ -65,11 +63,12 @@ func (f *traceFlags) read() (jobs []queue.Job, types []queue.Machine, err error)
 
 func (a *app) queueCmd() *cobra.Command {
 	var f traceFlags
+	var past pastFlags
 	var interference string
 	var factor float64
 	var asked []string
 	cmd := &cobra.Command{
-		Use:   "queue --trace FILE --catalog FILE",
+		Use:   "queue --trace FILE --catalog FILE | --history",
 		Short: "Replay a trace of jobs under packing policies",
 		Long: `Replays a trace of jobs on rented machines under each packing policy. The rules are those of the public packing
 benchmark (Eva, EuroSys 2025): whole seconds, and a round of the scheduler every 300 s. Machines are bought
@@ -84,11 +83,19 @@ Files, CSV with a header: the trace has job_id, workload, gpu, vcpu, mem_gb, ima
 work, and init_delay_s, fetch_delay_s, build_image_delay_s, kill_delay_s, upload_delay_s; the catalog has name,
 gpu, vcpu, mem_gb, usd_per_hour, instantiate_s, run_worker_s, register_s, terminate_s.
 
+--history replays the jobs of the server's log that succeeded, with the work and the start-up that were measured, on
+the on-demand machine types of its market at their last price: what would another rule, or with --types another
+machine type, have cost?
+
 Exit status: 0 done, 1 a file or a flag cannot be used.`,
 		Example: `  scrimp simulate queue --trace jobs.csv --catalog types.csv
-  scrimp simulate queue --trace jobs.csv --catalog types.csv --first 200 --policy no-packing,default --json`,
+  scrimp simulate queue --trace jobs.csv --catalog types.csv --first 200 --policy no-packing,default --json
+  scrimp simulate queue --history --since 30d`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := past.check(cmd.Flags().Changed); err != nil {
+				return err
+			}
 			if math.IsNaN(factor) || factor < 1 || factor > 1000 {
 				return fmt.Errorf("--deadline-factor %v: give 1 to 1000 times the work", factor)
 			}
@@ -96,7 +103,11 @@ Exit status: 0 done, 1 a file or a flag cannot be used.`,
 			if err != nil {
 				return err
 			}
-			jobs, types, err := f.read()
+			if past.history {
+				c := queue.Config{Interference: queue.U95(), Deadline: factor, Clock: a.Now}
+				return a.replayHistory(cmd.Context(), past, c, names)
+			}
+			jobs, types, err := f.read(cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
@@ -120,6 +131,12 @@ Exit status: 0 done, 1 a file or a flag cannot be used.`,
 		"deadlines of default-sla: `S` times the work, plus 900 s")
 	cmd.Flags().StringSliceVar(&asked, "policy", nil,
 		"only these `policies`: "+strings.Join(scheduler.Names, ", ")+" (default all)")
+	cmd.Flags().BoolVar(&past.history, "history", false,
+		"replay the jobs of the server's log (default: the trace of --trace)")
+	cmd.Flags().StringVar(&past.since, "since", "",
+		"with --history: jobs submitted in this `span` until now, as in 30d (default all)")
+	cmd.Flags().StringSliceVar(&past.types, "types", nil,
+		"with --history: only these machine `types` (default all of the market)")
 	return cmd
 }
 
@@ -180,8 +197,8 @@ Files as for scrimp simulate queue. Exit status: 0 done, 1 a file or a flag cann
 		Example: `  scrimp simulate pack --trace jobs.csv --catalog types.csv --first 1000
   scrimp simulate pack --trace jobs.csv --catalog types.csv --first 8000 --repeat --json`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			jobs, types, err := f.read()
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			jobs, types, err := f.read(cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
@@ -201,6 +218,8 @@ Files as for scrimp simulate queue. Exit status: 0 done, 1 a file or a flag cann
 		},
 	}
 	f.add(cmd)
+	_ = cmd.MarkFlagRequired("trace")
+	_ = cmd.MarkFlagRequired("catalog")
 	f.columns = queue.Columns{} // jobs that are packed at once need neither arrival nor work
 	cmd.Flags().BoolVar(&repeat, "repeat", false,
 		"repeat the jobs in order where --first is larger than the trace (default: refuse)")

@@ -35,7 +35,7 @@ func (a *app) budgetsCmd() *cobra.Command {
 			"The server admits a job where spent, reserved and the most that the job can cost stay within every limit that " +
 			"applies." + command.PlainExit,
 		RunE: list}
-	cmd.AddCommand(a.budgetsSetCmd(), a.budgetsRmCmd(), a.budgetsTagCmd(), a.budgetsShareCmd())
+	cmd.AddCommand(a.budgetsSetCmd(), a.budgetsRateCmd(), a.budgetsRmCmd(), a.budgetsTagCmd(), a.budgetsShareCmd())
 	return cmd
 }
 
@@ -57,16 +57,21 @@ type window struct {
 }
 
 func (w *window) flags(cmd *cobra.Command) {
+	w.scopeFlags(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&w.day, "day", false, "in a calendar day, UTC (default: a month)")
+	f.BoolVar(&w.week, "week", false, "in a week from Monday on, UTC (default: a month)")
+	f.BoolVar(&w.month, "month", false, "in a calendar month, UTC (default: a month)")
+	f.BoolVar(&w.ever, "total", false, "in all (default: a month)")
+}
+
+func (w *window) scopeFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&w.scope, "scope", "all", "whose `jobs`: all, team:NAME, project:NAME, user:NAME or tag:KEY=VALUE")
 	f.StringVar(&w.team, "team", "", "`name` of a team, for --scope team:NAME (default: as --scope says)")
 	f.StringVar(&w.project, "project", "", "`name` of a project, for --scope project:NAME (default: as --scope says)")
 	f.StringVar(&w.user, "user", "", "`name` of a user, for --scope user:NAME (default: as --scope says)")
 	f.StringVar(&w.tag, "tag", "", "a tag as `KEY=VALUE`, for --scope tag:KEY=VALUE (default: as --scope says)")
-	f.BoolVar(&w.day, "day", false, "in a calendar day, UTC (default: a month)")
-	f.BoolVar(&w.week, "week", false, "in a week from Monday on, UTC (default: a month)")
-	f.BoolVar(&w.month, "month", false, "in a calendar month, UTC (default: a month)")
-	f.BoolVar(&w.ever, "total", false, "in all (default: a month)")
 }
 
 // flag returns the flag that names the scope.

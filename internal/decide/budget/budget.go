@@ -72,6 +72,7 @@ type Window string
 
 // Windows.
 const (
+	Hour  Window = "hour" // of a limit of dollars an hour
 	Day   Window = "day"
 	Week  Window = "week"
 	Month Window = "month"
@@ -86,6 +87,8 @@ func (w Window) Begin(t time.Time) time.Time {
 		return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	case Week:
 		return time.Date(y, m, d-(int(t.UTC().Weekday())+6)%7, 0, 0, 0, 0, time.UTC)
+	case Hour:
+		return t.UTC().Truncate(time.Hour)
 	case Month:
 		return time.Date(y, m, 1, 0, 0, 0, 0, time.UTC)
 	case Total:
@@ -101,6 +104,8 @@ func (w Window) End(t time.Time) (time.Time, bool) {
 		return b.AddDate(0, 0, 1), true
 	case Week:
 		return b.AddDate(0, 0, 7), true
+	case Hour:
+		return b.Add(time.Hour), true
 	case Month:
 		return b.AddDate(0, 1, 0), true
 	case Total:
@@ -117,6 +122,8 @@ type Limit struct {
 	Jobs     *int          `json:"jobs"`    // unfinished jobs, at any time
 	Running  *int          `json:"running"` // jobs that hold a machine at once; others wait in the queue
 	GPUs     *int          `json:"gpus"`    // GPUs in use at once; other jobs wait in the queue
+	// Rate limits the dollars an hour of all machines at once, with the window Hour; other jobs wait in the queue.
+	Rate *money.Rate `json:"rate,omitempty"`
 	// Wait lets a job wait for the next window if this one has too few GPU-hours left; otherwise the job is
 	// refused.
 	Wait    bool          `json:"wait,omitempty"`
@@ -137,18 +144,26 @@ const maxHours = 2_000_000
 func (l Limit) Name() string { return string(l.Scope) + "/" + string(l.Window) }
 
 // Queues reports whether jobs wait in the queue for the limit.
-func (l Limit) Queues() bool { return l.Running != nil || l.GPUs != nil || l.Wait && l.GPUHours != nil }
+func (l Limit) Queues() bool {
+	return l.Running != nil || l.GPUs != nil || l.Rate != nil || l.Wait && l.GPUHours != nil
+}
 
 // Check returns an error if the limit is invalid.
 func (l Limit) Check() error {
 	if _, err := ParseScope(string(l.Scope)); err != nil {
 		return err
 	}
-	if !slices.Contains([]Window{Day, Week, Month, Total}, l.Window) {
+	if !slices.Contains([]Window{Hour, Day, Week, Month, Total}, l.Window) {
 		return fmt.Errorf("window %q: write day, week, month or total", l.Window)
 	}
+	others := l.limits()
 	switch {
-	case !l.limits():
+	case (l.Window == Hour) != (l.Rate != nil) || l.Rate != nil && others:
+		return fmt.Errorf("%s: dollars an hour are a limit of their own, in the window hour: set them with scrimp budgets "+
+			"rate, and other limits for a day, week, month or total", l.Name())
+	case l.Rate != nil:
+		return l.checkRate()
+	case !others:
 		return fmt.Errorf("%s limits nothing: give dollars, GPU-hours, jobs, running jobs, GPUs or an amount above "+
 			"which jobs are approved", l.Name())
 	case l.negative():
@@ -166,7 +181,7 @@ func (l Limit) Check() error {
 	return l.checkTelling()
 }
 
-// limits reports whether anything is limited.
+// limits reports whether anything besides the dollars an hour is limited.
 func (l Limit) limits() bool {
 	return l.Dollars != nil || l.GPUHours != nil || l.Jobs != nil || l.Approve != nil || l.Running != nil || l.GPUs != nil
 }

@@ -115,6 +115,30 @@ func TestPreempt_VictimYieldsToCriticalJob(t *testing.T) {
 	}
 }
 
+// Preemptions make no cycle: the preempted job never takes the seat back, even if it has waited for longer than the
+// minimum run, and another critical job takes it neither. The only place goes on to them once its job has ended.
+func TestPreempt_MakesNoCycle(t *testing.T) {
+	w := preemptRig(t, 1, nil)
+	w.step(10*time.Minute, JobSubmitted{Job: "urgent", Terms: w.terms("urgent", 2)})
+	w.step(time.Second, AttemptEnded{Attempt: "low.1", Message: 2, Reason: "drained", Exit: 143, Saved: true})
+	w.step(time.Second, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at), Cause: "terminated"})
+	w.step(0, LaunchDone{Launch: "urgent.1", Instance: "i2", Offer: "p/z/m/on-demand", Rate: 3e12, From: agentsStart.Add(w.at)})
+	w.step(0, MachineRegistered{Instance: "i2", Allocation: "urgent.1", Key: "k"})
+	w.step(time.Minute, AgentClaimed{Attempt: "urgent.1"})
+	w.step(0, AttemptStarted{Attempt: "urgent.1"})
+	got := preempts(w.step(time.Minute, JobSubmitted{Job: "other", Terms: w.terms("other", 2)}))
+	for range 60 {
+		got = append(got, preempts(w.step(time.Minute, Tick{}))...)
+	}
+	urgent, _ := w.Job("urgent")
+	if len(got) > 0 || urgent.Live() == nil || urgent.Live().Draining() {
+		t.Fatalf("preempted %+v", got)
+	}
+	if low, _ := w.Job("low"); low.State() != Queued || low.Preempted() != 1 {
+		t.Errorf("low is %s, preempted %d times", low.State(), low.Preempted())
+	}
+}
+
 // A job on two machines leaves both or none.
 func TestPreempt_GangLeavesAllMachinesOrNone(t *testing.T) {
 	w := preemptRig(t, 2, nil)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core/queue"
+	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/test/lane"
@@ -60,7 +61,7 @@ func tidyQueue(m *Machine) string {
 			return j.ID() + " is under quotas that are none any more"
 		case q.Groups[g.Key] != g || q.Equivalences[g.Equivalence.Key] != g.Equivalence:
 			return j.ID() + " is of a group that is forgotten"
-		case g.Equivalence.Key != queue.Loose && (g.Equivalence.Key != equivalence || g.Key != string(queue.GroupOf(nil, equivalence, j))):
+		case g.Equivalence.Key != queue.Loose && (g.Equivalence.Key != equivalence || g.Key != string(step.GroupKey(nil, equivalence, j))):
 			return j.ID() + " is of another group"
 		case (g.Equivalence.Key == queue.Loose) != queue.At(j).Loose:
 			return j.ID() + " is loose or not"

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -38,7 +39,11 @@ type yard struct {
 	launched func(job string)
 	// lasts is set if no machine ends when it is terminated: the test ends it.
 	lasts bool
+	rates map[market.OfferID]money.Rate // of the machines; the others cost $1 an hour
 }
+
+// rate is the price an hour of a machine.
+func (y *yard) rate(o market.OfferID) money.Rate { return cmp.Or(y.rates[o], 1e12) }
 
 func newYard(t testing.TB, places int, offers ...market.Offer) *yard {
 	y := &yard{t: t, m: core.New(), now: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC), runs: map[string]string{}} // a Monday
@@ -86,7 +91,7 @@ func (y *yard) step(actor string, b core.Body) {
 			if y.launched != nil {
 				y.launched(a.Job)
 			}
-			y.step("", core.LaunchDone{Launch: a.Allocation, Instance: "i-" + a.Allocation, Offer: a.Offer, Rate: 1e12, From: y.now})
+			y.step("", core.LaunchDone{Launch: a.Allocation, Instance: "i-" + a.Allocation, Offer: a.Offer, Rate: y.rate(a.Offer), From: y.now})
 			y.step("", core.AttemptStarted{Attempt: a.Allocation, Message: 1})
 		case core.Propose:
 			s, _ := y.m.GroupSnapshot(a.Group)

@@ -103,6 +103,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	m.members.ArchivesAll()
 	m.queue.Recount()
 	m.mover.RecallsKept()
+	m.queue.Settle()
 	return m
 }
 
@@ -114,7 +115,7 @@ func (m *Machine) Share(planner *plan.Planner) { m.market.Planner = planner.Fork
 func (m *Machine) Step(e Event) Outcome {
 	m.step.Begin(e)
 	m.jobs.Added = nil
-	m.queue.Sums = nil
+	m.queue.Begin()
 	m.queue.OpenWindows()
 	m.queue.Queue.EndBackoff(m.step.Now())
 	saved, seen := m.earlier(e.Body)
@@ -127,6 +128,7 @@ func (m *Machine) Step(e Event) Outcome {
 	}
 	m.admission.SumAgain()
 	m.close(news)
+	m.queue.Settle()
 	return m.step.End()
 }
 

@@ -146,6 +146,9 @@ func checkTeam(t Team) error {
 func RateOf(limits []budget.Limit) (most money.Rate, of string, ok bool) {
 	hours := map[budget.Window]int{budget.Day: 24, budget.Week: 7 * 24, budget.Month: 30 * 24}
 	for _, l := range limits {
+		if l.Scope == budget.All && l.Rate != nil && (!ok || *l.Rate < most) {
+			most, of, ok = *l.Rate, l.Name(), true
+		}
 		n := hours[l.Window]
 		if l.Scope != budget.All || l.Dollars == nil || n == 0 {
 			continue

@@ -54,6 +54,9 @@ type Job struct {
 	// GPURoom is the largest number of GPUs that a machine may have under the quotas.
 	GPURoom    int
 	GPULimited bool
+	// RateRoom is the highest price an hour that a machine may have under the quotas.
+	RateRoom    money.Rate
+	RateLimited bool
 	// Reserved states how the job may use each reserved offer; offers that it does not name are free.
 	Reserved []Reservation
 	// Unreserved decides as if nothing were reserved.

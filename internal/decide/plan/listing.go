@@ -92,6 +92,20 @@ func (s *Listings) find(id market.OfferID) (int, bool) {
 	)
 }
 
+// LowestRate returns the lowest price an hour of the available offers that meet the requirements; ok is false if
+// there is none.
+func (s *Listings) LowestRate(n *Need) (rate money.Rate, ok bool) {
+	for _, l := range s.all {
+		if !l.Quote.Available || ok && l.Quote.Rate >= rate {
+			continue
+		}
+		if _, fits := n.Fits(l); fits {
+			rate, ok = l.Quote.Rate, true
+		}
+	}
+	return rate, ok
+}
+
 // Cheapest returns the price and speed of the available machine on which the work costs the least, or false if no
 // machine does the work. It treats spot as never interrupted.
 func (s *Listings) Cheapest(n *Need) (rate money.Rate, speed float64, ok bool) {

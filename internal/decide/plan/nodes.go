@@ -58,6 +58,7 @@ func (job *Job) PerMachine(nodes, most int) {
 	}
 	job.DueElsewhere = part(job.DueElsewhere, nodes)
 	job.GPURoom /= nodes
+	job.RateRoom /= money.Rate(nodes)
 }
 
 // part returns a / n, rounded down.

@@ -175,12 +175,17 @@ func (w *lineup) bar(job *Job, o *Option) {
 	case critical:
 		o.why = WrongKind
 	}
-	if o.why == "" && job.GPULimited && o.Offer.Accelerators > job.GPURoom {
+	if o.why == "" && job.overQuota(o.Offer.Accelerators, o.Quote.Rate) {
 		o.why = OverQuota
 	}
 	if o.why == "" && shortLived(job, o) {
 		o.why = ShortLived
 	}
+}
+
+// overQuota reports whether a machine has more GPUs, or a higher price, than a quota has left.
+func (job *Job) overQuota(gpus int, rate money.Rate) bool {
+	return job.GPULimited && gpus > job.GPURoom || job.RateLimited && rate > job.RateRoom
 }
 
 // full returns why x is not weighed, or "", and counts it.

@@ -65,7 +65,7 @@ const (
 	OverPrice   Reason = "over_max_price"    // its price is above max_price
 	UnknownFare Reason = "unknown_fare"      // what reading the job's data there costs is unknown, which is not zero
 	OverBudget  Reason = "over_budget"       // its first minutes, or the remaining work, would exceed the budget
-	OverQuota   Reason = "over_quota"        // has more GPUs than a quota has left
+	OverQuota   Reason = "over_quota"        // has more GPUs, or costs more an hour, than a quota has left
 	TooRisky    Reason = "too_risky"         // may be interrupted, and there is no slack for that
 	NotYet      Reason = "not_yet"           // waiting is expected to cost less, and there is time to wait
 	// reserved for another job: a round gives it to the job that would pay more elsewhere

@@ -65,7 +65,8 @@ func plainRanking(job *Job, c *Class) ranking {
 		}
 		if !ok {
 			o.why = cmp.Or(why, NoOffer)
-		} else if job.GPULimited && l.Offer.Accelerators > job.GPURoom && !held {
+		} else if !held && (job.GPULimited && l.Offer.Accelerators > job.GPURoom ||
+			job.RateLimited && l.Quote.Rate > job.RateRoom) {
 			o.why = OverQuota
 		}
 		o.speed = need.speed(o.way, l)
@@ -310,6 +311,7 @@ func drawJob(rng *rand.Rand, need Need, all []*Listing, tables bool) Job {
 		Limited: rng.IntN(2) == 0, DeadlineFirst: rng.IntN(3) == 0, Left: money.Picos(rng.Int64N(3e13)), Grace: minutes(3),
 		Rough: rng.IntN(4) == 0, Sooner: rng.IntN(5) == 0, Unsaving: rng.IntN(4) == 0, UnsavedLosses: rng.IntN(5),
 		Probes: rng.IntN(7), Probed: rng.IntN(2) == 0, GPULimited: rng.IntN(4) == 0, GPURoom: rng.IntN(4),
+		RateLimited: rng.IntN(4) == 0, RateRoom: money.Rate(rng.Int64N(4e12)),
 		Unreserved: rng.IntN(9) == 0,
 	}
 	if !tables && job.Rule == policy.Default {

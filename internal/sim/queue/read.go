@@ -20,6 +20,7 @@ import (
 // Job is a job of one task.
 type Job struct {
 	ID       string
+	Line     int // of the trace; 0: it is from no file
 	Workload string
 	Kind     int // index of the workload, by first appearance
 	Arrival  int64
@@ -185,7 +186,7 @@ func ReadTrace(file string, in io.Reader, c Columns) ([]Job, error) {
 		if len(jobs) == mostRows {
 			return nil, fmt.Errorf("%s: line %d: a trace has at most %d jobs: cut it", file, t.line, mostRows)
 		}
-		j := Job{ID: t.text("job_id"), Workload: t.text("workload")}
+		j := Job{ID: t.text("job_id"), Line: t.line, Workload: t.text("workload")}
 		if j.ID == "" {
 			return nil, t.wrong("job_id", "name the job")
 		}
@@ -290,8 +291,8 @@ func ReadCatalog(file string, in io.Reader) ([]Machine, error) {
 func Check(trace string, jobs []Job, catalog string, types []Machine) error {
 	for _, j := range jobs {
 		if !fitsAny(j.Size, types) {
-			return fmt.Errorf("%s: job %s needs %s, and no machine type in %s is that large: lower gpu, vcpu or mem_gb, "+
-				"or add a larger type", trace, j.ID, sizeText(j.Size), catalog)
+			return fmt.Errorf("%s: line %d: job %s needs %s, and no machine type in %s is that large: lower gpu, vcpu or "+
+				"mem_gb, or add a larger type", trace, j.Line, j.ID, sizeText(j.Size), catalog)
 		}
 	}
 	return nil

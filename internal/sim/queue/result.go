@@ -14,6 +14,7 @@ type Result struct {
 	Cost   money.Amount
 	// Mean and P99 are seconds from arrival to end.
 	Mean, P99 float64
+	Took      []int64   // the same of each job, sorted
 	Misses    []float64 // share of the jobs that miss each deadline of Factors
 	Moves     float64   // per job
 	Machines  int
@@ -23,13 +24,10 @@ type Result struct {
 func (w *world) result() Result {
 	r := Result{Policy: w.Policy, Cost: w.cost(), Misses: make([]float64, len(Factors)), Machines: len(w.machines)}
 	n := float64(len(w.tasks))
-	var took []int64
-	var total int64
 	moves := 0
 	for i := range w.tasks {
 		t := &w.tasks[i]
-		took = append(took, t.end-t.Arrival)
-		total += t.end - t.Arrival
+		r.Took = append(r.Took, t.end-t.Arrival)
 		moves += t.moves
 		for k, f := range Factors {
 			if t.end > t.due(f) {
@@ -37,15 +35,42 @@ func (w *world) result() Result {
 			}
 		}
 	}
-	slices.Sort(took)
 	for k := range r.Misses {
 		r.Misses[k] /= n
 	}
-	r.Mean, r.Moves = float64(total)/n, float64(moves)/n
-	r.P99 = float64(took[rank(len(took), 0.99)])
-	slices.Sort(w.spent)
-	r.Rounds = w.spent
+	r.Moves, r.Rounds = float64(moves)/n, w.spent
+	r.summarize()
 	return r
+}
+
+// summarize sorts the durations and computes their mean and quantile.
+func (r *Result) summarize() {
+	slices.Sort(r.Took)
+	slices.Sort(r.Rounds)
+	total := int64(0)
+	for _, t := range r.Took {
+		total += t
+	}
+	r.Mean = float64(total) / float64(len(r.Took))
+	r.P99 = float64(r.Took[rank(len(r.Took), 0.99)])
+}
+
+// Merge returns the result of several runs of one policy, with jobs and machines of their own, as if they were one.
+func Merge(runs []Result) Result {
+	all := Result{Policy: runs[0].Policy, Misses: make([]float64, len(Factors))}
+	for _, r := range runs {
+		all.Cost, all.Machines = all.Cost.Add(r.Cost), all.Machines+r.Machines
+		all.Took, all.Rounds = append(all.Took, r.Took...), append(all.Rounds, r.Rounds...)
+	}
+	for _, r := range runs {
+		part := float64(len(r.Took)) / float64(len(all.Took))
+		all.Moves += float64(part * r.Moves)
+		for k := range r.Misses {
+			all.Misses[k] += float64(part * r.Misses[k])
+		}
+	}
+	all.summarize()
+	return all
 }
 
 // rank returns the index of a quantile in a sorted list of n: the smallest value that at least a share q does not

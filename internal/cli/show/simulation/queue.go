@@ -16,7 +16,33 @@ import (
 type QueueReplay struct {
 	Jobs     int           `json:"jobs"`
 	Policies []QueuePolicy `json:"policies"`
+	History  *PastQueue    `json:"history,omitempty"`
 	Factor   float64       `json:"-"` // deadline factor of the misses that the text shows, if they were counted
+}
+
+// PastQueue is what a replay of the server's log was made of.
+type PastQueue struct {
+	Paid      float64       `json:"paid_usd"` // for the jobs that are replayed
+	PaidExact money.Amount  `json:"-"`
+	Types     []string      `json:"types"` // machine types, with their accelerators and vCPUs
+	Omitted   queue.LeftOut `json:"left_out"`
+	Earlier   int           `json:"earlier"` // submitted before --since
+	Failed    int           `json:"not_succeeded"`
+}
+
+// Omitted says which jobs of the log a replay leaves out.
+func Omitted(left queue.LeftOut, earlier, failed int) (list []string) {
+	for _, n := range []struct {
+		n    int
+		what string
+	}{{left.Unknown, "whose work was not measured"}, {left.Gangs, "on several machines"},
+		{left.Large, "that no machine type for sale fits"}, {failed, "that did not succeed"},
+		{earlier, "from before --since"}} {
+		if n.n > 0 {
+			list = append(list, draw.Count(n.n, "job")+" "+n.what)
+		}
+	}
+	return list
 }
 
 // QueuePolicy is the result of one policy: its cost and the durations of jobs.
@@ -79,12 +105,23 @@ func (r QueueReplay) Text(p show.Place) string {
 			fmt.Sprintf("%.1f ms", q.Round.P99)})
 	}
 	var b strings.Builder
+	if r.History != nil {
+		b.WriteString(draw.Wrap("", draw.Count(r.Jobs, "job")+" of the log, for which "+
+			money.Short(r.History.PaidExact, money.USD)+" was paid", p.Columns()) + "\n")
+	}
 	b.WriteString(draw.Grid([]draw.Column{{Name: "POLICY", Key: true}, {Name: "COST", Right: true},
 		{Name: "SHARE", Right: true}, {Name: "MEAN", Right: true}, {Name: "P99", Right: true}, {Name: "LATE", Right: true},
 		{Name: "MOVES", Right: true}, {Name: "ROUND", Right: true}}, rows, p.Columns()))
 	b.WriteString("\n" + draw.Wrap("", draw.Count(r.Jobs, "job")+". SHARE is of the cost of no-packing. LATE "+
 		"counts jobs that ended after "+factor+" times their work and 900 s; MOVES is per job, ROUND the computing "+
 		"time that 99 % of the scheduler's rounds stayed below.", p.Columns()))
+	if r.History != nil {
+		b.WriteString(draw.Wrap("note: ", "machines come at once, on demand, at their last price and equally fast; the "+
+			"scheduler decides every 300 s.", p.Columns()))
+		for _, text := range Omitted(r.History.Omitted, r.History.Earlier, r.History.Failed) {
+			b.WriteString(draw.Wrap("note: ", "left out: "+text, p.Columns()))
+		}
+	}
 	return b.String()
 }
 

@@ -55,6 +55,10 @@ func budgetRow(l api.BudgetLine, c money.Currency, p show.Place) []string {
 	if l.Limit.Dollars != nil {
 		dollars = money.Short(*l.Limit.Dollars, c)
 	}
+	if l.Limit.Rate != nil {
+		dollars = money.Short(l.Limit.Rate.Until(time.Hour), c) + "/h"
+		running += " at " + money.Short(l.Burn.Until(time.Hour), c) + "/h"
+	}
 	if l.Limit.GPUHours != nil {
 		gpus = fmt.Sprintf("%.4g/%g", l.Use.GPUSpent+l.Use.GPUHeld, *l.Limit.GPUHours)
 	}

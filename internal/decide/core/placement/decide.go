@@ -143,6 +143,7 @@ func (dc *Decider) View(j *state.Job) plan.Job {
 		v.Pending = asked.Offer()
 	}
 	v.GPURoom, v.GPULimited = dc.queue.GPURoom(j)
+	v.RateRoom, v.RateLimited = dc.queue.RateRoom(j, nil)
 	if len(v.Need.Ladder) > 0 {
 		v.Open, _ = dc.open(j)
 	}

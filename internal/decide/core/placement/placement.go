@@ -3,6 +3,7 @@
 package placement
 
 import (
+	"scrimp/money"
 	"time"
 
 	"scrimp/internal/decide/core/admission"
@@ -61,5 +62,6 @@ func New(b *books.Books, a *admission.Admission, q *queue.Quotas, planner *plan.
 	dc := &Decider{Context: b.Context, books: b, admission: a, queue: q, market: mk}
 	rs := &Bids{Context: b.Context, queue: q, market: mk, decider: dc}
 	mk.decider, mk.bids, dc.bids = dc, rs, rs
+	q.Cheapest = func(j *state.Job) (money.Rate, bool) { return mk.listings.LowestRate(&j.Terms().Need) }
 	return mk, dc, rs
 }

@@ -112,6 +112,9 @@ func (dc *Decider) beside(j *state.Job) (list []vacancy) {
 		if room, limited := dc.queue.GPURoom(j); limited && len(p.Devices) > room {
 			continue
 		}
+		if room, limited := dc.queue.RateRoom(j, nil); limited && besideRate(i, p) > room {
+			continue
+		}
 		list = append(list, vacancy{i, besideRate(i, p)})
 	}
 	slices.SortStableFunc(list, func(a, b vacancy) int { return cmp.Compare(a.rate, b.rate) })

@@ -56,6 +56,9 @@ func (dc *Decider) heldBack(j *state.Job) *state.Task {
 	if room, limited := dc.queue.GPURoom(j); limited && max(left, wanted)*k.GPUs() > room {
 		return nil
 	}
+	if room, limited := dc.queue.RateRoom(j, nil); limited && k.Rate().Times(max(left, wanted)) > room {
+		return nil
+	}
 	if left >= wanted {
 		return k
 	}

@@ -107,6 +107,9 @@ func (dc *Decider) fitting(j *state.Job) (list []vacancy) {
 		if room, limited := dc.queue.GPURoom(j); limited && i.Machine().GPUs > room {
 			continue // the whole machine has more GPUs than a quota has left
 		}
+		if room, limited := dc.queue.RateRoom(j, i); limited && i.PresentRate() > room {
+			continue
+		}
 		if dc.lasts(j, i, dc.State.Listing(i.Machine().Offer).Offer()) {
 			list = append(list, vacancy{i, i.PresentRate()})
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core/placement"
-	"scrimp/internal/decide/core/queue"
+	"scrimp/internal/decide/core/quota"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/market"
 )
@@ -135,7 +135,7 @@ func (p *Preempter) leaving() (list []*state.Job) {
 // it may, those under the quota that is full, or those on a reserved machine.
 func (p *Preempter) helpful(j *state.Job, leaving []*state.Job, list []*victim) (few []*victim) {
 	full := !p.roomWithout(len(leaving))
-	var by *queue.Quota
+	var by *quota.Quota
 	p.queue.Without(leaving, func() { by = p.queue.Blocks()(j).By })
 	for _, v := range list {
 		helps := full || by != nil && p.queue.Holds(by, v.job) || by == nil && v.attempt.Machine().Prepaid

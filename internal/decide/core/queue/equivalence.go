@@ -1,15 +1,14 @@
 package queue
 
 import (
-	"encoding/binary"
-	"maps"
 	"slices"
 	"time"
 
+	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/fair"
-	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
+	"scrimp/money"
 )
 
 // Equivalence is an equivalence class: the jobs with the same requirements of a machine. If the market has nothing
@@ -18,9 +17,12 @@ import (
 // behind a million that fit nowhere.
 type Equivalence struct {
 	Key           string
-	Groups        int       // groups of the class in the queue
-	failures      int       // jobs tried since the last change that the market had nothing for
-	Unschedulable bool      // its jobs are skipped
+	Groups        int    // groups of the class in the queue
+	failures      int    // jobs tried since the last change that the market had nothing for
+	Unschedulable bool   // its jobs are skipped
+	step          uint64 // in which lowest was computed
+	lowest        money.Rate
+	offered       bool      // lowest is known
 	until         time.Time // when an offer that refused a launch may be tried again; zero: none refused
 }
 
@@ -52,33 +54,13 @@ type Group struct {
 	Jobs        int
 }
 
-// ownerOf appends the key of a job's owner, as scopes see it.
-func ownerOf(b []byte, o *ledger.Owner, user string) []byte {
-	text := func(s string) {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
-	}
-	text(o.Team)
-	text(o.Project)
-	text(user)
-	labels := o.Labels()
-	if len(labels) == 0 {
-		return b
-	}
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		text(k)
-		text(labels[k])
-	}
-	return b
-}
-
 // enter counts j in its group when it enters the queue.
 func (q *Queue) enter(j *state.Job) {
 	if At(j).Group != nil {
 		return
 	}
 	equivalence := EquivalenceOf(j.Terms().Need)
-	q.key = GroupOf(q.key[:0], equivalence, j)
+	q.key = step.GroupKey(q.key[:0], equivalence, j)
 	g := q.Groups[string(q.key)]
 	if equivalence == Loose || g == nil && len(q.Groups) >= MostGroups {
 		At(j).Loose = true
@@ -89,13 +71,6 @@ func (q *Queue) enter(j *state.Job) {
 		return
 	}
 	q.count(j, equivalence, string(q.key))
-}
-
-// GroupOf appends the key of the group of a job in that equivalence class. The key starts with the length of the
-// class key, so no two groups share a key.
-func GroupOf(b []byte, equivalence string, j *state.Job) []byte {
-	b = binary.AppendUvarint(b, uint64(len(equivalence)))
-	return ownerOf(append(b, equivalence...), &j.Terms().Owner, j.User())
 }
 
 // count is enter for a job that is loose or starts a new group.
@@ -129,7 +104,7 @@ func (q *Queue) looseKey(j *state.Job) string {
 	return key
 }
 
-// looseTeam begins the keys of the groups of loose jobs with a team. No key of GroupOf begins with it in a group,
+// looseTeam begins the keys of the groups of loose jobs with a team. No key of step.GroupKey begins with it in a group,
 // because that key is of the empty equivalence class, which is Loose.
 const looseTeam = "\x00"
 

@@ -3,6 +3,8 @@ package queue
 import (
 	"slices"
 
+	"scrimp/internal/decide/core/quota"
+	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/state"
 )
 
@@ -18,8 +20,9 @@ func (qs *Quotas) Without(gone []*state.Job, f func()) {
 			}
 		}
 		for _, q := range qs.ClassOf(j).Quotas {
-			sums[q.n].running--
-			sums[q.n].gpus -= gpus
+			sums[q.N].Running--
+			sums[q.N].GPUs -= gpus
+			sums[q.N].Rate -= step.Burns(j)
 		}
 	}
 	qs.Sums = sums
@@ -28,4 +31,6 @@ func (qs *Quotas) Without(gone []*state.Job, f func()) {
 }
 
 // Holds reports whether j is under the quota.
-func (qs *Quotas) Holds(q *Quota, j *state.Job) bool { return slices.Contains(qs.ClassOf(j).Quotas, q) }
+func (qs *Quotas) Holds(q *quota.Quota, j *state.Job) bool {
+	return slices.Contains(qs.ClassOf(j).Quotas, q)
+}

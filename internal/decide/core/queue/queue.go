@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/decide/core/quota"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/state"
@@ -46,9 +47,9 @@ const OverQuota = 2
 // class is the jobs under the same quotas.
 type class struct {
 	Key       string
-	Quotas    []*Quota    // by name
-	Subqueues []*subqueue // by key of their groups
-	era       int         // era of the quotas
+	Quotas    []*quota.Quota // by name
+	Subqueues []*subqueue    // by key of their groups
+	era       int            // era of the quotas
 }
 
 // subqueue is the jobs of a class that are in one group.
@@ -98,8 +99,9 @@ type place struct {
 	Side     int
 	Index    int
 
-	pressed bool     // its deadline needs it to start now
-	sharing *sharing // nil: nobody has set shares, or it needs none
+	late    time.Duration // how much later than its submission it counts as submitted, under a limit of dollars an hour
+	pressed bool          // its deadline needs it to start now
+	sharing *sharing      // nil: nobody has set shares, or it needs none
 }
 
 // sharing is the queue's record of a job while teams share it.
@@ -143,6 +145,11 @@ func Before(a, b *state.Job) bool {
 			return b.Terms().Deadline.IsZero()
 		}
 		return a.Terms().Deadline.Before(b.Terms().Deadline)
+	}
+	if x, y := At(a).late, At(b).late; x|y != 0 {
+		if order := a.Submitted().Add(x).Compare(b.Submitted().Add(y)); order != 0 {
+			return order < 0
+		}
 	}
 	return a.Order() < b.Order()
 }
@@ -203,7 +210,7 @@ func (u *Urgency) Pop() any {
 }
 
 // class returns the class with that key, and creates it if needed.
-func (q *Queue) class(key string, quotas []*Quota, era int) *class {
+func (q *Queue) class(key string, quotas []*quota.Quota, era int) *class {
 	i, found := slices.BinarySearchFunc(q.Classes, key, func(c *class, key string) int {
 		return strings.Compare(c.Key, key)
 	})
@@ -233,6 +240,7 @@ func (q *Queue) seat(j *state.Job, side int) {
 	}
 	At(j).Subqueue, At(j).Waits, At(j).Side = p, true, side
 	q.waiting++
+	At(j).late = p.Class.lateness(j)
 	if q.shares != nil {
 		q.presses.add(j, q.now)
 	}
@@ -262,7 +270,7 @@ func (q *Queue) head(blocks func(*state.Job) blocked) *state.Job {
 	if len(q.Classes) == 1 && len(q.Classes[0].Quotas) == 0 { // nobody has set any
 		return q.Classes[0].first(q.fresh)
 	}
-	var full []*Quota
+	var full []*quota.Quota
 	firsts := make([]*state.Job, len(q.Classes))
 	for i, c := range q.Classes {
 		firsts[i] = c.first(q.fresh)
@@ -280,7 +288,7 @@ func (q *Queue) head(blocks func(*state.Job) blocked) *state.Job {
 		}
 		firsts[at] = nil
 		c := q.Classes[at]
-		if slices.ContainsFunc(c.Quotas, func(q *Quota) bool { return slices.Contains(full, q) }) {
+		if slices.ContainsFunc(c.Quotas, func(q *quota.Quota) bool { return slices.Contains(full, q) }) {
 			continue
 		}
 		b := blocks(best)
@@ -317,7 +325,7 @@ func (q *Queue) Changed() {
 }
 
 // loosen lets the jobs over a quota be tried again.
-func (q *Queue) loosen(by *Quota) {
+func (q *Queue) loosen(by *quota.Quota) {
 	for _, c := range q.Classes {
 		if !slices.Contains(c.Quotas, by) {
 			continue

@@ -4,29 +4,13 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/core/quota"
+	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/quantity"
+	"scrimp/money"
 )
-
-// Quota is a limit that the queue keeps: on what runs at once, or on GPU-hours that a job waits for until the next
-// window.
-type Quota struct {
-	budget.Limit
-	begin, end time.Time     // current window, if jobs wait for GPU-hours
-	used       time.Duration // GPU time in it of attempts that have ended
-	n          int           // its index among the quotas
-}
-
-// Tally is what runs under a quota.
-type Tally struct {
-	running, gpus int
-	past          time.Duration // used in the window
-	hours         time.Duration // past, plus what is held for running jobs
-	open          string        // a running job with unknown maximum GPU-hours
-	openTeam      string        // the team of that job
-}
 
 // SetQuotas applies the limits in force. Running jobs continue; waiting jobs move to the classes of the new quotas.
 func (qs *Quotas) SetQuotas() {
@@ -37,10 +21,10 @@ func (qs *Quotas) SetQuotas() {
 			if !l.Queues() {
 				continue
 			}
-			q := &Quota{Limit: l, n: len(qs.Quotas)}
+			q := &quota.Quota{Limit: l, N: len(qs.Quotas), Cheapest: qs.cheapest}
 			if l.Wait {
-				q.begin = l.Window.Begin(qs.Now())
-				q.end, _ = l.Window.End(qs.Now())
+				q.Begin = l.Window.Begin(qs.Now())
+				q.End, _ = l.Window.End(qs.Now())
 			}
 			qs.Quotas = append(qs.Quotas, q)
 		}
@@ -51,6 +35,7 @@ func (qs *Quotas) SetQuotas() {
 		qs.ClassOf(j)
 	}
 	qs.shareAmongTeams()
+	qs.orderByWork()
 	qs.Recount()
 	qs.Queue.Changed()
 }
@@ -109,7 +94,7 @@ func (qs *Quotas) Recount() {
 	for _, q := range qs.Quotas {
 		for _, u := range qs.admission.Usage {
 			if q.Wait && u.Name() == q.Name() {
-				q.used = u.Gpus
+				q.Used = u.Gpus
 			}
 		}
 	}
@@ -119,7 +104,7 @@ func (qs *Quotas) Recount() {
 func (qs *Quotas) ServedGPUs(j *state.Job, k *state.Task, from, until time.Time) {
 	for _, q := range qs.ClassOf(j).Quotas {
 		if q.Wait {
-			q.used = quantity.Add(q.used, quantity.Times(admission.Overlap(from, until, q.begin), k.GPUs()))
+			q.Used = quantity.Add(q.Used, quantity.Times(admission.Overlap(from, until, q.Begin), k.GPUs()))
 		}
 	}
 }
@@ -138,7 +123,7 @@ func (qs *Quotas) ClassOf(j *state.Job) *class {
 // ClassBy returns the class of the quotas whose scope contains j.
 func (qs *Quotas) ClassBy(j *state.Job) *class {
 	var key strings.Builder
-	var quotas []*Quota
+	var quotas []*quota.Quota
 	for _, q := range qs.Quotas {
 		if q.Scope.Holds(j.Terms().Owner, j.User()) {
 			quotas = append(quotas, q)
@@ -152,9 +137,9 @@ func (qs *Quotas) ClassBy(j *state.Job) *class {
 func (qs *Quotas) OpenWindows() {
 	qs.admission.OpenLimitWindows()
 	for _, q := range qs.Quotas {
-		if q.Wait && !q.end.IsZero() && !qs.Now().Before(q.end) {
-			q.begin, q.used = q.Window.Begin(qs.Now()), 0
-			q.end, _ = q.Window.End(qs.Now())
+		if q.Wait && !q.End.IsZero() && !qs.Now().Before(q.End) {
+			q.Begin, q.Used = q.Window.Begin(qs.Now()), 0
+			q.End, _ = q.Window.End(qs.Now())
 			qs.Queue.loosen(q)
 			qs.Queue.Changed()
 		}
@@ -162,10 +147,10 @@ func (qs *Quotas) OpenWindows() {
 }
 
 // tallies sums what runs under each quota at t.
-func (qs *Quotas) tallies(t time.Time) []Tally {
-	sums := make([]Tally, len(qs.Quotas))
+func (qs *Quotas) tallies(t time.Time) []quota.Tally {
+	sums := make([]quota.Tally, len(qs.Quotas))
 	for i, q := range qs.Quotas {
-		sums[i].past, sums[i].hours = q.used, q.used
+		sums[i].Past, sums[i].Hours = q.Used, q.Used
 	}
 	if len(sums) == 0 {
 		return sums
@@ -175,72 +160,76 @@ func (qs *Quotas) tallies(t time.Time) []Tally {
 		if len(c.Quotas) == 0 {
 			continue
 		}
-		gpus, all := 0, j.GPUServed()
+		gpus, all, rate := 0, j.GPUServed(), step.Burns(j)
 		if a := j.Asked(); a != nil {
 			gpus += a.Machine().GPUs * a.Nodes()
 		}
 		for _, a := range j.Open() {
 			if a.Live() {
-				gpus += a.GPUs() - qs.keepsGPUs(j, a)
+				kept, rateKept := qs.keeps(j, a)
+				gpus, rate = gpus+a.GPUs()-kept, rate-rateKept
 				all = quantity.Add(all, admission.GPUTime(a, t, time.Time{}))
 			}
 		}
 		most, bounded := admission.GPUMost(j.Terms())
 		for _, q := range c.Quotas {
-			s := &sums[q.n]
-			s.running++
-			s.gpus += gpus
+			s := &sums[q.N]
+			s.Running++
+			s.GPUs += gpus
+			s.Rate = quantity.Add(s.Rate, rate)
 			if !q.Wait {
 				continue
 			}
 			for _, a := range j.Open() {
 				if a.Live() {
-					used := admission.GPUTime(a, t, q.begin)
-					s.past, s.hours = quantity.Add(s.past, used), quantity.Add(s.hours, used)
+					used := admission.GPUTime(a, t, q.Begin)
+					s.Past, s.Hours = quantity.Add(s.Past, used), quantity.Add(s.Hours, used)
 				}
 			}
-			s.hours = quantity.Add(s.hours, max(0, most-all))
-			if !bounded && (s.open == "" || j.ID() < s.open) {
-				s.open, s.openTeam = j.ID(), j.Terms().Owner.Team
+			s.Hours = quantity.Add(s.Hours, max(0, most-all))
+			if !bounded && (s.Open == "" || j.ID() < s.Open) {
+				s.Open, s.OpenTeam = j.ID(), j.Terms().Owner.Team
 			}
 		}
 	}
+	qs.tallyIdle(sums)
 	return sums
 }
 
 // sumUp returns the current tallies. They are kept until something starts or ends.
-func (qs *Quotas) sumUp() []Tally {
+func (qs *Quotas) sumUp() []quota.Tally {
 	if qs.Sums == nil {
 		qs.Sums, qs.placed = qs.tallies(qs.Now()), false
 	}
 	return qs.Sums
 }
 
-// keepsGPUs is how many of an attempt's GPUs the next attempt of its job, which is being requested, takes over.
-func (qs *Quotas) keepsGPUs(j *state.Job, a *state.Attempt) (n int) {
+// keeps returns how many of an attempt's GPUs the next attempt of its job, which is being requested, takes over, and
+// what their machines cost an hour.
+func (qs *Quotas) keeps(j *state.Job, a *state.Attempt) (gpus int, rate money.Rate) {
 	if qs.Keeping != j {
-		return 0
+		return 0, 0
 	}
 	for _, k := range qs.Keeps {
 		if k.Attempt() == a {
-			n += k.GPUs()
+			gpus, rate = gpus+k.GPUs(), quantity.Add(rate, k.Rate())
 		}
 	}
-	return n
+	return gpus, rate
 }
 
 // blocked is the answer of the quotas for a job.
 type blocked struct {
-	By    *Quota // quota without room for it; nil: all have room
-	keeps bool   // By reserves its room for the job, because nothing else blocks it
-	Never bool   // there is no room in this window even if nothing runs
+	By    *quota.Quota // quota without room for it; nil: all have room
+	keeps bool         // By reserves its room for the job, because nothing else blocks it
+	Never bool         // there is no room in this window even if nothing runs
 }
 
 // Blocks returns a function that reports whether the quotas have room for a job.
 func (qs *Quotas) Blocks() func(*state.Job) blocked { return qs.blocksBy(nil) }
 
 // blocksBy is Blocks with the given sums, or with those of what runs now, which are computed when first needed.
-func (qs *Quotas) blocksBy(sums []Tally) func(*state.Job) blocked {
+func (qs *Quotas) blocksBy(sums []quota.Tally) func(*state.Job) blocked {
 	return func(j *state.Job) (b blocked) {
 		quotas := qs.ClassOf(j).Quotas
 		if len(quotas) == 0 {
@@ -250,74 +239,15 @@ func (qs *Quotas) blocksBy(sums []Tally) func(*state.Job) blocked {
 			sums = qs.sumUp()
 		}
 		for _, q := range quotas {
-			if q.lacks(&sums[q.n], j) == hasRoom {
+			if q.Lacks(&sums[q.N], j) == quota.HasRoom {
 				continue
 			}
 			b.keeps = b.By == nil
-			b.Never = b.Never || q.lacks(&Tally{hours: sums[q.n].past}, j) != hasRoom && !q.shut()
+			b.Never = b.Never || q.Lacks(&quota.Tally{Hours: sums[q.N].Past}, j) != quota.HasRoom && !q.Shut()
 			b.By = q
 		}
 		return b
 	}
-}
-
-// shut reports whether nothing may start at all.
-func (q *Quota) shut() bool { return q.Running != nil && *q.Running == 0 }
-
-// want is the shortage of a quota for a job.
-type want int
-
-const (
-	hasRoom want = iota
-	wantsPlace
-	wantsGPUs
-	wantsHours
-	wantsMost      // the job's maximum GPU-hours are unknown
-	wantsOtherMost // those of a running job are unknown
-)
-
-// lacks returns what the quota has too little of for j. A job that requests a machine, or whose last one is still
-// being terminated, counts as running, but not against itself.
-func (q *Quota) lacks(s *Tally, j *state.Job) want {
-	running, gpus := s.running, s.gpus
-	if asked := j.Asked(); asked != nil {
-		gpus -= asked.Machine().GPUs * asked.Nodes()
-	}
-	serves := j.Holds() && running > 0
-	if serves {
-		running--
-	}
-	least := admission.LeastGPUs(j.Terms())
-	switch {
-	case q.Running != nil && running >= *q.Running:
-		return wantsPlace
-	case q.GPUs != nil && gpus+least > *q.GPUs && least > 0:
-		return wantsGPUs
-	case !q.Wait || q.GPUHours == nil:
-		return hasRoom
-	}
-	return q.lacksHours(s, j, serves)
-}
-
-// lacksHours returns what a quota of GPU-hours lacks for j: room for all that the job may still use, unless the job
-// already runs and the tally includes its hours.
-func (q *Quota) lacksHours(s *Tally, j *state.Job, serves bool) want {
-	most, bounded := admission.GPUMost(j.Terms())
-	rest := time.Duration(0)
-	if !serves {
-		rest = max(0, most-j.GPUServed())
-	}
-	switch {
-	case most == 0 && bounded:
-		return hasRoom
-	case !bounded:
-		return wantsMost
-	case s.open != "" && s.open != j.ID():
-		return wantsOtherMost
-	case quantity.Add(s.hours, rest) > quantity.GPUTime(*q.GPUHours):
-		return wantsHours
-	}
-	return hasRoom
 }
 
 // GPURoom is the largest number of GPUs that a machine for j may have; limited is false if there is no limit.
@@ -326,7 +256,7 @@ func (qs *Quotas) GPURoom(j *state.Job) (room int, limited bool) {
 		if q.GPUs == nil {
 			continue
 		}
-		free := *q.GPUs - qs.sumUp()[q.n].gpus
+		free := *q.GPUs - qs.sumUp()[q.N].GPUs
 		switch a, asked := j.Live(), j.Asked(); {
 		case asked != nil:
 			free += asked.Machine().GPUs * asked.Nodes()

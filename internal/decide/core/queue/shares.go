@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/decide/core/quota"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/state"
@@ -30,6 +31,7 @@ func (qs *Quotas) shareAmongTeams() {
 func (qs *Quotas) sharesNow() *fair.Shares {
 	qs.sumUp()
 	if !qs.placed {
+		qs.sumHeld()
 		if qs.places.Len() > 1024+2*len(qs.held) { // most of them are gone
 			qs.places = fair.Shares{}
 		}
@@ -45,11 +47,11 @@ func (qs *Quotas) sharesNow() *fair.Shares {
 func (qs *Quotas) Shared() bool { return qs.Queue.shares != nil }
 
 // Shares returns the places of the teams at t, which must not be before the last event. It must not be called unless
-// teams share the queue.
+// teams share the queue, and only between steps: readers call it at the same time, so it changes nothing.
 func (qs *Quotas) Shares(t time.Time) fair.Shares {
 	var s fair.Shares
 	s.Clear(qs.fairRules())
-	for _, team := range slices.Sorted(maps.Keys(qs.sumHeld())) { // in order, since the first spelling of a name counts
+	for _, team := range slices.Sorted(maps.Keys(qs.held)) { // in order, since the first spelling of a name counts
 		s.Use(team)
 	}
 	qs.sumUses(t, &s)
@@ -70,7 +72,7 @@ func (qs *Quotas) fairRules() *fair.Rules {
 
 // sumUses fills in the uses of all teams at t. Only the spelling of a team's name depends on the order of the teams.
 func (qs *Quotas) sumUses(t time.Time, s *fair.Shares) {
-	for team, sum := range qs.sumHeld() {
+	for team, sum := range qs.held {
 		u := s.Use(team)
 		u.Running, u.Burn, u.Held = u.Running+sum.Running, quantity.Add(u.Burn, sum.Burn), u.Held.Add(sum.Held)
 	}
@@ -92,6 +94,9 @@ func (qs *Quotas) sumUses(t time.Time, s *fair.Shares) {
 	for key, spent := range qs.State.SpentByTeam(t) {
 		s.Use(key).Spent = spent
 	}
+	if qs.Faults.Favours {
+		*s.Use(qs.State.Rules().Fair.Teams[0].Name) = fair.Use{Waits: true}
+	}
 }
 
 // mostTouched is the number of changed jobs after which it sums all jobs with a machine again.
@@ -107,8 +112,17 @@ func (qs *Quotas) Touch(j *state.Job) {
 	}
 }
 
-// sumHeld returns what the jobs of each team hold or request now.
-func (qs *Quotas) sumHeld() map[string]*fair.Use {
+// Settle must be called at the end of a step: readers then find the sums of all teams complete.
+func (qs *Quotas) Settle() {
+	if qs.Shared() {
+		qs.sumHeld()
+		clear(qs.touched)
+		qs.touched = qs.touched[:0]
+	}
+}
+
+// sumHeld sums what the jobs of each team hold or request now.
+func (qs *Quotas) sumHeld() {
 	jobs, anew := qs.touched, qs.held == nil
 	if anew {
 		qs.held, jobs = map[string]*fair.Use{}, qs.State.Running()
@@ -118,7 +132,6 @@ func (qs *Quotas) sumHeld() map[string]*fair.Use {
 	}
 	// A job of this event may change again without another call of Touch, because it is in the list already.
 	qs.touched = slices.DeleteFunc(qs.touched, func(j *state.Job) bool { return j.Changed() != qs.State.Seq() })
-	return qs.held
 }
 
 // holds replaces a job's part of its team's sum. anew is set if the sum does not include the job.
@@ -176,7 +189,7 @@ func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
 		}
 	}
 	q.contenders = list
-	var full []*Quota
+	var full []*quota.Quota
 	for len(list) > 0 {
 		best := &list[0]
 		for i := range list[1:] {
@@ -187,7 +200,7 @@ func (q *Queue) fairHead(blocks func(*state.Job) blocked) *state.Job {
 		if len(best.class.Quotas) == 0 {
 			return best.job
 		}
-		if !slices.ContainsFunc(best.class.Quotas, func(q *Quota) bool { return slices.Contains(full, q) }) {
+		if !slices.ContainsFunc(best.class.Quotas, func(q *quota.Quota) bool { return slices.Contains(full, q) }) {
 			b := blocks(best.job)
 			if b.By == nil || b.Never {
 				return best.job

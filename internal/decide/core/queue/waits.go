@@ -1,46 +1,13 @@
 package queue
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
-	"scrimp/internal/decide/core/admission"
+	"scrimp/internal/decide/core/quota"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/state"
 )
-
-// why explains in a sentence what the quota lacks, or returns "" if there is room.
-func (q *Quota) why(s *Tally, j *state.Job) string {
-	switch q.lacks(s, j) {
-	case wantsPlace:
-		verb := "run"
-		if s.running == 1 {
-			verb = "runs"
-		}
-		return fmt.Sprintf("%s lets %s run at once, and %d %s", q.Name(), step.Count(*q.Running, "job"), s.running, verb)
-	case wantsGPUs:
-		return fmt.Sprintf("%s lets %s be in use at once, %d are, and the job needs %d", q.Name(), step.Count(*q.GPUs, "GPU"),
-			s.gpus, admission.LeastGPUs(j.Terms()))
-	case wantsHours:
-		most, _ := admission.GPUMost(j.Terms())
-		return fmt.Sprintf("of the %g GPU-hours of %s, %.4g are used or held, and the job can use %.4g: it waits for "+
-			"what runs, or for the next %s",
-			*q.GPUHours, q.Name(), s.hours.Hours(), max(0, most-j.GPUServed()).Hours(), q.Window)
-	case wantsMost:
-		return fmt.Sprintf("%s has a limit of %g GPU-hours, and the most that the job can use is unknown", q.Name(),
-			*q.GPUHours)
-	case wantsOtherMost:
-		other := "a job of another team"
-		if s.openTeam == j.Terms().Owner.Team {
-			other = "job " + s.open
-		}
-		return fmt.Sprintf("%s has a limit of %g GPU-hours, and the most that %s can use is unknown", q.Name(),
-			*q.GPUHours, other)
-	case hasRoom:
-	}
-	return ""
-}
 
 // Room reports whether one more job may hold a machine.
 func (qs *Quotas) Room() bool {
@@ -71,13 +38,13 @@ func (qs *Quotas) Waits(j *state.Job) (limit, detail string, ok bool) {
 	own := qs.ClassOf(j)
 	mine := own.Quotas
 	for _, q := range mine {
-		if detail = q.why(&sums[q.n], j); detail != "" {
+		if detail = q.Why(&sums[q.N], j); detail != "" {
 			return q.Name(), detail, true
 		}
 	}
 	blocks := qs.blocksBy(sums)
 	for _, c := range qs.Queue.Classes {
-		if !slices.ContainsFunc(mine, func(q *Quota) bool { return slices.Contains(c.Quotas, q) }) {
+		if !slices.ContainsFunc(mine, func(q *quota.Quota) bool { return slices.Contains(c.Quotas, q) }) {
 			continue
 		}
 		for other := range c.upTo(j, step.Tries) {
@@ -85,7 +52,7 @@ func (qs *Quotas) Waits(j *state.Job) (limit, detail string, ok bool) {
 				if other.Terms().Owner.Team != j.Terms().Owner.Team { // whose submitter need not know of that job
 					return b.By.Name(), b.By.Name() + " keeps its room for a job of another team, which is more urgent", true
 				}
-				return b.By.Name(), b.By.why(&sums[b.By.n], other) + " (that is job " + other.ID() + ", which is more urgent)", true
+				return b.By.Name(), b.By.Why(&sums[b.By.N], other) + " (that is job " + other.ID() + ", which is more urgent)", true
 			}
 		}
 	}
@@ -110,7 +77,7 @@ func (qs *Quotas) Waiting() map[string]int {
 				}
 			}
 			for _, q := range c.Quotas {
-				if j != nil && q.lacks(&sums[q.n], j) != hasRoom {
+				if j != nil && q.Lacks(&sums[q.N], j) != quota.HasRoom {
 					counts[q.Name()] += n
 					break
 				}
@@ -125,8 +92,8 @@ func (qs *Quotas) Waiting() map[string]int {
 func (qs *Quotas) WakeForQuotas() time.Time {
 	var at time.Time
 	for _, q := range qs.Quotas {
-		if q.Wait && !q.end.IsZero() && (at.IsZero() || q.end.Before(at)) {
-			at = q.end
+		if q.Wait && !q.End.IsZero() && (at.IsZero() || q.End.Before(at)) {
+			at = q.End
 		}
 	}
 	if qs.Queue.Len() == 0 {

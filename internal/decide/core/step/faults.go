@@ -31,6 +31,8 @@ type Faults struct {
 	Costly     bool // jobs are preempted whatever that costs and saves
 	Rivals     bool // a preempted job may take its seat again before the critical job has it
 	Seizes     bool // jobs take reserved machines by themselves, even if those are kept for others
+	Burns      bool // machines start although they exceed a limit of dollars an hour
+	Favours    bool // the first team that has a share counts as if it had spent nothing
 	Flat       bool // teams share the queue without their weights
 }
 

@@ -1,0 +1,177 @@
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/show/simulation"
+	"scrimp/internal/job/spec"
+	"scrimp/internal/market"
+	"scrimp/internal/sim/queue"
+	"scrimp/money"
+)
+
+// pastFlags select what simulate queue --history replays.
+type pastFlags struct {
+	history bool
+	since   string
+	types   []string
+}
+
+// check returns an error for flags that do not go together.
+func (f *pastFlags) check(changed func(flag string) bool) error {
+	if !f.history {
+		for _, name := range []string{"since", "types"} {
+			if changed(name) {
+				return fmt.Errorf("--%s goes with --history", name)
+			}
+		}
+		for _, name := range []string{"trace", "catalog"} {
+			if !changed(name) {
+				return fmt.Errorf("--%s: missing: name a CSV file, or replay the server's own jobs with --history", name)
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"trace", "catalog", "arrival-column", "work-column", "interference", "first"} {
+		if changed(name) {
+			return fmt.Errorf("--history replays the server's own jobs on the machine types of its own market: leave out --%s",
+				name)
+		}
+	}
+	return nil
+}
+
+// replayHistory replays the jobs of the server's log under each policy.
+func (a *app) replayHistory(ctx context.Context, f pastFlags, c queue.Config, names []string) error {
+	since, err := f.span()
+	if err != nil {
+		return err
+	}
+	client, server, err := a.Connect(ctx, "")
+	if err != nil {
+		return err
+	}
+	var h api.History
+	if err := client.Do(ctx, http.MethodGet, "/v1/history", nil, &h); err != nil {
+		return err
+	}
+	sales, err := f.sales(h.Trace)
+	if err != nil {
+		return err
+	}
+	var jobs []queue.Past
+	earlier, paid := 0, money.Amount{}
+	for _, j := range h.Jobs {
+		if since > 0 && j.Submitted.Before(server.Market.Now.Add(-since)) {
+			earlier++
+			continue
+		}
+		jobs = append(jobs, pastJob(j))
+	}
+	pools, left := queue.Pools(jobs, sales)
+	if len(pools) == 0 {
+		return fmt.Errorf("no job of the log can be replayed%s: run some that report progress, then ask again",
+			leftText(left, earlier, h.Others))
+	}
+	answer := simulation.QueueReplay{Factor: c.Deadline, History: &simulation.PastQueue{Omitted: left, Earlier: earlier,
+		Failed: h.Others, Types: []string{}}}
+	played := map[string]bool{}
+	for _, p := range pools {
+		answer.Jobs += len(p.Jobs)
+		for _, j := range p.Jobs {
+			played[j.ID] = true
+		}
+		for _, t := range p.Types {
+			answer.History.Types = append(answer.History.Types, t.Name)
+		}
+	}
+	for _, j := range h.Jobs {
+		if played[j.ID] {
+			paid = paid.Add(j.Cost)
+		}
+	}
+	answer.History.PaidExact, answer.History.Paid = paid, paid.Float()
+	tell := a.Counter()
+	for i, name := range names {
+		tell("policies", i, len(names))
+		var runs []queue.Result
+		for _, p := range pools {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			c.Policy, c.Jobs, c.Types = name, p.Jobs, p.Types
+			runs = append(runs, queue.Run(c))
+		}
+		answer.Policies = append(answer.Policies, simulation.QueuePolicyOf(queue.Merge(runs)))
+	}
+	tell("policies", len(names), len(names))
+	return a.Show(answer, answer.Text(a.Place()))
+}
+
+// span parses --since; zero: all jobs.
+func (f *pastFlags) span() (time.Duration, error) {
+	if f.since == "" {
+		return 0, nil
+	}
+	d, err := spec.ParseDuration(f.since)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("--since %q is not a span above zero, such as 30d", f.since)
+	}
+	return d, nil
+}
+
+// pastJob returns what a replay needs of a past job.
+func pastJob(j api.PastJob) queue.Past {
+	need := j.Terms.Need
+	p := queue.Past{ID: j.ID, Name: j.Terms.Name, Image: need.Image, Submitted: j.Submitted, Start: j.Restart,
+		Nodes: j.Terms.Nodes, CPUs: need.CPUs, Memory: max(need.Memory, need.Footprint.Machine),
+		Accelerator: need.Accelerator, Accelerators: need.Accelerators}
+	if j.Known {
+		p.Work = j.Terms.Work
+	}
+	return p
+}
+
+// sales returns the on-demand offers of a recorded market at their last price, those that --types names.
+func (f *pastFlags) sales(t api.Trace) (list []queue.Sale, err error) {
+	var names []string
+	for _, l := range t.Lines {
+		o := l.Offer
+		if string(o.Capacity) != string(market.OnDemand) || len(l.Price) == 0 || o.Currency != money.USD {
+			continue
+		}
+		names = append(names, o.Machine)
+		if len(f.types) == 0 || slices.Contains(f.types, o.Machine) {
+			list = append(list, queue.Sale{Name: o.Machine, CPUs: o.CPUs, Memory: o.Memory, Accelerator: o.Accelerator,
+				Accelerators: o.Accelerators, Price: l.Price[len(l.Price)-1].Rate})
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 0 {
+		return nil, errors.New("the server's log has no on-demand machine with a price in dollars: scrimp offers lists " +
+			"what it has seen")
+	}
+	for _, name := range f.types {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("--types %q is no on-demand machine type of the server's market: write one of %s", name,
+				strings.Join(names, ", "))
+		}
+	}
+	return list, nil
+}
+
+// leftText says in parentheses which jobs a replay leaves out.
+func leftText(left queue.LeftOut, earlier, failed int) string {
+	if list := simulation.Omitted(left, earlier, failed); len(list) > 0 {
+		return " (" + strings.Join(list, ", ") + ")"
+	}
+	return ""
+}
