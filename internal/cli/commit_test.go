@@ -115,8 +115,14 @@ func TestOwnership_PrintsAndReportsErrors(t *testing.T) {
 	if text := h.out("roi", "roi.yaml", "--json"); !strings.Contains(text, `"quality_lost_per_month":null`) || !strings.Contains(text, `"gain":"35"`) {
 		t.Errorf("%s", text)
 	}
+	h.write("mine.html", "<p>mine")
+	if text := h.do("roi", "roi.yaml", "--html", "case.html"); !strings.Contains(text, "The business case is in case.html") {
+		t.Errorf("%s", text)
+	}
+	h.do("roi", "roi.yaml", "--html", "case.html") // replaces an earlier one
 	for args, says := range map[string]string{"tco tco.yaml --option moon": "--option \"moon\" is none of cloud", "roi tco.yaml": "tco.yaml:5: `options` is not known here",
-		"tco nowhere.yaml": "read nowhere.yaml", "tco": "FILE is missing"} {
+		"roi roi.yaml --html mine.html":      "the existing file is not a business case: --force replaces it",
+		"roi roi.yaml --html nowhere/a.html": "there is no folder nowhere", "tco nowhere.yaml": "read nowhere.yaml", "tco": "FILE is missing"} {
 		if text, err := h.try(strings.Fields(args)...); err == nil || !strings.Contains(text, says) {
 			t.Errorf("scrimp %s: %v: %s, want %q", args, err, text, says)
 		}

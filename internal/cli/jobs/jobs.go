@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"time"
 
 	"scrimp/internal/cli/show/utilization"
@@ -15,9 +14,11 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/follow"
 	"scrimp/internal/cli/groups"
+	"scrimp/internal/cli/page"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/kept"
 	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/decide/receipt"
 )
 
 func (a *app) statusCmd() *cobra.Command {
@@ -104,7 +105,7 @@ func (a *app) stopCmd() *cobra.Command {
 }
 
 func (a *app) receiptCmd() *cobra.Command {
-	var page string
+	var file string
 	var force bool
 	cmd := &cobra.Command{Use: "receipt JOB", Short: "Show what a job cost, why, and what it would cost on-demand",
 		Args: command.Takes("JOB"), GroupID: command.GroupMoney, ValidArgsFunction: a.CompleteJob(command.Every),
@@ -113,37 +114,37 @@ func (a *app) receiptCmd() *cobra.Command {
 			"strings.\n\n--html FILE writes the receipt as a page. The folder must exist. The page replaces an earlier " +
 			"receipt, and any other file only with --force." + command.PlainExit,
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
-			if page != "" {
-				if err := mayWrite(page, force); err != nil {
-					return fmt.Errorf("write %s: %w", page, err)
+			if file != "" {
+				if err := page.MayWrite(file, receipt.PageBegin, "receipt", force); err != nil {
+					return err
 				}
 			}
 			r, err := c.Receipt(ctx, args[0])
-			if err != nil && page == "" {
+			if err != nil && file == "" {
 				return groups.Or(ctx, c, args[0], err, func(api.Group) error { return groups.Receipt(ctx, a.App, c, args[0]) })
 			}
 			if err != nil {
 				return err
 			}
-			if page != "" {
+			if file != "" {
 				b, err := r.HTML()
 				if err != nil {
 					return err
 				}
-				if err := os.WriteFile(page, b, 0o644); err != nil {
-					return fmt.Errorf("write the page: %w", err)
+				if err := page.Write(file, receipt.PageBegin, "receipt", force, b); err != nil {
+					return err
 				}
-				a.Notef("The receipt is in %s\n", page)
+				a.Notef("The receipt is in %s\n", file)
 			}
 			switch {
 			case a.JSON:
 				return a.Print(r)
-			case page == "":
+			case file == "":
 				a.Printf("%s", r.Text(a.Place().Width))
 			}
 			return nil
 		})}
-	cmd.Flags().StringVar(&page, "html", "", "write it as one page to this `file` (default: print it as text)")
+	cmd.Flags().StringVar(&file, "html", "", "write it as one page to this `file` (default: print it as text)")
 	cmd.Flags().BoolVar(&force, "force", false, "let --html replace a file that is no receipt (default: refuse)")
 	_ = cmd.RegisterFlagCompletionFunc("html", command.Files("html"))
 	return cmd

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/page"
 	"scrimp/internal/cli/show/purchase"
 	"scrimp/internal/work/own"
 )
@@ -79,15 +80,20 @@ that are multiplied, each a number or the name of a value. See docs/own.md. All 
 }
 
 func (a *app) roiCmd() *cobra.Command {
-	return &cobra.Command{
+	var file string
+	var force bool
+	cmd := &cobra.Command{
 		Use: "roi FILE", Short: "Return of a change: dollars saved against quality given up",
 		GroupID: command.GroupMoney,
 		Long: `Says what a change of a model returns: dollars saved a month, less what the quality given up is worth, against
 what it costs once; payback, gain, and how much a unit of quality may be worth at most for it to pay.
 
 The file lists values as that of scrimp tco does, then before and after (what a month costs), investment (what
-is paid once) and quality (metric, given_up, worth). See docs/own.md. All sums are exact.` + command.PlainExit,
-		Example: "  scrimp roi change.yaml",
+is paid once) and quality (metric, given_up, worth). See docs/own.md. All sums are exact.
+
+--html PAGE writes the business case as a page, with its assumptions and the cumulative net by month. The folder
+must exist. The page replaces an earlier business case, and any other file only with --force.` + command.PlainExit,
+		Example: "  scrimp roi change.yaml\n  scrimp roi change.yaml --html case.html",
 		Args:    command.Takes("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := read(args[0])
@@ -99,7 +105,25 @@ is paid once) and quality (metric, given_up, worth). See docs/own.md. All sums a
 				return err
 			}
 			v := purchase.ROIOf(t)
-			return a.Show(v, v.Text(a.Place()))
+			if file == "" {
+				return a.Show(v, v.Text(a.Place()))
+			}
+			b, err := purchase.ROIPage(t)
+			if err != nil {
+				return err
+			}
+			if err := page.Write(file, purchase.ROIPageBegin, "business case", force, b); err != nil {
+				return err
+			}
+			a.Notef("The business case is in %s\n", file)
+			if a.JSON {
+				return a.Print(v)
+			}
+			return nil
 		},
 	}
+	cmd.Flags().StringVar(&file, "html", "", "write it as one page to this `file` (default: print it as text)")
+	cmd.Flags().BoolVar(&force, "force", false, "let --html replace a file that is no business case (default: refuse)")
+	_ = cmd.RegisterFlagCompletionFunc("html", command.Files("html"))
+	return cmd
 }

@@ -81,6 +81,9 @@ func TestCommit_MatchesGolden(t *testing.T) {
 	golden.JSON(t, "commit-plan-zero.json", zero[1])
 	golden.JSON(t, "tco.json", purchase.TCOOf(tco, ""))
 	golden.JSON(t, "roi.json", purchase.ROIOf(roi))
+	page, err := purchase.ROIPage(roi)
+	must.Do(t, err)
+	golden.Check(t, "roi.html", string(page))
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "piped": {}} {
 		for name, text := range map[string]string{
 			"commit-simulate": replay.Text(p), "commit-plan": flat[0].Text(p), "commit-plan-zero": zero[1].Text(p),

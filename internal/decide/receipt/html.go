@@ -156,6 +156,7 @@ const PageBegin = `<!doctype html>
 <title>Receipt for `
 
 var page = template.Must(template.New("receipt").Funcs(template.FuncMap{
+	"style": func() template.CSS { return template.CSS(draw.PageStyle) },
 	"money": func(c money.Currency, a money.Amount) string { return sum(a, c) },
 	"rate":  func(c money.Currency, r money.Rate) string { return money.Format(money.Picos(int64(r)), c, 4) },
 	"whole": func(c money.Currency, a *money.Amount) string {

@@ -309,6 +309,11 @@ func multiples(v0, v1, step float64) []float64 {
 //go:embed standalone.css
 var colours string
 
+// PageStyle is the style sheet of pages that are files of their own. It includes the colours of drawings.
+//
+//go:embed page.css
+var PageStyle string
+
 // Standalone adds to a drawing the colours that a page would give it, so that it can be a file of its own.
 func Standalone(svg string) string {
 	at := strings.IndexByte(svg, '>')

@@ -33,7 +33,8 @@ var Suites = []Suite{
 		Inputs: []string{"go.mod", "internal/server/pages", "internal/server/dashboard.go",
 			"internal/server/dashboard_browser_test.go", "internal/server/world_test.go",
 			"internal/server/outlook_test.go", "internal/server/forecast", "internal/test/browser",
-			"internal/test/await", "internal/test/lane", "internal/lib/draw", "client"},
+			"internal/test/await", "internal/test/lane", "internal/lib/draw", "client", "internal/cli/show/purchase",
+			"internal/work/own"},
 	},
 	{
 		Name: "whole", Needs: "nothing but Go: the packages that the tag local leaves out",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/sheet"
@@ -68,6 +69,32 @@ func (l Line) product(values []Value, c changed) *big.Rat {
 		}
 	}
 	return product
+}
+
+// Formula writes the line's product with the names of values, such as 4 × 730 × gpu_price.
+func (l Line) Formula(values []Value) string {
+	list := make([]string, len(l.factors))
+	for i, f := range l.factors {
+		list[i] = f.text(values)
+	}
+	return strings.Join(list, " × ")
+}
+
+func (f factor) text(values []Value) string {
+	if f.is == nil {
+		return values[f.value].Name
+	}
+	return Value{percent: f.percent}.Text(f.is)
+}
+
+// Text writes a number in the way in which the file writes the value: as a percentage or a decimal.
+func (v Value) Text(number *big.Rat) string {
+	sign := ""
+	if v.percent {
+		number, sign = new(big.Rat).Mul(number, big.NewRat(100, 1)), " %"
+	}
+	text := number.FloatString(12)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + sign
 }
 
 // total returns the total cost of lines. keep selects lines; nil selects all.

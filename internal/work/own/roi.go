@@ -143,6 +143,26 @@ func (t ROI) with(c changed) Case {
 	return out
 }
 
+// Amount returns what a line of the file costs: once, or a month.
+func (t ROI) Amount(l Line) *big.Rat { return l.product(t.Values, changed{}) }
+
+// Loss writes what the file says of the lost quality, with the names of values.
+func (t ROI) Loss() (givenUp, worth string) {
+	if !t.Quality {
+		return "", ""
+	}
+	return t.GivenUp.text(t.Values), t.Worth.text(t.Values)
+}
+
+// Cumulative returns the sum of all nets less the investment after each month, from month 0 on.
+func (c Case) Cumulative(months int) []*big.Rat {
+	sums := []*big.Rat{new(big.Rat).Neg(c.Investment)}
+	for m := range months {
+		sums = append(sums, new(big.Rat).Add(sums[m], c.Net))
+	}
+	return sums
+}
+
 // Swings returns the gain at the ends of each value's range, widest first.
 func (t ROI) Swings() []Swing {
 	return swings(t.Values, func(c changed) *big.Rat { return t.with(c).Gain })
