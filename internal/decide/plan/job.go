@@ -37,6 +37,8 @@ type Job struct {
 	Transfer         time.Duration
 	EgressCost       money.Amount
 	Egress           place.Egress // routes with another cost
+	// Losses is how many times more often the job is interrupted than one machine, because it has several; 0: once.
+	Losses float64
 	// ID identifies the job in the planner's state between decisions.
 	ID string
 	// UnsavedLosses counts interrupted machines that lost all the work done there because the job saves nothing.

@@ -20,6 +20,7 @@ type Option struct {
 	payable       bool         // it suits the job and its policy, so it counts for the budget
 	promised      bool         // reserved for another job
 	reads         money.Amount // for reading the job's inputs on one machine of it
+	losses        float64      // see Job.Losses
 	readPart      float64      // part of perHourOfWork for that, 0 once they are read
 }
 
@@ -153,6 +154,7 @@ func (w *lineup) add(job *Job, x *candidate) {
 			way:           x.way,
 			spot:          x.spot,
 			prepaid:       x.prepaid,
+			losses:        job.Losses,
 		},
 	)
 	o := &w.options[len(w.options)-1]

@@ -132,7 +132,7 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 	spot := r.market()
 	p := r.problem(v)
 	seen := spot.Watch.At(v.Now)
-	seen.Up = r.spot != nil
+	seen.Up, seen.Losses = r.spot != nil, spot.losses
 	if m.missing(d, p, seen) {
 		return policy.Wait, p.Grid
 	}

@@ -85,7 +85,7 @@ func (o *Option) hours(span time.Duration) float64 { return o.Quote.Rate.Float()
 // retries is the expected cost after a loss: as many runs as fit into room are tried on fresh spot, and on-demand
 // is paid after them, or instead of them if that costs less.
 func (o *Option) retries(now time.Time, run, room time.Duration, onDemand float64) float64 {
-	seen := horizon.Market{Up: true, Odds: o.Watch.At(now).Odds}
+	seen := horizon.Market{Up: true, Odds: o.Watch.At(now).Odds, Losses: o.losses}
 	lasts, mean := horizon.Public.Outlasts(seen, run)
 	usd := onDemand
 	for range min(room/max(run, 1), 20) {
@@ -105,6 +105,6 @@ func (o *Option) attempt(now time.Time, run time.Duration, again float64) (usd, 
 // is expected to last.
 func (o *Option) outlasts(now time.Time, run time.Duration) (chance float64, mean time.Duration) {
 	seen := o.Watch.At(now)
-	seen.Up = true
+	seen.Up, seen.Losses = true, o.losses
 	return horizon.Public.Outlasts(seen, run)
 }

@@ -205,6 +205,7 @@ func (s *State) taskOver(j *Job, k *Task) {
 		return
 	}
 	move(NextAttempt, "attempt", a.r.ID, &a.r.Phase, Over)
+	s.gangLasted(a)
 	delete(s.attempts, a.r.ID)
 	for r.Closed < len(r.Attempts) && !r.Attempts[r.Closed].Live() {
 		c := r.Attempts[r.Closed]
@@ -224,6 +225,23 @@ func (s *State) lasted(i *Instance) {
 	l.r.Hazard.Served = quantity.Add(l.r.Hazard.Served, i.r.Until.Sub(i.r.From))
 	if i.r.Cause == "interrupted" || !i.r.Announced.IsZero() { // terminated early, but interrupted all the same
 		l.r.Hazard.Lost++
+	}
+}
+
+// gangLasted learns how many machines an attempt on several spot machines lost, if any. Like lasted it relies on the
+// provider only.
+func (s *State) gangLasted(a *Attempt) {
+	if a.Nodes() == 1 || a.Capacity() != market.Spot || a.Partial() > 0 {
+		return
+	}
+	lost := 0
+	for _, k := range a.tasks {
+		if k.r.Cause == "interrupted" {
+			lost++
+		}
+	}
+	if lost > 0 {
+		s.gangs = s.gangs.See(a.Nodes(), lost)
 	}
 }
 

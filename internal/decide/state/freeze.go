@@ -36,7 +36,7 @@ func (s *State) Freeze(since uint64) *Snapshot {
 			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation, Reconciled: s.reconciled,
 			Undecided: s.AllUndecided(), Config: s.cfg, Now: s.now, Seq: s.seq,
 			Order: s.order, Backoffs: maps.Clone(s.backoffs), Heads: maps.Clone(s.heads), Rules: s.rules, Part: s.part,
-			Jobs: len(s.inOrder), Spending: s.spending.clone(),
+			Jobs: len(s.inOrder), Spending: s.spending.clone(), Gangs: s.gangs,
 		},
 	}
 	for _, l := range s.sale {

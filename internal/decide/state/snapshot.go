@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/market"
 )
 
@@ -38,6 +39,7 @@ type head struct {
 	Groups       []Group                   `json:"groups,omitempty"`
 	Archive      *archiveRecord            `json:"archive,omitempty"`
 	Demands      map[string]Demand         `json:"demands,omitempty"`
+	Gangs        policy.Gangs              `json:"gangs,omitempty"`
 	Part         int                       `json:"part"` // jobs in a part
 	Jobs         int                       `json:"jobs"`
 }
@@ -174,6 +176,7 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 		}
 	}
 	s.installation, s.incarnation, s.reconciled = h.Installation, h.Incarnation, h.Reconciled
+	s.gangs = h.Gangs
 	for _, u := range h.Undecided {
 		s.undecided[u.Instance] = u
 	}

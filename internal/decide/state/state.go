@@ -59,6 +59,7 @@ type State struct {
 	stages     stageIndex
 	decision   *plan.Decision // the newest decision of any job; see shares
 	archive    archive
+	gangs      policy.Gangs // how often attempts on several spot machines lost some
 
 	part     int       // number of jobs in one part of a snapshot, including those archived since
 	parts    []uint64  // by part: sequence number of the last event that may have changed a job in it
@@ -204,6 +205,9 @@ func (s *State) Sale() []*Listing { return s.sale }
 
 // Repriced returns the listings whose price or terms the last event changed.
 func (s *State) Repriced() []*Listing { return s.repriced }
+
+// Gangs returns how often attempts on several spot machines lost some of them.
+func (s *State) Gangs() policy.Gangs { return s.gangs }
 
 // Stock returns how the cost of a reservation was divided so far.
 func (s *State) Stock(id market.OfferID) Stock {

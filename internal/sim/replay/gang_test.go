@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
+	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick"
 	"scrimp/internal/sim/tick/multizone"
@@ -130,5 +131,39 @@ func TestLosses_OccurAtTraceRate(t *testing.T) {
 	}
 	if tick.Losses("a", []bool{true, true, true}, 8) != nil || tick.Losses("a", tick.Drawn(1, 11, 400), 1).At(3) != 0 {
 		t.Error("one machine, or one of a trace without an end, is lost by itself")
+	}
+}
+
+// deaf is the default policy without what was learned of gangs.
+type deaf struct{ place.Foresight }
+
+func (d *deaf) Poll(v place.View) int            { v.Losses = 0; return d.Foresight.Poll(v) }
+func (d *deaf) Decide(v place.View) place.Choice { v.Losses = 0; return d.Foresight.Decide(v) }
+
+// Where a gang of 16 also loses machines one at a time, it is interrupted more often than one machine. It learns that
+// from its own losses: it decides otherwise than without, is in time and pays less. The core and the plain loop learn
+// the same. Machines that are lost together teach nothing.
+func TestZones_GangLearnsItsLosses(t *testing.T) {
+	runs := generatedZones(lane.Pick(12, 120), false)
+	var core, with, without money.Amount
+	differ := 0
+	for i, r := range multizone.OnNodes(runs, 16, true) {
+		got := Zones(&r, plan.NewPlanner(), policy.Default, false)
+		want, unlearned := r.Play(&place.Foresight{Job: &r.Job}), r.Play(&deaf{place.Foresight{Job: &r.Job}})
+		if got.Missed || want.Missed {
+			t.Errorf("run %d: late in the core %v, in the plain loop %v", i, got.Missed, want.Missed)
+		}
+		if want.Cost != unlearned.Cost {
+			differ++
+		}
+		core, with, without = core.Add(got.Cost), with.Add(want.Cost), without.Add(unlearned.Cost)
+	}
+	if differ < len(runs)/4 || with.Cmp(without) >= 0 || core.Cmp(without) >= 0 {
+		t.Errorf("%d of %d runs differ: $%.2f in all, in the core $%.2f, and $%.2f without learning", differ, len(runs),
+			with.Float(), core.Float(), without.Float())
+	}
+	r := multizone.OnNodes(runs[:1], 16, false)[0]
+	if a, b := r.Play(&place.Foresight{Job: &r.Job}), r.Play(&deaf{place.Foresight{Job: &r.Job}}); a != b {
+		t.Errorf("machines lost together: %+v, and without learning %+v", a, b)
 	}
 }

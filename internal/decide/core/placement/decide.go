@@ -162,7 +162,11 @@ func (dc *Decider) View(j *state.Job) plan.Job {
 		v.Rough = j.Rough()
 		v.Sooner = dc.admission.MayEndSooner(j)
 	}
-	v.PerMachine(dc.nodesOf(j), t.Most())
+	nodes := dc.nodesOf(j)
+	if nodes > 1 {
+		v.Losses = dc.State.Gangs().Times(nodes, 0)
+	}
+	v.PerMachine(nodes, t.Most())
 	return v
 }
 

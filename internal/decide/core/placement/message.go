@@ -6,14 +6,16 @@ import (
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/policy/horizon"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/quantity"
 )
 
 // between is the mean time between losses of the attempt's machine.
 func (dc *Decider) between(a *state.Attempt) time.Duration {
 	between := policy.Hazard{}.Between()
 	if l := dc.State.Listing(a.Offer()); l != nil {
-		between = l.Hazard().Between() / time.Duration(a.Nodes()) // any loss ends the attempt
-		if w := l.Watch(); w.Known && w.Up {                      // at the current age of the period, not on average
+		// Any loss ends the attempt. Until seen otherwise, machines are lost alone: saving too often costs little.
+		between = quantity.Over(l.Hazard().Between(), dc.State.Gangs().Times(a.Nodes(), 1))
+		if w := l.Watch(); w.Known && w.Up { // at the current age of the period, not on average
 			offer := horizon.Public.Between(w.At(dc.Now())) // all machines of the offer end with it
 			if a.Nodes() > 1 {
 				offer = min(offer, between)

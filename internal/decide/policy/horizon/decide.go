@@ -77,7 +77,7 @@ func (t *Table) bytes() int {
 
 // Decide returns the cheapest choice. Among equal ones it prefers what is held.
 func (v *Solver) Decide(s State) Verdict {
-	up, gap := v.prior.Offsets(s.Market.Odds)
+	up, gap := v.prior.offsets(&s.Market)
 	var ends float64
 	if s.Market.Up {
 		ends = v.prior.Up.Ends(up, s.Market.Age, v.p.Grid)

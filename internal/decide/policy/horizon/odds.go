@@ -100,10 +100,19 @@ func (p *Prior) offset(up bool, o *Odds) float64 {
 	return p.Gap.offset(o.GapLog, o.GapCount, o.UpLog, o.UpCount, p.Up.Middle, o)
 }
 
+// offsets returns the offsets for a job in the market.
+func (p Prior) offsets(m *Market) (up, gap float64) {
+	up, gap = p.Offsets(m.Odds)
+	return up + m.more(), gap
+}
+
+// more is what the machines of the job add to the offset of its periods with spot.
+func (m *Market) more() float64 { return math.Round(math.Log(max(m.Losses, 1))*4096) / 4096 }
+
 // present returns the shape and offset for the period that the market is in.
 func (p *Prior) present(m *Market) (*Shape, float64) {
 	if m.Up {
-		return &p.Up, p.offset(true, &m.Odds)
+		return &p.Up, p.offset(true, &m.Odds) + m.more()
 	}
 	return &p.Gap, p.offset(false, &m.Odds)
 }

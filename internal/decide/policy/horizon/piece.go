@@ -81,7 +81,7 @@ func (t *Tables) Sum(h hash.Hash) {
 // Missing returns the piece that a decision about the problem in that market needs and the shelf lacks. ok is false
 // if nothing is missing.
 func (s *Shelf) Missing(p Problem, m Market) (want Piece, ok bool) {
-	up, gap := s.prior.Offsets(m.Odds)
+	up, gap := s.prior.offsets(&m)
 	i, x := between(up)
 	j, y := between(gap)
 	v := s.find(p)

@@ -33,6 +33,8 @@ type Market struct {
 	Up   bool
 	Age  time.Duration // of the current period
 	Odds Odds
+	// Losses is how many times more often spot ends for the job than for one machine, because it has several; 0: once.
+	Losses float64
 }
 
 // At returns what is known at now, which must not be before Since. A market that was never seen to change is

@@ -101,6 +101,7 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 		j.prices(m)
 		m.Restart, m.Further, m.Tick, m.Latch = j.Restart.Hours(), j.Transfer.Hours(), j.Tick.Hours(), j.Latch
 	}
+	m.Losses = v.Losses
 	m.Price = m.Price[:0]
 	for _, r := range v.Prices {
 		m.Price = append(m.Price, costtogo.OnGrid(r.Float()))

@@ -114,6 +114,7 @@ type View struct {
 	Now    time.Time     // on the same clock as the records
 	Left   time.Duration // remaining work
 	Done   time.Duration
+	Losses float64      // how many times more often the job is interrupted than one machine; 0: once
 	Prices []money.Rate // spot, by zone
 	// Seen is by zone: Up or Down if it was seen in this tick.
 	Seen []Sight

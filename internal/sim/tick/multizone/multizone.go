@@ -4,8 +4,10 @@ package multizone
 
 import (
 	"fmt"
+	"math/bits"
 	"time"
 
+	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/policy/place"
 	"scrimp/internal/decide/policy/place/hazard"
 	"scrimp/internal/lib/money"
@@ -53,10 +55,12 @@ func (r *Run) Play(p place.Policy) Outcome {
 		Past: make([]hazard.Record, len(j.Zones))}
 	looker, _ := p.(place.Poller)
 	var polled []int
+	var gangs policy.Gangs
 	for v.Tick = 0; v.Tick < j.Ticks(); v.Tick++ {
 		r.show(&v)
 		if v.Lost {
 			out.Losses++
+			gangs = r.learn(gangs, &v)
 		}
 		polled = polled[:0]
 		for looker != nil && len(polled) < j.Polls() {
@@ -83,6 +87,20 @@ func (r *Run) Play(p place.Policy) Outcome {
 	}
 	out.Missed, out.Cost = true, tick.Times(out.Cost, r.Nodes)
 	return out
+}
+
+// learn counts a loss of a job on several machines.
+func (r *Run) learn(gangs policy.Gangs, v *place.View) policy.Gangs {
+	if r.Nodes < 2 {
+		return gangs
+	}
+	lost := r.Nodes
+	if r.Traces[v.Zone].Up[v.Tick] {
+		lost = bits.OnesCount16(r.AloneAt(v.Zone, v.Tick))
+	}
+	gangs = gangs.See(r.Nodes, lost)
+	v.Losses = gangs.Times(r.Nodes, 0)
+	return gangs
 }
 
 // fees bills the successful tries of a tick whose machine the policy did not rent.

@@ -84,9 +84,10 @@ func (m *Model) Learn(records []hazard.Record, at time.Time) {
 	m.shrink(loss, lossScale)
 	m.shrink(back, 1)
 	mood := m.mood(now, loss)
+	gang := snap(math.Log(max(m.Losses, 1)), scaleGrid)
 	for z := range n {
 		d := m.relativePrice(z)
-		m.Loss = append(m.Loss, Drift{snap(math.Log(loss[z]), scaleGrid), mood, lossPrice * d})
+		m.Loss = append(m.Loss, Drift{snap(math.Log(loss[z]), scaleGrid), mood, float64(lossPrice*d) + gang})
 		m.Back = append(m.Back, Drift{snap(math.Log(back[z]), scaleGrid), 0, backPrice * d})
 		m.now = append(m.now, snap(records[z].Chance(at, up[z]), nowGrid))
 		m.Up = append(m.Up, snap(up[z], shareGrid))

@@ -27,6 +27,7 @@ type Model struct {
 	Further float64   // extra hours for another region
 	Tick    float64
 	Latch   bool
+	Losses  float64 // how many times more often the job is interrupted than one machine; 0: once
 
 	step  float64 // hours of work between layers
 	top   int     // number of layers
