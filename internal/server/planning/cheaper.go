@@ -15,9 +15,9 @@ import (
 const cheaperEvents = 20_000
 
 // Cheaper simulates both jobs of each pair on the market as it is, and returns which share of the median cost of the
-// first one the second one saves; nil: unknown. saves has how long a checkpoint of each pair takes; 0: unknown. Both jobs
-// meet the same random events. All pairs together take at most as long as one plan: those beyond are unknown, and all
-// are if the server makes the plans of others.
+// first one the second one saves; nil: unknown. saves has how long a checkpoint of each pair takes; 0: unknown. Both
+// jobs meet the same random events. All pairs together take at most as long as one plan: those beyond are unknown, and
+// all are if the server makes the plans of others.
 func (d *Desk) Cheaper(r *http.Request, pairs [][2]spec.Job, saves []time.Duration) []*float64 {
 	shares := make([]*float64, len(pairs))
 	var market api.Market

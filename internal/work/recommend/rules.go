@@ -249,7 +249,8 @@ func interval(in *Input) *Recommendation {
 }
 
 // intervalOf saves checkpoints at the interval at which saving and lost work cost least together (Young: the square
-// root of 2 × cost of a save × time between interruptions). What saving costs today is not taken off, so the figure is low.
+// root of 2 × cost of a save × time between interruptions). What saving costs today is not taken off, so the figure is
+// low.
 func intervalOf(in *Input) *Recommendation {
 	var spot time.Duration
 	var longest time.Duration
