@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/core"
+	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -152,5 +154,33 @@ func TestRecommend_SpotShareIsSimulated(t *testing.T) {
 	if l.Method != recommend.Simulated || l.Alone == nil || l.Alone.Float() < (share-0.05)*cost || l.Alone.Float() > (share+0.05)*cost ||
 		share < 0.3 || !strings.Contains(l.Evidence, " is of 1 job, simulated on demand and on spot") {
 		t.Errorf("%+v: %v saved of %g, two plans save %g of it", l, l.Alone, cost, share)
+	}
+}
+
+// An interval that loses hours of work with each interruption costs more than the one that scrimp picks. Equal jobs
+// differ by nothing.
+func TestCheaper_ComparesIntervalsOfTheSameJob(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, deaf{}, nil)
+	must.Do(t, w.control.Propose(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
+		Body: core.MarketSeen{Offers: []market.Offer{{ID: "p/z/m/spot", Provider: "p", Zone: "z", Machine: "m", Capacity: market.Spot,
+			Currency: money.USD, CPUs: 8, Memory: 1 << 40}},
+			Quotes: []market.Quote{{Offer: "p/z/m/spot", Rate: 25e10, Priced: true, Available: true, At: w.control.Now()}}}}))
+	job := func(interval string) spec.Job {
+		text := fmt.Sprintf(`{"name":"x","command":"train","work":{"time":"6h"},"checkpoint":{"dir":"c","interval":%q}}`, interval)
+		j, _, err := spec.ParseJSON(spec.Read, []byte(text), "", w.control.Now())
+		must.Do(t, err)
+		return j
+	}
+	got := w.Server.planning.Cheaper(httptest.NewRequest("GET", "/", nil), [][2]spec.Job{{job("5h"), job("")}, {job("1h"), job("1h")}},
+		[]time.Duration{0, 0})
+	if len(got) != 2 || got[0] == nil || got[1] == nil || *got[0] < 0.02 || *got[1] != 0 {
+		for i, x := range got {
+			if x != nil {
+				t.Errorf("pair %d: %g", i, *x)
+			} else {
+				t.Errorf("pair %d is unknown", i)
+			}
+		}
 	}
 }

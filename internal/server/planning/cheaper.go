@@ -11,10 +11,14 @@ import (
 	"scrimp/internal/wire/api"
 )
 
+// cheaperEvents bounds the simulated events of one job, so that many fit into the time of a plan.
+const cheaperEvents = 20_000
+
 // Cheaper simulates both jobs of each pair on the market as it is, and returns which share of the median cost of the
-// first one the second one saves; nil: unknown. Both jobs meet the same random events. All pairs together take at most
-// as long as one plan: those beyond are unknown, and all are if the server makes the plans of others.
-func (d *Desk) Cheaper(r *http.Request, pairs [][2]spec.Job) []*float64 {
+// first one the second one saves; nil: unknown. saves has how long a checkpoint of each pair takes; 0: unknown. Both
+// jobs meet the same random events. All pairs together take at most as long as one plan: those beyond are unknown, and
+// all are if the server makes the plans of others.
+func (d *Desk) Cheaper(r *http.Request, pairs [][2]spec.Job, saves []time.Duration) []*float64 {
 	shares := make([]*float64, len(pairs))
 	var market api.Market
 	var about api.Server
@@ -37,7 +41,8 @@ func (d *Desk) Cheaper(r *http.Request, pairs [][2]spec.Job) []*float64 {
 					return
 				}
 				var p client.Plan
-				if p, _ = prediction.Of(j, market, about, FewestRuns, halt); !halt() && p.CostUSD != nil {
+				by := prediction.Simulation{Runs: FewestRuns, Events: cheaperEvents, Save: saves[i], Halt: halt}
+				if p, _ = prediction.With(j, market, about, by); !halt() && p.CostUSD != nil {
 					medians[k] = p.CostUSD[1]
 				}
 			}

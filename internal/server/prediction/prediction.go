@@ -32,9 +32,11 @@ const events = 300_000
 
 // Simulation says how often a job is simulated, and who hears of it.
 type Simulation struct {
-	Runs int
-	Halt func() bool    // true ends the simulation, with the runs that are complete; nil never does
-	Told func(runs int) // called after each run with the number of complete ones; may be nil
+	Runs   int
+	Events int            // of all runs together, for a quick answer; 0 is the bound of a plan
+	Save   time.Duration  // of a checkpoint, in market time; 0 is half a second of the server's clock
+	Halt   func() bool    // true ends the simulation, with the runs that are complete; nil never does
+	Told   func(runs int) // called after each run with the number of complete ones; may be nil
 }
 
 // Polled reports whether each engine has sent its offers or failed to answer.
@@ -109,7 +111,8 @@ func outlookOf(j spec.Job, m api.Market, v api.Server, by Simulation) *Outlook {
 	}
 	q := &Outlook{Scenario: sim.Scenario{Config: forecast.Rules(clock.Speed, v.Engines),
 		Terms: terms.Of(j, clock.Now, stretch, starts), Now: clock.Now,
-		Starts: map[string]time.Duration{}, Save: stretch(500 * time.Millisecond), Runs: by.Runs, Events: events,
+		Starts: map[string]time.Duration{}, Save: cmp.Or(by.Save, stretch(500*time.Millisecond)), Runs: by.Runs,
+		Events:  cmp.Or(by.Events, events),
 		Hazards: hazards(m),
 		Speed:   clock.Speed, Halt: by.Halt, Told: by.Told}}
 	q.Terms.Need.Reads = terms.Reads(j, charges(v), kinds)

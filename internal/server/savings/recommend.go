@@ -122,7 +122,7 @@ func (d *Desk) inputs(r *http.Request, c identity.Caller, team string, target fl
 		if in.Full32, err = d.full32(ctx, in.Costs); err != nil {
 			return nil, 0, err
 		}
-		if in.OnSpot, err = d.onSpot(r, in); err != nil {
+		if err := d.play(r, in); err != nil {
 			return nil, 0, err
 		}
 		list = append(list, in)

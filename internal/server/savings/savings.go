@@ -42,8 +42,9 @@ type Desk struct {
 	HasTeams func() bool
 	// Answers returns what people have answered about incidents: it moves the thresholds of their kinds.
 	Answers func(ctx context.Context) ([]incident.Answer, error)
-	// Cheaper simulates both jobs of each pair, and returns the share of its cost that the second saves; nil: unknown.
-	Cheaper func(r *http.Request, pairs [][2]spec.Job) []*float64
+	// Cheaper simulates both jobs of each pair, whose checkpoints take the given time, and returns the share of its cost
+	// that the second saves; nil: unknown.
+	Cheaper func(r *http.Request, pairs [][2]spec.Job, saves []time.Duration) []*float64
 }
 
 // spanOf parses a span, or returns what is wrong with it.

@@ -65,9 +65,12 @@ type Input struct {
 	Jobs         map[string]Job
 	Oversized    []Oversized
 	Full32       map[string]float64 // share of a job's cost that 16 bits would save, of jobs that compute in 32
-	OnSpot       map[string]float64 // share of a job's cost that spot would save, of jobs that were simulated
-	Orphans      money.Amount       // cost of volumes without a machine
-	Target       float64            // share of the spending to save, 0 to 1
+	// OnSpot is the share of a job's cost that spot would save, and OnInterval that which the interval that scrimp picks
+	// would save, of jobs that were simulated. A job that leaves the interval to scrimp has 0.
+	OnSpot, OnInterval map[string]float64
+
+	Orphans money.Amount // cost of volumes without a machine
+	Target  float64      // share of the spending to save, 0 to 1
 }
 
 // Confidence is how sure a saving is.

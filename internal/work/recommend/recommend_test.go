@@ -66,6 +66,13 @@ func TestMake_FindsEachPlantedRecommendation(t *testing.T) {
 			in.OnSpot = map[string]float64{"b": 0.2, "c": -0.5}
 			return in
 		}(), "9"},
+		// a tenth of the $25 of a; b leaves the interval to scrimp already, and the simulation of c finds chance alone
+		"checkpoint interval of simulated jobs": {func() *recommend.Input {
+			in := input(0.1, ran("a", "spot", recommend.Useful, "20", "80", 0), ran("a", "spot", recommend.Lost, "5", "20", 0),
+				ran("b", "spot", recommend.Lost, "6", "24", 0), ran("c", "spot", recommend.Lost, "7", "28", 0))
+			in.OnInterval = map[string]float64{"a": 0.1, "b": 0, "c": 0.009}
+			return in
+		}(), "2.5"},
 		"smaller machine": {func() *recommend.Input {
 			in := input(0.1, ran("a", "on-demand", recommend.Useful, "20", "20", 0), ran("b", "on-demand", recommend.Useful, "5", "5", 0))
 			in.Oversized = []recommend.Oversized{{Series: "s-a", SKU: "p5", Capacity: "on-demand", Cost: usd("80"), Waste: usd("20")}}

@@ -212,14 +212,55 @@ func (in *Input) perUseful(capacity string) (ratio *big.Rat, long time.Duration)
 	return new(big.Rat).SetFrac(all.Big(), list.Big()), long
 }
 
-// interval saves checkpoints at the interval at which saving and lost work cost least together (Young: the square root
-// of 2 × cost of a save × time between interruptions). What saving costs today is not taken off, so the figure is low.
+const (
+	// leastPlayed is the least share that a simulation of two intervals tells from chance.
+	leastPlayed        = 0.01
+	checkpointInterval = "checkpoint interval"
+	autoInterval       = "leave checkpoint.interval out of the job file: scrimp then picks it"
+)
+
+// interval saves checkpoints at the interval that scrimp picks. The simulation of each job says what that saves, and
+// the formula what it saves of the others.
 func interval(in *Input) *Recommendation {
+	l := intervalOf(in)
+	mine := func(c *Cost) bool {
+		return c.Capacity == Spot && c.Time > 0 && in.Jobs[c.Job].Saves && in.OnInterval[c.Job] > leastPlayed
+	}
+	played, _ := in.sumOf(mine)
+	if played.Sign() <= 0 {
+		return l
+	}
+	others, evidence := shareOf(mine, nil), ""
+	if l == nil {
+		l = &Recommendation{Name: checkpointInterval, Confidence: Medium, Effort: Little, Risk: Little, Command: autoInterval}
+	} else if l.share != nil {
+		others, evidence = l.share, "; of other jobs, "+l.Evidence
+	}
+	l.Method, l.Confidence = Simulated, Medium
+	l.Evidence = fmt.Sprintf("%s ran on spot in jobs that a simulation finds cheaper with the interval that scrimp picks "+
+		"than with that of their file", money.Short(played, in.Currency)) + evidence
+	l.share = func(c *Cost) *big.Rat {
+		if mine(c) {
+			return ratOf(in.OnInterval[c.Job])
+		}
+		return others(c)
+	}
+	return l
+}
+
+// intervalOf saves checkpoints at the interval at which saving and lost work cost least together (Young: the square
+// root of 2 × cost of a save × time between interruptions). What saving costs today is not taken off, so the figure is
+// low.
+func intervalOf(in *Input) *Recommendation {
 	var spot time.Duration
 	var longest time.Duration
 	interruptions := 0
 	seen := map[string]bool{}
-	mine := func(c *Cost) bool { return c.Capacity == Spot && c.Job != "" && c.Use == Lost && in.Jobs[c.Job].Saves }
+	ours := func(c *Cost) bool {
+		_, played := in.OnInterval[c.Job]
+		return c.Capacity == Spot && c.Job != "" && in.Jobs[c.Job].Saves && !played
+	}
+	mine := func(c *Cost) bool { return ours(c) && c.Use == Lost }
 	lost, _ := in.sumOf(mine)
 	if lost.Sign() <= 0 {
 		return nil
@@ -227,7 +268,7 @@ func interval(in *Input) *Recommendation {
 	running := money.Amount{}
 	for i := range in.Costs {
 		c := &in.Costs[i]
-		if c.Capacity != Spot || c.Job == "" || c.Time <= 0 || !in.Jobs[c.Job].Saves {
+		if !ours(c) || c.Time <= 0 {
 			continue
 		}
 		spot, running = spot+c.Time, running.Add(c.Amount)
@@ -237,8 +278,8 @@ func interval(in *Input) *Recommendation {
 			longest = max(longest, in.Jobs[c.Job].SaveCost)
 		}
 	}
-	l := &Recommendation{Name: "checkpoint interval", Method: Formula, Confidence: Medium, Effort: Little, Risk: Little,
-		Command: "leave checkpoint.interval out of the job file: scrimp then picks it"}
+	l := &Recommendation{Name: checkpointInterval, Method: Formula, Confidence: Medium, Effort: Little, Risk: Little,
+		Command: autoInterval}
 	if interruptions == 0 || longest == 0 {
 		l.Confidence, l.Method = Low, ""
 		l.Evidence = fmt.Sprintf("%s of work was lost on spot; no save was measured, so the saving is unknown",
