@@ -131,7 +131,7 @@ func (a *app) reconcile(ctx context.Context, c *command.Client, month string, fi
 		}
 	}
 	for _, file := range files {
-		n, err := readInto(ctx, file, b)
+		n, err := readInto(ctx, file, b, func(*bill.Line) {})
 		if unread += n; err != nil {
 			return v, 0, err
 		}
@@ -153,12 +153,15 @@ func seesAll(ctx context.Context, c *command.Client) error {
 		"viewer of all teams", me.User)
 }
 
-// readInto reads a bill and counts its unreadable rows.
-func readInto(ctx context.Context, file string, b *reconcile.Books) (unread int, err error) {
+// readInto reads a bill, calls each with its lines, and counts its unreadable rows.
+func readInto(ctx context.Context, file string, b *reconcile.Books, each func(*bill.Line)) (unread int, err error) {
 	b.File()
 	_, err = billfile.Rows(ctx, billfile.File{Name: file, Path: file}, func(row bill.Row) error {
 		if row.Problem != nil {
 			unread++
+		}
+		for i := range row.Lines {
+			each(&row.Lines[i])
 		}
 		b.Row(row)
 		return nil

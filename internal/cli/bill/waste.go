@@ -42,7 +42,7 @@ func (a *app) wasteCmd() *cobra.Command {
 			"peaks of host and GPU memory, and leaves 20 % of GPUs and processors free. " +
 			"unused reservation: 20 % unused (schedule) or 50 % (shrink). " +
 			"failing schedule: its last 3 runs failed. " +
-			"untagged: no team or no project. " +
+			"untagged: no team or no project; with --bill, a resource whose row has no tags in a bill that has them. " +
 			"bill line: with --bill, a line that has no partner in the ledger; this needs the role viewer of all teams.\n\n" +
 			"--with lists a cloud's own recommendations below, with a command that changes nothing and the one that does it: " +
 			advice.Formats + ". Their savings are the cloud's estimates, and no part of the totals above. With --bill too, " +
@@ -212,6 +212,7 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 	b := reconcile.New(since, until)
 	lines := resources{at: map[string]int{}}
 	b.Stranger = lines.add
+	loose := untagged{since: since, until: until, by: map[resourceIn]*untaggedCost{}}
 	q := url.Values{"since": {since.Format(time.RFC3339)}, "until": {until.Format(time.RFC3339)}}
 	r, err := c.Request(ctx, http.MethodGet, "/v1/export/costs?"+q.Encode())
 	switch p, is := errors.AsType[*api.Problem](err); {
@@ -225,7 +226,7 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 		}
 	}
 	for _, file := range files {
-		n, err := readInto(ctx, file, b)
+		n, err := readInto(ctx, file, b, loose.add)
 		if unread += n; err != nil {
 			return unread, err
 		}
@@ -235,6 +236,11 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 	if err != nil {
 		return unread, err
 	}
+	more, err := loose.findings(&lines)
+	if err != nil {
+		return unread, err
+	}
+	list = append(list, more...)
 	for _, f := range v.Findings {
 		list = append(list, waste.Finding{ID: f.ID, Kind: waste.Kind(f.Kind), Team: f.Team, About: f.About,
 			Currency: f.Currency, Cost: f.Cost, Waste: f.Waste, Monthly: f.Monthly, Saving: f.Saving, Evidence: f.Evidence,

@@ -38,7 +38,7 @@ func TestWaste_BillLinesWithoutAPartnerAreFindings(t *testing.T) {
 	text := billHead + line("25", "i-ours", "p5.48xlarge") + line("30", "i-strange", "p5.48xlarge") + line("12.5", "i-strange", "p5.48xlarge") +
 		line("7", "i-other", "m5.large") + line("-3", "i-credit", "p5.48xlarge")
 	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
-	if _, err := readInto(t.Context(), file, b); err != nil {
+	if _, err := readInto(t.Context(), file, b, func(*bill.Line) {}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := found.findings()
@@ -140,5 +140,48 @@ func TestWaste_ReadsRecommendationsBesideItsOwn(t *testing.T) {
 		if r.Action != x.action || !strings.Contains(r.Scrimp, x.says) || !strings.Contains(r.Command, x.does) || billed != x.paid {
 			t.Errorf("%+v, billed %q", r, billed)
 		}
+	}
+}
+
+// A resource whose rows have no tags is a finding, unless it is already one, the bill has no column of tags, or its row is outside
+// the span; of very many, the dearest have one each. Their costs add up.
+func TestWaste_UntaggedResourcesOfABill(t *testing.T) {
+	begin := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	line := func(cost, id, at, tags string) string {
+		return cost + ",USD," + at + "T00:00:00Z," + at + "T12:00:00Z,Usage,machine,Compute,EC2,AWS," + id + ",a,10,Hours,m5.large" + tags + "\n"
+	}
+	head := strings.TrimSuffix(billHead, "\n")
+	tagged := head + ",Tags\n" + line("5", "i-bare", "2026-10-02", ",{}") + line("7", "i-bare", "2026-10-05", ",") +
+		line("9", "i-tagged", "2026-10-02", `,"{""team"":""a""}"`) + line("3", "i-known", "2026-10-02", ",") + line("4", "i-late", "2026-11-02", ",") +
+		line("-1", "i-credit", "2026-10-02", ",")
+	for n := range 150 {
+		tagged += line("2", fmt.Sprint("i-many-", n), "2026-10-02", ",")
+	}
+	found := func(text string) []waste.Finding {
+		file := filepath.Join(t.TempDir(), "bill.csv")
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
+		loose := untagged{since: begin, until: begin.AddDate(0, 1, 0), by: map[resourceIn]*untaggedCost{}}
+		_, err := readInto(t.Context(), file, reconcile.New(begin, begin.AddDate(0, 1, 0)), loose.add)
+		must.Do(t, err)
+		known := resources{list: []waste.Finding{{About: "i-known"}}}
+		list, err := loose.findings(&known)
+		must.Do(t, err)
+		return list
+	}
+	list := found(tagged)
+	sum, byAbout := 0.0, map[string]waste.Finding{}
+	for _, f := range list {
+		sum, byAbout[f.About] = sum+f.Cost.Float(), f
+		if f.Kind != waste.Untagged || f.Action != waste.Keep || !f.Waste.IsZero() || f.Saving != nil {
+			t.Errorf("%+v", f)
+		}
+	}
+	if bare := byAbout["i-bare"]; len(list) != 101 || sum != 5+7+150*2 || bare.Cost.String() != "12" ||
+		bare.Monthly == nil || bare.Monthly.Float() < 102.8 || bare.Monthly.Float() > 102.9 || // 12 · 30 / 3.5
+		byAbout["51 other resources"].Cost.String() != "102" {
+		t.Errorf("%d findings, %v, %+v", len(list), sum, bare)
+	}
+	if list := found(billHead + line("5", "i-bare", "2026-10-02", "")); len(list) != 0 {
+		t.Errorf("without a column of tags: %+v", list)
 	}
 }

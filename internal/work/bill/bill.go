@@ -72,6 +72,7 @@ type Line struct {
 	Job         string          `json:"job,omitempty"` // from the tags that scrimp gives to machines
 	Attempt     string          `json:"attempt,omitempty"`
 	TagsUnread  bool            `json:"tags_unread,omitempty"` // the row's tags have an unknown format
+	Untagged    bool            `json:"-"`                     // the file has a column of tags, and the row has none
 	Correction  bool            `json:"correction,omitempty"`  // for a period that was billed before
 	Start       time.Time       `json:"start"`
 	End         time.Time       `json:"end"`

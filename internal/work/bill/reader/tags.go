@@ -12,6 +12,7 @@ import (
 func (c *row) tags(l *bill.Line) {
 	l.Job, l.Attempt = c.text(fieldJob), c.text(fieldAttempt)
 	text := c.text(fieldTags)
+	l.Untagged = c.at[fieldTags] >= 0 && (text == "" || text == "{}" || text == "[]") && l.Job == "" && l.Attempt == ""
 	if text == "" || !strings.Contains(text, "crimp") && text[0] != '"' {
 		return // most rows have no scrimp tag
 	}
