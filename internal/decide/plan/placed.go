@@ -106,7 +106,8 @@ func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) pl
 	w := place.View{
 		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick),
 		Left: v.Left + v.Margin, Done: v.Done, Overhead: v.Warming, Home: job.CheckpointRegion,
-		Now: v.Now, Losses: job.Losses, Prices: make([]money.Rate, n), Seen: make([]place.Sight, n), Past: make([]hazard.Record, n),
+		Now: v.Now, Losses: job.Losses,
+		Prices: make([]money.Rate, n), Seen: make([]place.Sight, n), Past: make([]hazard.Record, n),
 	}
 	for z, o := range zones {
 		held := o.Offer.ID == job.Held

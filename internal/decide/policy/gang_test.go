@@ -37,6 +37,13 @@ func TestGangs_LearnTheShareOfLoneLosses(t *testing.T) {
 			t.Errorf("%d machines without a history: %v times, or %v", n, together, alone)
 		}
 	}
+	// the example of docs/formulas.md
+	if got := history(nil, rng, 16, 50, 1).Times(16, 0); math.Abs(got-15.35) > 0.01 {
+		t.Errorf("16 machines lost one at a time 50 times: %.2f", got)
+	}
+	if got := history(nil, rng, 16, 50, 0).Times(16, 0); got != 1 {
+		t.Errorf("16 machines lost together 50 times: %v", got)
+	}
 	if g := history(nil, rng, 4, 1, 1); g.Times(4, 0) > 2 || g.Times(4, 0) <= 1 {
 		t.Errorf("one lone loss makes it %v times: little is known", g.Times(4, 0))
 	}
