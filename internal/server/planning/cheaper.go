@@ -31,7 +31,7 @@ func (d *Desk) Cheaper(r *http.Request, pairs [][2]spec.Job, saves []time.Durati
 		return shares
 	}
 	defer release()
-	until := time.Now().Add(planLimit)
+	until := time.Now().Add(d.Limit)
 	halt := func() bool { return r.Context().Err() != nil || time.Now().After(until) }
 	for i, pair := range pairs {
 		var medians [2]float64

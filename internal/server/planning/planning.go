@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// planLimit bounds the simulation of one plan, in wall time. A plan with more work gets fewer runs.
+	// planLimit is the Limit of a server.
 	planLimit = 4 * time.Second
 	// planPatience bounds how long a request waits for the plans of others.
 	planPatience = 10 * time.Second
@@ -39,12 +39,15 @@ type Desk struct {
 	// Server, Market and Measured answer the requests of a client that plans by itself.
 	Server, Market, Measured http.HandlerFunc
 	Log                      *slog.Logger
+	// Limit bounds the simulation of one plan, in wall time. A plan with more work gets fewer runs.
+	Limit time.Duration
 
 	turn chan struct{} // has room for the one plan that is simulated
 }
 
 // New returns a desk that simulates no plan yet.
 func New(d Desk) *Desk {
+	d.Limit = planLimit
 	d.turn = make(chan struct{}, 1)
 	return &d
 }
@@ -103,7 +106,7 @@ func (d *Desk) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.Ref
 	if !ok {
 		return p, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: planBusy, Fix: "try again in 5 s"}
 	}
-	p, halted, err := simulated(r.Context(), j, market, about)
+	p, halted, err := d.simulated(r.Context(), j, market, about)
 	release()
 	switch {
 	case err != nil:
@@ -120,9 +123,9 @@ func (d *Desk) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.Ref
 
 // simulated returns the plan of a job, with fewer runs if all of them take too long. halted reports that even those
 // did, or that the client has left.
-func simulated(ctx context.Context, j spec.Job, m api.Market, v api.Server) (p client.Plan, halted bool, err error) {
+func (d *Desk) simulated(ctx context.Context, j spec.Job, m api.Market, v api.Server) (p client.Plan, halted bool, err error) {
 	for _, runs := range []int{prediction.Runs, FewestRuns} {
-		until := time.Now().Add(planLimit)
+		until := time.Now().Add(d.Limit)
 		halt := func() bool { return ctx.Err() != nil || time.Now().After(until) }
 		err = isolate.Call(func() {
 			var q *prediction.Outlook
