@@ -154,11 +154,9 @@ func inputsOf(j *spec.Job, job *core.Job, a *core.Attempt, node int) (list []api
 		if x.Name == "" {
 			continue
 		}
-		in := api.Input{Name: x.Name, Path: x.Path, Region: x.Region, Stream: x.Stream}
-		in.Variable = spec.DataVariable(x.Name)
+		in := api.Input{Name: x.Name, Path: x.Path, Region: x.Region, Stream: x.Stream, Variable: spec.DataVariable(x.Name)}
 		if k := a.Rank(node); k != nil {
-			fare, ok := job.Terms().Need.Fare(x.Path, k.Machine().Provider, k.Machine().Region)
-			if ok {
+			if fare, ok := job.Terms().Need.Fare(x.Path, k.Machine().Provider, k.Machine().Region); ok {
 				in.Gigabyte = &fare
 			}
 		}

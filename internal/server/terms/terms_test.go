@@ -35,7 +35,7 @@ var readers = map[string][2]string{
 	"progress.file":        {"server/agents/assign.go", "j.Progress.File"},
 
 	"data.path": {"server/terms/reads.go", "d.Path"}, "data.region": {"server/terms/reads.go", "d.Region"},
-	"data.size":    {"server/terms/reads.go", "d.Size"},
+	"data.size": {"server/terms/reads.go", "d.Size"}, "data.stream": {"server/agents/assign.go", "x.Stream"},
 	"model.config": {"decide/measured/row.go", "m.Config"},
 	"model.layers": {"decide/measured/row.go", "m.Layers"},
 	"model.hidden": {"decide/measured/row.go", "m.Hidden"}, "model.sequence": {"decide/measured/row.go", "m.Sequence"},

@@ -59,7 +59,8 @@ func (r *reader) entry(key, n *yaml.Node) {
 		r.wrong(key, field, "is no map of fields", "write cmd below it")
 		return
 	}
-	each, do, matrix, shards := document.In(n, "foreach"), document.In(n, "do"), document.In(n, "matrix"), document.In(n, "shards")
+	each, do := document.In(n, "foreach"), document.In(n, "do")
+	matrix, shards := document.In(n, "matrix"), document.In(n, "shards")
 	switch {
 	case shards != nil && (each != nil || do != nil || matrix != nil):
 		r.wrong(shards, field+".shards", "stands beside foreach or matrix", "keep one of them")
@@ -321,7 +322,8 @@ func (r *reader) jobOf(x *stage, rest, cmd *yaml.Node, folder, field string) spe
 	case cmd != nil && (direct || program != nil):
 		r.wrong(cmd, field+".cmd", "stands beside command or args", "keep one of them")
 	case direct && folder != ".":
-		r.wrong(document.In(x.node, "wdir"), field+".wdir", "does not reach a program without a shell", "write cmd instead of args")
+		r.wrong(document.In(x.node, "wdir"), field+".wdir", "does not reach a program without a shell",
+			"write cmd instead of args")
 	case cmd == nil && program == nil && !direct:
 		r.wrong(x.key, field+".cmd", "is missing", "write what the stage runs, such as cmd: python train.py")
 		add["command"] = "true" // a placeholder, so that other errors are reported, too

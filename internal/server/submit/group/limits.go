@@ -11,8 +11,8 @@ import (
 )
 
 // ShortPipeline refuses a pipeline whose GPU-hours do not pay for the saves of stages that begin together, or whose
-// time is over before a machine has started: it would end at once. Stages that follow the same stages begin together, as
-// many as may run at once.
+// time is over before a machine has started: it would end at once. Stages that follow the same stages begin together,
+// as many as may run at once.
 func ShortPipeline(t *core.GroupTerms) *reply.Refusal {
 	no := func(field, title, fix string) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: title, Fix: fix}
@@ -28,7 +28,8 @@ func ShortPipeline(t *core.GroupTerms) *reply.Refusal {
 		n := s.Need.LeastGPUs() * s.Fewest()
 		if own := float64(n) * t.Grace.Hours(); t.GPUHours > 0 && t.GPUHours <= own {
 			return no("budget.gpu_hours", fmt.Sprintf("the pipeline has %g GPU-hours, and stage %s needs more than %.3g to "+
-				"save at the end: %d GPUs × %s (grace)", t.GPUHours, name, own, n, t.Grace), "give more GPU-hours, or a shorter grace")
+				"save at the end: %d GPUs × %s (grace)", t.GPUHours, name, own, n, t.Grace),
+				"give more GPU-hours, or a shorter grace")
 		}
 		after := fmt.Sprint(t.Pipeline.Stages[i].Needs)
 		gpus[after] = append(gpus[after], n)
