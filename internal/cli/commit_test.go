@@ -62,7 +62,7 @@ func TestCommit_ErrorNamesProblem(t *testing.T) {
 		"simulate --demand demand.csv --discount 28% --years 2":            "--years 2: terms are sold for 1 and 3 years",
 		"simulate --demand demand.csv --discount 28% --start May":          "--start \"May\" is not a day",
 		"simulate --demand gap.csv --discount 28%":                         "gap.csv: line 3: hour: 2 stands where hour 1 is expected",
-		"plan --demand zero.csv --discount 28%":                            "zero.csv: a: the demand is zero in every hour",
+		"plan --demand zero.csv --discount 28%":                            "zero.csv: the demand is zero in every hour",
 		"plan --demand short.csv --discount 28%":                           "short.csv: has 1 hour: a plan needs 28 days",
 		"plan --demand nowhere.csv --discount 28%":                         "read --demand: open nowhere.csv",
 		"plan --demand demand.csv":                                         "say what a commitment costs: --discount SHARE, or --terms FILE",
@@ -75,7 +75,7 @@ func TestCommit_ErrorNamesProblem(t *testing.T) {
 		"plan --demand demand.csv --terms terms.yaml":                      "terms.yaml:3: `terms[0]` costs 125% of on-demand",
 		"plan --demand demand.csv --terms good.yaml --term b":              "--term \"b\" is none of a",
 		"plan --demand demand.csv --discount 28% --held flat=3":            "--held \"flat=3\": write REGION=UNITS:DAY",
-		"plan --demand demand.csv --discount 28% --held b=3:2030-01-01":    "demand.csv has no region \"b\"",
+		"plan --demand demand.csv --discount 28% --held b=3:2030-01-01":    "demand.csv has no region \"b\" with demand",
 		"plan --demand demand.csv --discount 28% --held flat=3:2020-01-01": "it ends before the demand file does",
 		"demand waves":           "shape \"waves\" is none of growth (",
 		"demand flat --months 0": "--months 0: give 1 to 120",
@@ -97,6 +97,17 @@ func TestCommitPlan_ShowsDiscountOnce(t *testing.T) {
 	h.write("demand.csv", h.out("commit", "demand", "flat", "--months", "2", "--base", "10000"))
 	text := h.do("commit", "plan", "--demand", "demand.csv", "--discount", "0.001", "--insure", "0")
 	if !strings.Contains(text, "flat: 1 year at 0.1 % below on-demand\n") || !strings.Contains(text, "Buy 10000 units now.") {
+		t.Errorf("%s", text)
+	}
+}
+
+// A column of zeros in a demand file is left out, and scrimp says so.
+func TestCommit_LeavesRegionsWithoutDemandOut(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("demand.csv", "hour,a,b\n"+strings.Join([]string{"0,2,0", "1,2,0", "2,0,0"}, "\n")+"\n")
+	text := h.do("commit", "blocks", "--demand", "demand.csv", "--price", "2", "--on-demand", "4")
+	if !strings.Contains(text, "left out, because the demand is zero in every hour: b") || !strings.Contains(text, "$16.00") {
 		t.Errorf("%s", text)
 	}
 }

@@ -148,7 +148,7 @@ func TestCompress_RefusesBadInput(t *testing.T) {
 		"model.onnx --method int8-dynamic --eval {model}":               "--eval needs --metric",
 		"model.onnx --method int8-dynamic --eval {model} --metric x":    "has 0 groups",
 		"model.onnx --method int8-dynamic --eval {model} --metric (":    "no regular expression",
-		"model.onnx --method int8-dynamic --latency {model} --repeat 0": "not between 1 and 100",
+		"model.onnx --method int8-dynamic --latency {model} --repeat 1": "not between 2 and 100",
 		"model.onnx --method int8-dynamic --latency {model} --price -1": "--price",
 		"model.onnx --method int8-dynamic --latency {model} --price 0":  "not above 0",
 	} {

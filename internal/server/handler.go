@@ -28,6 +28,7 @@ import (
 	"scrimp/internal/server/submit"
 	"scrimp/internal/server/telemetry"
 	"scrimp/internal/server/workdir"
+	"scrimp/internal/server/workloads"
 )
 
 // of adapts methods of a desk to handlers.
@@ -50,6 +51,7 @@ var (
 	ofExports   = of(func(s *Server) *exports.Fetcher { return s.exports })
 	ofBills     = of(func(s *Server) *bills.Desk { return s.bills })
 	ofAnomalies = of(func(s *Server) *anomalies.Desk { return s.anomalies })
+	ofWorkloads = of(func(s *Server) *workloads.Desk { return &workloads.Desk{Control: s.control, Books: s.books} })
 	ofSavings   = of(func(s *Server) *savings.Desk { return s.savings })
 	ofProposals = of(func(s *Server) *proposals.Desk { return s.proposals })
 	ofDataUse   = of((*Server).dataUse)

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/server/exports"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/savings"
+	"scrimp/internal/server/workloads"
 	"scrimp/internal/wire/api"
 )
 
@@ -30,6 +31,10 @@ func moneyRoutes() []route {
 			"", []string{"by: team, project, user, kind, provider, region, sku, category, " +
 				"job or tag:KEY, team where it is not given",
 				"since: span until now"}, inBooks((*books.Books).Costs)},
+		{"GET", "/v1/costs/monthly", identity.Viewer, anyTeam, true,
+			"Say what a month of each kind of workload costs, by the ledger's history", nil, client.MonthlyCosts{}, "",
+			[]string{"months: the current month and those before it, 1 to 120; 12 where it is not given",
+				"team: only its costs", "project: only its costs"}, ofWorkloads((*workloads.Desk).Monthly)},
 		{"GET", "/v1/budgets", identity.Viewer, anyTeam, true,
 			"List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil,
 			ofBudgets((*budgets.Desk).Show)},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,6 +85,9 @@ func price(discount string) (int64, error) {
 	return commit.One - d, nil
 }
 
+// mostEmpty bounds the regions that a note names.
+const mostEmpty = 10
+
 // read reads the demand file.
 func (a *app) read(cmd *cobra.Command, f flags) (d commit.Demand, err error) {
 	zero, err := time.Parse(time.DateOnly, f.start)
@@ -101,6 +105,14 @@ func (a *app) read(cmd *cobra.Command, f flags) (d commit.Demand, err error) {
 	}
 	if !d.Numbered && cmd.Flags().Changed("start") {
 		return d, fmt.Errorf("--start has no effect: %s has the time of each hour", filepath.Base(f.demand))
+	}
+	if n := len(d.Empty); n > 0 {
+		more := ""
+		if n > mostEmpty {
+			more = fmt.Sprintf(" and %d more", n-mostEmpty)
+		}
+		a.Notef("%s: left out, because the demand is zero in every hour: %s%s\n", filepath.Base(f.demand),
+			strings.Join(d.Empty[:min(n, mostEmpty)], ", "), more)
 	}
 	if d.Numbered && !cmd.Flags().Changed("start") {
 		a.Notef("%s numbers its hours: hour 0 is the start of %s (--start)\n", filepath.Base(f.demand), f.start)

@@ -191,7 +191,7 @@ func (f planFlags) holdings(d commit.Demand) (map[string][]commit.Purchase, erro
 				maxHeld)
 		}
 		if !slices.ContainsFunc(d.Regions, func(r commit.Region) bool { return r.Name == region }) {
-			return nil, fmt.Errorf("--held %q: %s has no region %q", text, f.demand, region)
+			return nil, fmt.Errorf("--held %q: %s has no region %q with demand", text, f.demand, region)
 		}
 		hours := until.Sub(d.Calendar.Zero) / time.Hour
 		if int(hours) <= d.Hours || until.Year() > 2200 {

@@ -123,7 +123,7 @@ func (f *flags) add(cmd *cobra.Command) {
 		"(default: neither is measured)")
 	s.IntVar(&f.batch, "batch", 1, "`examples` in a run of --runtime without --calibration, 1 to 4096")
 	s.IntVar(&f.threads, "threads", 0, "`threads` of --runtime, up to 1024 (0: one for each processor core)")
-	s.IntVar(&f.repeat, "repeat", 3, "`times` that --latency or --runtime runs on each model, 1 to 100")
+	s.IntVar(&f.repeat, "repeat", 5, "`times` that --latency or --runtime runs on each model, 2 to 100")
 	s.StringVar(&f.price, "price", "", "`dollars` an hour of the machine that is measured, this one (default: no cost)")
 	s.StringVar(&f.machine, "machine", "", "`pattern` of the type of this machine in the catalogue, whose offers are "+
 		"priced, such as c7i.large (default: none)")
@@ -186,7 +186,7 @@ func (f *flags) check(cmd *cobra.Command) (err error) {
 	for _, n := range []struct {
 		flag               string
 		value, least, most int
-	}{{"repeat", f.repeat, 1, maxRepeat}, {"batch", f.batch, 1, maxRuntimeBatch},
+	}{{"repeat", f.repeat, 2, maxRepeat}, {"batch", f.batch, 1, maxRuntimeBatch},
 		{"threads", f.threads, 0, maxRuntimeThreads}} {
 		if n.value < n.least || n.value > n.most {
 			return fmt.Errorf("--%s %d is not between %d and %d", n.flag, n.value, n.least, n.most)
@@ -273,7 +273,7 @@ func (a *app) compress(ctx context.Context, model string, f flags) error {
 func result(model string, f flags, c copied, found *measured) (compression.Result, error) {
 	m := judge.Measures{Size: c.size, Quality: found.quality}
 	if f.timed() {
-		m.P50 = new(found.quantile(0.5))
+		m.P50, m.Speed = new(found.quantile(0.5)), new(judge.Compare(found.before, found.after))
 	}
 	r := compression.Of(c.plan, m)
 	r.Model, r.Output, r.Parameters = model, f.output, c.parameters
@@ -292,7 +292,8 @@ func result(model string, f flags, c copied, found *measured) (compression.Resul
 		}
 	}
 	r.P50, r.P99 = compression.Seconds(*m.P50), compression.Seconds(found.quantile(0.99))
-	r.Throughput = &compression.Numbers{Before: judge.Rate(found.before, each), After: judge.Rate(found.after, each)}
+	r.Throughput = &compression.Numbers{Before: judge.Rate(slices.Concat(found.before...), each),
+		After: judge.Rate(slices.Concat(found.after...), each)}
 	million := func(rate money.Rate) compression.Costs {
 		cost := func(span time.Duration) money.Amount { return rate.Until(1e6 * span / time.Duration(each)) }
 		return compression.Costs{Before: cost(m.P50.Before), After: cost(m.P50.After)}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -79,7 +80,7 @@ func (a *app) numbers(ctx context.Context, flag, line, pattern, model string, p 
 // measured holds what the commands of the user print for the original and for the copy.
 type measured struct {
 	quality       *judge.Quality
-	before, after []time.Duration // latencies
+	before, after [][]time.Duration // latencies of each turn
 }
 
 // evaluate reads the quality of a model from the last number that --eval prints for it.
@@ -101,8 +102,8 @@ func (a *app) inRuntime(ctx context.Context, model string, f flags) ([]float64, 
 	return f.milliseconds.Numbers(text)
 }
 
-// time returns list with the latencies of one more run of --latency or --runtime.
-func (a *app) time(ctx context.Context, model string, f flags, list []time.Duration) ([]time.Duration, error) {
+// time returns the latencies of one run of --latency or --runtime.
+func (a *app) time(ctx context.Context, model string, f flags) ([]time.Duration, error) {
 	flag := "latency"
 	var found []float64
 	var err error
@@ -115,12 +116,12 @@ func (a *app) time(ctx context.Context, model string, f flags, list []time.Durat
 	if err != nil {
 		return nil, err
 	}
-	spans, err := judge.Latencies(found)
+	if len(found) > maxLatencies/f.repeat {
+		return nil, errors.New("--latency: the command prints too many latencies; let it print fewer")
+	}
+	list, err := judge.Latencies(found)
 	if err != nil {
 		return nil, fmt.Errorf("--%s: the command for %s: %w", flag, model, err)
-	}
-	if list = append(list, spans...); len(list) > maxLatencies {
-		return nil, errors.New("--latency: the command prints too many latencies; let it print fewer")
 	}
 	return list, nil
 }
@@ -137,14 +138,14 @@ func (a *app) original(ctx context.Context, model string, f flags) (m measured, 
 			return m, err
 		}
 	}
-	if f.timed() {
-		m.before, err = a.time(ctx, model, f, nil)
+	if f.timed() { // it warms the machine up, and does not count
+		_, err = a.time(ctx, model, f)
 	}
 	return m, err
 }
 
-// compare runs the commands on the copy. It times both models in turns, so that a slow minute of the machine meets
-// both; the first turn of the original has run.
+// compare runs the commands on the copy. It times both models in pairs of turns, so that a slow minute of the machine
+// meets both, and each model begins every second pair.
 func (a *app) compare(ctx context.Context, model string, f flags, m *measured) (err error) {
 	if f.eval != "" {
 		if m.quality.After, err = a.evaluate(ctx, f.output, f); err != nil {
@@ -154,20 +155,22 @@ func (a *app) compare(ctx context.Context, model string, f flags, m *measured) (
 	if !f.timed() {
 		return nil
 	}
-	for turn := range f.repeat {
-		if turn > 0 {
-			if m.before, err = a.time(ctx, model, f, m.before); err != nil {
-				return err
-			}
+	for turn := range 2 * f.repeat {
+		file, to := model, &m.before
+		if turn%4 == 1 || turn%4 == 2 { // original, copy, copy, original
+			file, to = f.output, &m.after
 		}
-		if m.after, err = a.time(ctx, f.output, f, m.after); err != nil {
+		list, err := a.time(ctx, file, f)
+		if err != nil {
 			return err
 		}
+		*to = append(*to, list)
 	}
 	return nil
 }
 
 // quantile returns a quantile of the latencies of both models.
 func (m *measured) quantile(q float64) judge.Pair[time.Duration] {
-	return judge.Pair[time.Duration]{Before: judge.Quantile(m.before, q), After: judge.Quantile(m.after, q)}
+	return judge.Pair[time.Duration]{Before: judge.Quantile(slices.Concat(m.before...), q),
+		After: judge.Quantile(slices.Concat(m.after...), q)}
 }

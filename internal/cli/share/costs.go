@@ -52,6 +52,6 @@ func (a *app) costsCmd() *cobra.Command {
 	cmd.Flags().StringVar(&by, "by", "team", "one line each `what`: team, project, user, kind, environment, "+
 		"model_version, provider, region, sku, category, job or tag:KEY")
 	cmd.Flags().StringVar(&since, "since", "", "`span` until now, as in 7d (default: from the beginning)")
-	cmd.AddCommand(a.addCmd())
+	cmd.AddCommand(a.addCmd(), a.monthlyCmd())
 	return cmd
 }

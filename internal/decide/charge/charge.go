@@ -3,6 +3,7 @@
 package charge
 
 import (
+	"math/big"
 	"time"
 
 	"scrimp/internal/decide/ledger"
@@ -47,6 +48,31 @@ type Source struct {
 	Shared       bool            // the machine had several tasks, and this is the part of one
 	// Part/Whole is the task's share of the machine's cost; 0/0 if unknown or undivided.
 	Part, Whole int64
+}
+
+// MachineTime returns the owner's part of the machine time in nanoseconds, below zero if the charge reverses time that
+// was charged before; false if the charge is not for machine time.
+func (c *Charge) MachineTime() (*big.Int, bool) {
+	if c.Category != ledger.Compute || !c.Timed {
+		return nil, false
+	}
+	long := big.NewInt(int64(c.Time))
+	if c.Amount.Sign() < 0 {
+		long.Neg(long)
+	}
+	if c.Whole > 0 { // the machine had several tasks
+		long.Quo(long.Mul(long, big.NewInt(c.Part)), big.NewInt(c.Whole))
+	}
+	return long, true
+}
+
+// ListAmount returns what the charge costs at the on-demand price; false if that is unknown.
+func (c *Charge) ListAmount() (money.Amount, bool) {
+	list := c.ListPrice.Rate.Until(c.Time)
+	if c.Amount.Sign() < 0 {
+		list = list.Neg()
+	}
+	return list, c.Timed && c.ListPrice.Known
 }
 
 // Span is a span of time. A zero Until means no end.

@@ -138,25 +138,16 @@ func (a *Account) add(c *charge.Charge) {
 	if c.Accelerators > 0 {
 		a.GPUCost = a.GPUCost.Add(c.Amount)
 	}
-	if !c.Timed {
+	long, timed := c.MachineTime()
+	if !timed {
 		return
-	}
-	long := big.NewInt(int64(c.Time))
-	if c.Amount.Sign() < 0 {
-		long.Neg(long) // a negative charge reverses time charged before
-	}
-	if c.Whole > 0 { // the machine had several tasks
-		long.Quo(long.Mul(long, big.NewInt(c.Part)), big.NewInt(c.Whole))
 	}
 	a.Time.Add(a.Time, long)
 	a.GPUTime.Add(a.GPUTime, new(big.Int).Mul(long, big.NewInt(int64(c.Accelerators))))
-	if !c.ListPrice.Known {
+	list, known := c.ListAmount()
+	if !known {
 		a.Unlisted = a.Unlisted.Add(c.Amount)
 		return
-	}
-	list := c.ListPrice.Rate.Until(c.Time)
-	if c.Amount.Sign() < 0 {
-		list = list.Neg()
 	}
 	a.List, a.Listed, a.HasList = a.List.Add(list), a.Listed.Add(c.Amount), true
 }

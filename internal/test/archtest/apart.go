@@ -131,6 +131,7 @@ var neighbours = map[string][]string{
 	"server/submit/group":   {"server/reply"},
 	"server/submit/inputs":  {"server/auth", "server/reply"},
 	"server/submit/naming":  {},
+	"server/workloads":      {"server/auth", "server/books", "server/reply"},
 	"server/submit/request": {"server/reply", "server/webhook"},
 	"server/telemetry":      {"server/auth", "server/disk", "server/reply"},
 	"server/terms":          {},

@@ -29,6 +29,14 @@ func read(text string) (commit.Demand, error) {
 }
 
 // Each invalid file is refused with file, line and fix.
+// A region without demand needs no commitment, and stops no plan of the others.
+func TestReadDemand_SetsRegionsWithoutDemandApart(t *testing.T) {
+	d, err := commit.ReadDemand("a.csv", strings.NewReader("hour,a,b,c\n0,0,1,0\n1,0,0,0\n"), time.Unix(0, 0))
+	if err != nil || len(d.Regions) != 1 || d.Regions[0].Name != "b" || !slices.Equal(d.Empty, []string{"a", "c"}) {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 func TestReadDemand_NamesFileLineAndFix(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"empty":         {"", "demand.csv: line 1: the file is empty"},
@@ -44,7 +52,7 @@ func TestReadDemand_NamesFileLineAndFix(t *testing.T) {
 		"1e300":         {"hour,a\n0,1e300\n", `line 2: a: "1e300" is no demand`},
 		"beyond":        {"hour,a\n0,1000000001\n", "is no demand"},
 		"beyond 64 bit": {"hour,a\n0,99999999999999999999\n", "is no demand"},
-		"all zero":      {"hour,a,b\n0,1,0\n1,0,0\n", "demand.csv: b: the demand is zero in every hour"},
+		"all zero":      {"hour,a,b\n0,0,0\n1,0,0\n", "demand.csv: the demand is zero in every hour"},
 		"fields":        {"hour,a\n0,1,2\n", "line 2: has 3 fields, and the header 2"},
 		"half an hour":  {"hour,a\n2024-03-01T13:30:00Z,1\n", "is no hour"},
 		"mixed":         {"hour,a\n2024-03-01T13:00:00Z,1\n1,1\n", "line 3: hour: 1 is a number, and the hours before are times"},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ type Demand struct {
 	Numbered bool // the file numbers its hours, so the caller set Calendar
 	Hours    int
 	Regions  []Region
+	Empty    []string // regions of the file without any demand; Regions leaves them out
 }
 
 // A Calendar gives the time of hour 0, in UTC.
@@ -224,11 +226,16 @@ func (r *reader) whole() error {
 	if r.d.Hours == 0 {
 		return r.wrong("", "no hour stands below the header", "write a line for each hour")
 	}
-	for _, region := range r.d.Regions {
-		if sum(region.Units) == 0 {
-			return fmt.Errorf("%s: %s: the demand is zero in every hour, so there is nothing to commit to: leave the "+
-				"region out", r.file, region.Name)
+	r.d.Regions = slices.DeleteFunc(r.d.Regions, func(region Region) bool {
+		none := sum(region.Units) == 0
+		if none {
+			r.d.Empty = append(r.d.Empty, region.Name)
 		}
+		return none
+	})
+	if len(r.d.Regions) == 0 {
+		return fmt.Errorf("%s: the demand is zero in every hour, so there is nothing to commit to: give a file with demand",
+			r.file)
 	}
 	return nil
 }

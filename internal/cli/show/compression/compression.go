@@ -72,6 +72,15 @@ type Layer struct {
 	Removed int64   `json:"removed_channels,omitempty"`
 }
 
+// Speed is how many times as long the copy takes as the original, with the 95 % interval.
+type Speed struct {
+	Ratio   float64 `json:"ratio"`
+	Low     float64 `json:"low"`
+	High    float64 `json:"high"`
+	Pairs   int     `json:"pairs"`   // of turns
+	Verdict string  `json:"verdict"` // faster, slower or cannot tell
+}
+
 // Result is the output of scrimp compress. null means that it was not measured.
 type Result struct {
 	Model       string          `json:"model"`
@@ -84,6 +93,7 @@ type Result struct {
 	Quality     *Quality        `json:"quality"`
 	P50         *Numbers        `json:"latency_p50_seconds"`
 	P99         *Numbers        `json:"latency_p99_seconds"`
+	Speed       *Speed          `json:"latency_ratio"`
 	Throughput  *Numbers        `json:"predictions_per_second"` // one after another
 	Runtime     string          `json:"onnx_runtime,omitempty"` // version that --runtime measured with
 	Batch       int             `json:"batch,omitempty"`        // examples in a run of --runtime
@@ -106,6 +116,9 @@ func Of(p *compress.Plan, m judge.Measures) Result {
 	}
 	if q := m.Quality; q != nil {
 		r.Quality = &Quality{Numbers(q.Pair), q.Fall(), q.Tolerance}
+	}
+	if v := m.Speed; v != nil {
+		r.Speed = &Speed{v.Is, v.Low, v.High, v.Pairs, v.Verdict()}
 	}
 	if yes, known := m.Recommended(p.Method); known {
 		r.Recommended = &yes
@@ -210,6 +223,14 @@ func (r Result) notes() []string {
 	}
 	if r.P50 == nil {
 		list = append(list, "No speed was measured: --runtime or --latency does.")
+	}
+	if v := r.Speed; v != nil {
+		verdict := "the copy is " + v.Verdict
+		if v.Verdict == judge.CannotTell {
+			verdict = "the measurement cannot tell which is faster; a larger --repeat narrows the interval"
+		}
+		list = append(list, fmt.Sprintf("Over %d pairs of turns the copy takes %.3f x as long (95 %% interval %.3f to "+
+			"%.3f): %s.", v.Pairs, v.Ratio, v.Low, v.High, verdict))
 	}
 	if o := r.Outputs; o != nil {
 		list = append(list, fmt.Sprintf("In ONNX Runtime %s, with %s a run: %s outputs of the copy differ by at "+

@@ -2,7 +2,6 @@
 package judge
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -140,6 +139,7 @@ type Measures struct {
 	Size    Pair[int64]
 	Quality *Quality
 	P50     *Pair[time.Duration]
+	Speed   *Ratio // of P50
 }
 
 // Judge returns an error that lists why the compressed model is not recommended; nil if nothing speaks against it.
@@ -149,8 +149,8 @@ func (m Measures) Judge(method compress.Method) error {
 		why = append(why, fmt.Errorf("the metric goes from %g to %g, worse by %.4g; the tolerance is %g", q.Before, q.After,
 			q.Fall(), q.Tolerance))
 	}
-	if p := m.P50; p != nil && cmp.Compare(p.After, p.Before) > 0 {
-		why = append(why, fmt.Errorf("it is slower: p50 goes from %s to %s", p.Before, p.After))
+	if m.Speed != nil && m.Speed.Verdict() == Slower {
+		why = append(why, fmt.Errorf("it is slower: p50 goes from %s to %s", m.P50.Before, m.P50.After))
 	}
 	if method != compress.PruneUnstructured && m.Size.After >= m.Size.Before {
 		why = append(why, fmt.Errorf("it is not smaller: %d bytes become %d", m.Size.Before, m.Size.After))
@@ -164,7 +164,7 @@ func (m Measures) Recommended(method compress.Method) (yes, known bool) {
 	if m.Judge(method) != nil {
 		return false, true
 	}
-	if method == compress.PruneUnstructured && (m.P50 == nil || m.P50.After >= m.P50.Before) {
+	if method == compress.PruneUnstructured && (m.Speed == nil || m.Speed.Verdict() != Faster) {
 		return false, false
 	}
 	return m.Quality != nil, m.Quality != nil
