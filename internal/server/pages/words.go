@@ -134,7 +134,8 @@ func sumOf(c money.Currency, a money.Amount, address string) template.HTML {
 	if address == "" || a.IsZero() {
 		return amount(c, a)
 	}
-	return template.HTML(`<a href="`+template.HTMLEscapeString(address)+`" title="the postings that it sums, as CSV">`) + amount(c, a) + "</a>"
+	open := `<a href="` + template.HTMLEscapeString(address) + `" title="the postings that it sums, as CSV">`
+	return template.HTML(open) + amount(c, a) + "</a>"
 }
 
 // grouped puts commas between the thousands of an amount: "$12,345.60".

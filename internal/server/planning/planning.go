@@ -123,7 +123,9 @@ func (d *Desk) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.Ref
 
 // simulated returns the plan of a job, with fewer runs if all of them take too long. halted reports that even those
 // did, or that the client has left.
-func (d *Desk) simulated(ctx context.Context, j spec.Job, m api.Market, v api.Server) (p client.Plan, halted bool, err error) {
+func (d *Desk) simulated(ctx context.Context, j spec.Job, m api.Market, v api.Server) (
+	p client.Plan, halted bool, err error,
+) {
 	for _, runs := range []int{prediction.Runs, FewestRuns} {
 		until := time.Now().Add(d.Limit)
 		halt := func() bool { return ctx.Err() != nil || time.Now().After(until) }
