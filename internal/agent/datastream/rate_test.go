@@ -16,14 +16,12 @@ import (
 	"scrimp/internal/content/blob"
 	"scrimp/internal/test/blobtest"
 	"scrimp/internal/test/fast"
-	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 )
 
 // BenchmarkView_Rate reads shards of a bucket straight from its store and through a view with an empty cache, one after
 // the other, and reports the view's rate as a share of the store's own.
 func BenchmarkView_Rate(b *testing.B) {
-	lane.Component(b, "objects")
 	address, _ := blobtest.S3(b)
 	host, query, _ := strings.Cut(address, "?")
 	const shards, size = 12, 32 << 20
