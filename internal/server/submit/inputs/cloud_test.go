@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"scrimp/internal/job/spec"
+	"scrimp/internal/test/await"
+	"scrimp/internal/test/lane"
 )
 
 // A store's plain word that a bucket does not exist refuses the job. A store that denies access, or a server without
 // credentials, proves nothing.
 func TestRefuses_MissingBuckets(t *testing.T) {
+	lane.Component(t, "whole")
 	status, code := http.StatusNotFound, "NoSuchBucket"
 	asked := 0
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -27,7 +30,7 @@ func TestRefuses_MissingBuckets(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
 	j := spec.Job{Data: []spec.Data{{Name: "x", Path: "s3://gone/x?region=r&endpoint=" + store.URL}}}
 	refuses := func(own bool) bool {
-		p := &Probe{own: own, until: time.Now().Add(time.Minute), asked: map[string]string{}}
+		p := &Probe{own: own, until: time.Now().Add(await.Limit), asked: map[string]string{}}
 		first := p.Refuses(t.Context(), j, true)
 		before := asked
 		if again := p.Refuses(t.Context(), j, true); (again != nil) != (first != nil) || asked != before {
