@@ -121,7 +121,7 @@ type Terms struct {
 	// Bringing is the longest that a machine may take to bring the inputs before the program starts; 0: none.
 	Bringing time.Duration `json:"bringing_ns,omitempty"`
 	// Streams names the inputs that the program reads while they arrive.
-	Streams []string `json:"streams,omitempty"`
+	Streams  []string      `json:"streams,omitempty"`
 	Egress   []Fare        `json:"egress,omitempty"`      // routes between regions with other costs
 	Grace    time.Duration `json:"grace_ns"`              // time that a drain may take
 	Interval time.Duration `json:"interval_ns,omitempty"` // between checkpoints; 0: auto
