@@ -177,7 +177,7 @@ func TestRead_NamesFileLineFieldAndFix(t *testing.T) {
 	}
 	c := drawn(t, 0, 3)
 	c.Jobs[1].Size[pack.Memory] = 5000 * pack.Milli
-	want := "t.csv: job j1 needs gpu"
+	want := "t.csv: line 3: job j1 needs gpu"
 	if err := queue.Check("t.csv", c.Jobs, "c.csv", c.Types); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
