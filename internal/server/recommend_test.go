@@ -134,7 +134,7 @@ func TestRecommend_SpotShareIsSimulated(t *testing.T) {
 	const saves = `,"checkpoint":{"dir":"c"}`
 	w.went("saver", text("saver", saves+`,"budget":{"dollars":"9"}`), 1000, 3)
 	w.went("silent", text("silent", ""), 1000, 2)
-	w.Server.planning.Limit = await.Limit
+	w.planning.Limit = await.Limit
 	var list []recommend.Plan
 	w.must("GET", "/v1/recommend?target=25%25", nil, &list)
 	at := slices.IndexFunc(list[0].Recommendations, func(l recommend.Recommendation) bool { return l.Name == "spot share" })
@@ -174,8 +174,8 @@ func TestCheaper_ComparesIntervalsOfTheSameJob(t *testing.T) {
 		must.Do(t, err)
 		return j
 	}
-	w.Server.planning.Limit = await.Limit
-	got := w.Server.planning.Cheaper(httptest.NewRequest("GET", "/", nil), [][2]spec.Job{{job("5h"), job("")}, {job("1h"), job("1h")}},
+	w.planning.Limit = await.Limit
+	got := w.planning.Cheaper(httptest.NewRequest("GET", "/", nil), [][2]spec.Job{{job("5h"), job("")}, {job("1h"), job("1h")}},
 		[]time.Duration{0, 0})
 	if len(got) != 2 || got[0] == nil || got[1] == nil || *got[0] < 0.02 || *got[1] != 0 {
 		for i, x := range got {

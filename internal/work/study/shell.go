@@ -25,7 +25,7 @@ var prefixes = []string{"exec", "time", "nohup", "env", "then", "do", "else", "{
 // program returns the name of the program, without variables that are set for it.
 func (c *simple) program() string {
 	for _, w := range c.words {
-		if name, _, sets := strings.Cut(w, "="); !slices.Contains(prefixes, w) && !(sets && variable.MatchString(name)) {
+		if name, _, sets := strings.Cut(w, "="); !slices.Contains(prefixes, w) && (!sets || !variable.MatchString(name)) {
 			return w
 		}
 	}

@@ -40,8 +40,9 @@ func (q *Quota) Shut() bool { return q.Running != nil && *q.Running == 0 }
 // Want is the shortage of a quota for a job.
 type Want int
 
+// Shortages: HasRoom is none.
 const (
-	HasRoom Want = iota // nothing is short
+	HasRoom Want = iota
 	wantsPlace
 	wantsGPUs
 	wantsHours

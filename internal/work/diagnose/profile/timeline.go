@@ -111,7 +111,7 @@ func PurposeOf(from Source, name string) Part {
 		switch p := PartOf(name); p {
 		case Loading, Saving, Evaluation, Logging, Waiting:
 			return p
-		case Compute, Copying, Communication: // how long a GPU takes for them is in its work
+		case Compute, Copying, Communication, Recomputation, NetworkReads: // a GPU's work and stacks show them
 		}
 	}
 	return ""

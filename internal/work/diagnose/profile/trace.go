@@ -286,11 +286,12 @@ func (t *trace) begin(th *thread, e *event, end float64) {
 	if n := len(th.open); n > 0 {
 		outer := &th.open[n-1]
 		outer.own -= e.Dur
-		if outer.part == Recomputation && s.backward { // the gradients of the recomputed part
+		switch {
+		case outer.part == Recomputation && s.backward: // the gradients of the recomputed part
 			s.part = Compute
-		} else if outer.part != Compute { // a callee of a loader is loading
+		case outer.part != Compute: // a callee of a loader is loading
 			s.part = outer.part
-		} else if outer.backward && forward[e.Name] {
+		case outer.backward && forward[e.Name]:
 			s.part = Recomputation
 		}
 		s.backward = s.backward || outer.backward
