@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/decide/policy"
 )
 
-// history draws the losses of attempts on n machines, of which each loss hits one machine with the given share and all
-// of them otherwise.
+// history draws the losses of attempts on that many nodes. With the probability alone, a loss takes one machine;
+// otherwise it takes all.
 func history(g policy.Gangs, rng *rand.Rand, nodes, losses int, alone float64) policy.Gangs {
 	for range losses {
 		lost := nodes

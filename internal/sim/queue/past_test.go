@@ -17,7 +17,7 @@ import (
 
 var opened = time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
 
-// drawnPast returns jobs of a log and machine types, of which some do not fit.
+// drawnPast returns jobs of a log and machine types. Some jobs fit no type.
 func drawnPast(seed uint64) (jobs []queue.Past, sales []queue.Sale) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	kinds := []string{"", "L4", "H100"}

@@ -35,7 +35,7 @@ type Recommendation struct {
 	Type     string       `json:"type"`     // of the resource, in the cloud's words
 	Advice   string       `json:"advice"`   // in the cloud's words
 	Action   waste.Action `json:"action"`
-	// Saving is what it saves in a month of 30 days by the cloud's estimate; nil: unknown.
+	// Saving is the cloud's estimate of the saving in 30 days; nil: unknown.
 	Saving   *money.Amount  `json:"saving_a_month"`
 	Currency money.Currency `json:"currency,omitempty"`
 	Check    string         `json:"check,omitempty"` // command that changes nothing
@@ -96,7 +96,7 @@ type table struct {
 	row []string
 }
 
-// get returns the first of the columns that is there and not empty.
+// get returns the first value of these columns that is not empty.
 func (t *table) get(names ...string) string {
 	for _, name := range names {
 		if at, ok := t.at[name]; ok && at < len(t.row) {

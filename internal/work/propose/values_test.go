@@ -6,8 +6,8 @@ import (
 	"scrimp/internal/work/groups"
 )
 
-// A search ends once several trials have ended by themselves, none of which has reported a value. Of failed trials twice
-// as many must end, stopped ones do not count, and one value is enough to go on.
+// A search ends once several trials have ended without reporting a value. A failed trial counts half, a stopped one does
+// not count, and a single value keeps the search going.
 func TestStudy_EndsWhenNoValueArrives(t *testing.T) {
 	ended := func(searcher string, atOnce int, change func(n int, r *groups.Report)) (trials int, why string) {
 		s := groups.Snapshot{Group: "s", Kind: groups.Study, Study: spec(searcher, nil), Budget: 1000, AtOnce: atOnce}

@@ -65,8 +65,8 @@ type Input struct {
 	Jobs         map[string]Job
 	Oversized    []Oversized
 	Full32       map[string]float64 // share of a job's cost that 16 bits would save, of jobs that compute in 32
-	// OnSpot is the share of a job's cost that spot would save, and OnInterval that which the interval that scrimp picks
-	// would save, of jobs that were simulated. A job that leaves the interval to scrimp has 0.
+	// OnSpot and OnInterval hold, for each simulated job, the share of its cost that spot capacity or scrimp's own
+	// checkpoint interval would save. OnInterval is 0 for a job that leaves the interval to scrimp.
 	OnSpot, OnInterval map[string]float64
 
 	Orphans money.Amount // cost of volumes without a machine

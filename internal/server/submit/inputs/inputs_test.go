@@ -24,10 +24,10 @@ func TestRefuses_MissingFolders(t *testing.T) {
 		refuses bool
 	}{
 		{"a missing folder of this host", Probe{own: true, here: true}, "none", false, true},
-		{"a folder that is there", Probe{own: true, here: true}, "", false, false},
-		{"one that another job may make", Probe{own: true, here: true}, "none", true, false},
-		{"one of another host", Probe{own: true}, "none", false, false},
-		{"one that another user names", Probe{}, "none", false, false},
+		{"an existing folder", Probe{own: true, here: true}, "", false, false},
+		{"a missing folder that another job may make", Probe{own: true, here: true}, "none", true, false},
+		{"a missing folder of another host", Probe{own: true}, "none", false, false},
+		{"a missing folder that another user names", Probe{}, "none", false, false},
 	} {
 		c.probe.until, c.probe.asked = until, map[string]string{}
 		j := spec.Job{Data: []spec.Data{{Path: "notes.txt"}, {Path: "file://" + filepath.Join(dir, c.path)}}}
