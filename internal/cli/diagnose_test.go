@@ -19,22 +19,28 @@ import (
 	"scrimp/internal/work/diagnose/class"
 )
 
-// ran lists the programs of testdata/diagnose/train.py with their causes; empty for none. A profiled one runs for a few
-// seconds, and leaves a profile. The longest is first.
-var ran = []struct {
+// program is one program of testdata/diagnose/train.py with its cause; empty for none. A profiled one runs for a few
+// seconds, and leaves a profile.
+type program struct {
 	fault    string
 	class    class.Class
 	profiled bool
-}{
-	{"leak", class.Leak, false},
-	{"set-up", class.SetUp, false}, {"sleep", class.Blocked, false}, {"save", class.Checkpointing, false},
-	{"healthy", "", false}, {"worker", class.DataLoading, false}, {"small-reads", class.SmallReads, false},
-	{"evaluate", class.Evaluation, false}, {"healthy-too", "", false}, {"compile", class.SetUp, false},
-	{"after", class.IdleAfter, false}, {"tiny-files", class.SmallReads, false}, {"log", class.Logging, false},
-	{"straggler", class.Straggler, false},
+}
+
+// few lists the programs of the component lane: as many as run at once are measured. more lists those that the nightly
+// lane adds, the longest first.
+var few = []program{
+	{"set-up", class.SetUp, false}, {"sleep", class.Blocked, false}, {"healthy", "", false},
+	{"small-reads", class.SmallReads, false}, {"evaluate", class.Evaluation, false}, {"after", class.IdleAfter, false},
 	{"decode", class.DataLoading, true}, {"convert", class.DataLoading, true}, {"remote", class.RemoteRead, true},
 	{"recompute", class.Recompute, true}, {"tiny-batch", class.SmallBatch, true}, {"healthy-trace", "", true},
 	{"healthy-stacks", "", true},
+}
+
+var more = []program{
+	{"leak", class.Leak, false}, {"save", class.Checkpointing, false}, {"worker", class.DataLoading, false},
+	{"healthy-too", "", false}, {"compile", class.SetUp, false}, {"tiny-files", class.SmallReads, false},
+	{"log", class.Logging, false}, {"straggler", class.Straggler, false},
 }
 
 // Real PyTorch programs on processors, each with one planted fault, run through server and agent, six at a time. With
@@ -44,6 +50,17 @@ var ran = []struct {
 func TestDiagnose_FindsPlantedFaultsOfRealPrograms(t *testing.T) {
 	lane.Component(t, "pytorch")
 	t.Parallel()
+	diagnosePrograms(t, few)
+}
+
+func TestDiagnose_FindsAllPlantedFaultsOfRealPrograms(t *testing.T) {
+	lane.Nightly(t, "eight more programs are measured for minutes")
+	t.Parallel()
+	diagnosePrograms(t, slices.Concat(more, few))
+}
+
+func diagnosePrograms(t *testing.T, ran []program) {
+	t.Helper()
 	python := hasTorch(t)
 	train, err := os.ReadFile(filepath.Join("testdata", "diagnose", "train.py"))
 	must.Do(t, err)
