@@ -12,30 +12,20 @@ const (
 	warnValues = 3
 )
 
-// Warnings says in sentences what is probably wrong with the values that the trials of a study report: none arrives,
-// they move away from the goal, or the program trains longer or shorter than the fidelity says. Ignored counts the
-// values that were dropped.
+// Warnings says in sentences what is probably wrong with the trials of a study: they fail, no value arrives, the values
+// move away from the goal, or the program trains longer or shorter than the fidelity says. Ignored counts the values
+// that were dropped.
 func Warnings(spec *study.Spec, trials []Trial, reports []Report, ignored int) (list []string) {
-	silent, heard, beyond, full := 0, false, 0, 0
-	own := make([]int, len(trials)) // trials that ended by themselves
-	for _, r := range reports {
-		if r.Phase == Over && !r.Bad && !r.Cut && r.Trial < len(trials) {
-			own[r.Trial] = 1
-		}
+	failed, ended, own := ends(trials, reports)
+	if failed >= warnTrials && 2*failed >= ended {
+		list = append(list, fmt.Sprintf("%d of the %d trials that have ended failed or were cancelled: scrimp logs TRIAL "+
+			"shows why, and scrimp cancel ends the search before others fail", failed, ended))
 	}
-	short, most := 0, 0
+	silent, heard := 0, false
 	for n, t := range trials {
 		heard = heard || t.Values > 0 || t.Broken
-		silent += own[n] * zero(t.Values)
-		if t.Beyond && (spec.Proxy == nil || t.Promoted || spec.Proxy.Max == 0) { // scrimp ends a shorter proxy
-			beyond++
-		}
-		switch {
-		case t.Promoted:
-		case t.Unit >= spec.Units():
-			full++
-		case t.Values > 0 && own[n] == 1:
-			short, most = short+1, max(most, t.Unit)
+		if own[n] && t.Values == 0 {
+			silent++
 		}
 	}
 	if !heard && silent > 0 {
@@ -49,6 +39,45 @@ func Warnings(spec *study.Spec, trials []Trial, reports []Report, ignored int) (
 		list = append(list, fmt.Sprintf("%s becomes worse from its first value on in all %d trials with %d values or more: "+
 			"is goal %s right, or should it be %s?", spec.Metric, n, warnValues, goal, other))
 	}
+	return append(append(list, lengths(spec, trials, own)...), poorProxy(spec, trials)...)
+}
+
+// ends returns how many trials failed or were cancelled, how many ended, and which of them ended by themselves without
+// a failure. A trial whose metric became infinite or not a number is none of the failed.
+func ends(trials []Trial, reports []Report) (failed, ended int, own []bool) {
+	own = make([]bool, len(trials))
+	for _, r := range reports {
+		if r.Phase != Over {
+			continue
+		}
+		ended++
+		switch {
+		case r.Cut:
+		case r.Trial >= len(trials):
+		case !r.Bad:
+			own[r.Trial] = true
+		case !trials[r.Trial].Broken:
+			failed++
+		}
+	}
+	return failed, ended, own
+}
+
+// lengths says that programs train longer or shorter than the fidelity of the study says.
+func lengths(spec *study.Spec, trials []Trial, own []bool) (list []string) {
+	beyond, full, short, most := 0, 0, 0, 0
+	for n, t := range trials {
+		if t.Beyond && (spec.Proxy == nil || t.Promoted || spec.Proxy.Max == 0) { // scrimp ends a shorter proxy
+			beyond++
+		}
+		switch {
+		case t.Promoted:
+		case t.Unit >= spec.Units():
+			full++
+		case t.Values > 0 && own[n]:
+			short, most = short+1, max(most, t.Unit)
+		}
+	}
 	if beyond > 0 {
 		list = append(list, fmt.Sprintf("%d of %d trials train beyond %s %g, the end of a full training: let the program "+
 			"stop there, or raise fidelity.max", beyond, len(trials), spec.Fidelity.Name, spec.Fidelity.Max))
@@ -58,15 +87,7 @@ func Warnings(spec *study.Spec, trials []Trial, reports []Report, ignored int) (
 			"training: let the program train on, or lower fidelity.max", short, spec.Fidelity.Name,
 			float64(most)*spec.Fidelity.Min, spec.Length(false).Max))
 	}
-	return append(list, poorProxy(spec, trials)...)
-}
-
-// zero returns 1 for 0, and 0 for anything else.
-func zero(n int) int {
-	if n == 0 {
-		return 1
-	}
-	return 0
+	return list
 }
 
 // noValue says why trials probably have no value.

@@ -43,7 +43,8 @@ func TestWarnings_SayWhatIsProbablyWrong(t *testing.T) {
 		"no value":           {study.Spec{Metric: "loss", Fidelity: epochs}, [][]float64{{}, {}}, Report{}, 0, []string{"2 trials have ended without a value of loss: does"}},
 		"no epoch":           {study.Spec{Metric: "loss", Fidelity: epochs}, [][]float64{{}}, Report{}, 7, []string{"without epoch 1 or later"}},
 		"no value, no units": {study.Spec{Metric: "loss"}, [][]float64{{}}, Report{}, 7, []string{"a trial has ended without a value of loss: does"}},
-		"failed":             {spec: study.Spec{Metric: "loss", Fidelity: epochs}, curves: [][]float64{{}, {}}, over: Report{Bad: true}},
+		"failed":             {study.Spec{Metric: "loss", Fidelity: epochs}, [][]float64{{}, {}}, Report{Bad: true}, 0, []string{"2 of the 2 trials that have ended failed"}},
+		"one failed":         {spec: study.Spec{Metric: "loss", Fidelity: epochs}, curves: [][]float64{{}}, over: Report{Bad: true}},
 		"too short":          {study.Spec{Metric: "loss", Fidelity: epochs}, [][]float64{{3, 2}, {3, 2, 1}}, Report{}, 0, []string{"by epoch 3, and none reached 4"}},
 		"one is long enough": {spec: study.Spec{Metric: "loss", Fidelity: epochs}, curves: [][]float64{{3, 2}, {3, 2}, falls}},
 		"pruned":             {spec: study.Spec{Metric: "loss", Fidelity: epochs}, curves: [][]float64{{3, 2}, {3, 2, 1}}, over: Report{Cut: true}},
@@ -54,7 +55,13 @@ func TestWarnings_SayWhatIsProbablyWrong(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	trials, reports := played([][]float64{falls, falls}, Report{})
+	trials, reports := played([][]float64{{2}, {2}, {3}, {3}, {3}}, Report{})
+	reports[1].Bad, reports[3].Bad = true, true // two of five: too few to warn
+	trials[4].Broken, reports[9].Bad = true, true
+	if got := Warnings(&study.Spec{Metric: "loss", Fidelity: epochs}, trials[:5], reports, 0); strings.Contains(fmt.Sprint(got), "failed") {
+		t.Errorf("two of five failed, and one diverged: %q", got)
+	}
+	trials, reports = played([][]float64{falls, falls}, Report{})
 	trials[1].Beyond = true
 	got := Warnings(&study.Spec{Metric: "loss", Fidelity: epochs}, trials, reports, 9)
 	if len(got) != 1 || !strings.Contains(got[0], "1 of 2 trials train beyond epoch 4") {
