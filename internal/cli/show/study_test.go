@@ -130,3 +130,15 @@ func TestSearch_EndsWithItsCommands(t *testing.T) {
 		t.Errorf("without a receipt:\n%s", got)
 	}
 }
+
+// "yet" promises a value that a search which is over cannot give.
+func TestSearch_SaysYetOnlyWhileItIsOpen(t *testing.T) {
+	for state, want := range map[string]bool{"open": true, "ending": true, "over": false} {
+		g := api.Group{ID: "s", Kind: "study", State: state, Currency: money.USD, Study: &api.StudyState{Metric: "auc"}}
+		for _, text := range []string{group.Group(g, show.Place{Width: 200}), search.Best(g, show.Place{Width: 200})} {
+			if !strings.Contains(text, "value") || strings.Contains(text, "value yet") != want {
+				t.Errorf("a search that is %s says %q", state, text)
+			}
+		}
+	}
+}
