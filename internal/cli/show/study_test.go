@@ -142,3 +142,13 @@ func TestSearch_SaysYetOnlyWhileItIsOpen(t *testing.T) {
 		}
 	}
 }
+
+// A stage that ran although nothing changed has a reason, and one that was reused needs none.
+func TestPipelineWhy_SaysWhyAnUnchangedStageRan(t *testing.T) {
+	for state, want := range map[string]bool{"done": true, "failed": true, "running": true, "reused": false, "skipped": false} {
+		v := group.PipelineWhy{Run: "p-2", Stage: "count", State: state, Key: "k", Against: "p", Same: true}
+		if text := v.Text(show.Place{Width: 200}); strings.Contains(text, "data at an address") != want {
+			t.Errorf("a stage that is %s says %q", state, text)
+		}
+	}
+}
