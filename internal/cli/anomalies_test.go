@@ -143,7 +143,7 @@ func TestAnomalies_AlertsAreAddedTestedAndRemoved(t *testing.T) {
 		t.Errorf("the list has the secret: %s", list)
 	}
 	for _, c := range [][2]string{{"--to x:y", "to: to names no receiver"}, {"--to https://x.org --kind all", `there is no kind "all"`},
-		{"--to https://x.org --above much", `--above much: "much" is not a decimal amount`}, {"", `required flag`}, {"--to mailto:ann@example.org", "this server sends no e-mail"}} {
+		{"--to https://x.org --above much", `--above much: "much" is not a decimal amount`}, {"", `--to is missing`}, {"--to mailto:ann@example.org", "this server sends no e-mail"}} {
 		if text, err := h.try(append([]string{"anomalies", "alert", "add"}, strings.Fields(c[0])...)...); err == nil || !strings.Contains(text, c[1]) {
 			t.Errorf("%s: %v %s", c[0], err, text)
 		}

@@ -113,6 +113,13 @@ func TestTakes_NamesMissingArgument(t *testing.T) {
 
 		"anomalies alert test ''": "NAME is empty",
 		"diagnose a --since 7d":   "--since selects jobs of a team",
+
+		"anomalies score":   "--series is missing: scrimp anomalies score --help lists the flags",
+		"simulate pack":     "--catalog and --trace are missing",
+		"budgets rate -1":   "-1 is read as a flag, and no flag has this name: scrimp budgets rate --help lists the flags",
+		"budgets rate -.5":  "-.5 is read as a flag",
+		"compress m.onnx":   "--method and --output are missing",
+		"anomalies score x": `"x" is one argument too many`,
 	} {
 		var out, err bytes.Buffer
 		args := strings.Fields(line)

@@ -230,7 +230,8 @@ func TestWhy_PartsAddUpToTheExports(t *testing.T) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 	for bad, field := range map[string]string{"before=2026-10&after=": "after", "before=x&after=2026-11": "before", "before=2026-10&after=2026-10": "after",
-		"before=2026-10..2026-09&after=2026-11": "before", "before=2026-10&after=2026-11&by=colour": "by"} {
+		"before=2026-10..2026-09&after=2026-11": "before", "before=2026-10&after=2026-11&by=colour": "by",
+		"before=2026-10&after=2999-01": "after", "before=2999-01&after=2026-10": "before"} {
 		if rec, p := w.ask("GET", "/v1/why?"+bad, auth.OwnerName, nil); rec.Code != 400 || p.Field != field || p.Fix == "" ||
 			strings.Contains(p.Detail, "model_version") { // the fix lists them
 			t.Errorf("%s: %d %+v", bad, rec.Code, p)

@@ -51,7 +51,9 @@ var (
 	ofExports   = of(func(s *Server) *exports.Fetcher { return s.exports })
 	ofBills     = of(func(s *Server) *bills.Desk { return s.bills })
 	ofAnomalies = of(func(s *Server) *anomalies.Desk { return s.anomalies })
-	ofWorkloads = of(func(s *Server) *workloads.Desk { return &workloads.Desk{Control: s.control, Books: s.books} })
+	ofWorkloads = of(func(s *Server) *workloads.Desk {
+		return &workloads.Desk{Control: s.control, Books: s.books, HasTeam: s.gate.People.HasTeam}
+	})
 	ofSavings   = of(func(s *Server) *savings.Desk { return s.savings })
 	ofProposals = of(func(s *Server) *proposals.Desk { return s.proposals })
 	ofDataUse   = of((*Server).dataUse)

@@ -88,6 +88,12 @@ func TestMonthlyCosts_EqualTheCostsOfTheirJobs(t *testing.T) {
 	if len(v.Workloads) != 2 {
 		t.Errorf("team-1: %+v", v.Workloads)
 	}
+	for team, who := range map[string]string{"team-1": ann, "team-9": auth.OwnerName, "team-0": ann, "(none)": auth.OwnerName} {
+		want := map[bool]int{true: 404, false: 200}[team == "team-1" || team == "team-9"]
+		if rec, p := w.ask("GET", "/v1/costs/monthly?team="+team, who, nil); rec.Code != want || want == 404 && (p.Field != "team" || p.Fix == "") {
+			t.Errorf("%s of %s: %d %s", team, who, rec.Code, rec.Body)
+		}
+	}
 	for _, bad := range []string{"0", "121", "x", "1e9"} {
 		if rec, p := w.ask("GET", "/v1/costs/monthly?months="+bad, auth.OwnerName, nil); rec.Code != 400 || p.Field != "months" || p.Fix == "" {
 			t.Errorf("%s: %d %+v", bad, rec.Code, p)

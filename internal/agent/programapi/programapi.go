@@ -146,7 +146,7 @@ func passSearch(b Backend, w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
 	_ = control.SetReadDeadline(time.Time{})
 	if err != nil {
-		problemReply(w, http.StatusBadRequest, err.Error())
+		refuseBody(w, err)
 		return
 	}
 	status, answer, err := b.Search(r.Context(), body)
@@ -195,13 +195,24 @@ func reply(w http.ResponseWriter, status int, r *http.Request, do func(body []by
 	case errors.As(err, &many):
 		problemReply(w, http.StatusTooManyRequests, many.Error())
 	case err != nil:
-		problemReply(w, http.StatusBadRequest, err.Error())
+		refuseBody(w, err)
 	case status == http.StatusOK:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body) // the program may have closed the connection
 	default:
 		w.WriteHeader(status)
 	}
+}
+
+// refuseBody answers a request whose body was not read, or says nothing that can be used.
+func refuseBody(w http.ResponseWriter, err error) {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		problemReply(w, http.StatusRequestEntityTooLarge,
+			fmt.Sprintf("the body has more than %d bytes: send fewer reports at once", large.Limit))
+		return
+	}
+	problemReply(w, http.StatusBadRequest, err.Error())
 }
 
 func problemReply(w http.ResponseWriter, status int, detail string) {

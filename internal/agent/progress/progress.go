@@ -4,7 +4,9 @@ package progress
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"regexp"
@@ -107,8 +109,13 @@ func setField(s *api.Step, name string, value float64) bool {
 // is false if no value is a number.
 func Parse(b []byte) (s api.Step, ok bool, err error) {
 	var fields map[string]any
-	if err := json.Unmarshal(quoteNaN(b), &fields); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(quoteNaN(b)))
+	decoder.UseNumber() // 1e999 is a number of JSON and none of float64
+	if err := decoder.Decode(&fields); err != nil {
 		return s, false, fmt.Errorf("progress is not a JSON object: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return s, false, errors.New("progress has text after its JSON object: write one report a line, or a list")
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch v := fields[name].(type) {
@@ -159,11 +166,25 @@ func number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:
 		return v, true
+	case json.Number:
+		return number(v.String())
 	case string:
 		f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
-		return f, err == nil
+		return f, err == nil || errors.Is(err, strconv.ErrRange) // beyond the range it is infinite, so that it ends the job
 	}
 	return 0, false
+}
+
+// grouped matches a number whose digits before the point are in groups of three.
+var grouped = regexp.MustCompile(`^\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?([eE][+-]?\d+)?\s*$`)
+
+// ungrouped removes the commas between groups of three digits. Any other comma stays, so that the text is no number:
+// "3,5" may be 3.5.
+func ungrouped(text string) string {
+	if !grouped.MatchString(text) {
+		return text
+	}
+	return strings.ReplaceAll(text, ",", "")
 }
 
 // quoteNaN puts quotes around the bare words NaN, Infinity and -Infinity outside strings.
@@ -244,8 +265,8 @@ func (p Patterns) Read(line []byte) Found {
 				if name == "" || m[i] == nil {
 					continue
 				}
-				if v, ok := number(strings.ReplaceAll(string(m[i]), ",", "")); ok {
-					if slices.Contains(epochFields, name) {
+				if v, ok := number(ungrouped(string(m[i]))); ok {
+					if slices.Contains(epochFields, name) && !math.IsInf(v, 0) {
 						f.Epochs = v
 					}
 					setField(&f.Step, name, v)

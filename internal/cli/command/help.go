@@ -1,15 +1,13 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"scrimp/internal/cli/flagerror"
 	"scrimp/internal/lib/draw"
 )
 
@@ -45,11 +43,10 @@ func Help(root *cobra.Command) {
 	template := strings.Replace(root.UsageTemplate(), " about a command.", "{{if lt (len .CommandPath) 22}} about a "+
 		"command{{end}}.", 1)
 	root.SetUsageTemplate(strings.ReplaceAll(template, "Flags.FlagUsages ", wrapped))
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: %s --help lists the flags", plainFlag(err), cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagerror.Of)
 	var each func(*cobra.Command)
 	each = func(c *cobra.Command) {
+		flagerror.Require(c)
 		paragraphs := strings.Split(c.Long, "\n\n")
 		for i, p := range paragraphs {
 			paragraphs[i] = strings.TrimSuffix(draw.Wrap("", p, HelpWidth), "\n")
@@ -60,28 +57,6 @@ func Help(root *cobra.Command) {
 		}
 	}
 	each(root)
-}
-
-// plainFlag rewrites the error of a numeric flag in plain words.
-func plainFlag(err error) error {
-	bad, is := errors.AsType[*pflag.InvalidValueError](err)
-	number, isNumber := errors.AsType[*strconv.NumError](err)
-	if !is || !isNumber || bad.GetFlag() == nil {
-		return err
-	}
-	flag := bad.GetFlag()
-	cause := "is no " + flag.Value.Type()
-	switch {
-	case errors.Is(number, strconv.ErrRange):
-		cause = "is too large or too small"
-	case strings.HasPrefix(flag.Value.Type(), "int"):
-		cause = "is no whole number"
-	case strings.HasPrefix(flag.Value.Type(), "uint"):
-		cause = "is no whole number from 0 on"
-	case strings.HasPrefix(flag.Value.Type(), "float"):
-		cause = "is no number"
-	}
-	return fmt.Errorf("--%s %q %s", flag.Name, bad.GetValue(), cause)
 }
 
 // Takes checks a command's arguments against their names: [NAME] is optional, [NAME ...] may repeat. Its errors name

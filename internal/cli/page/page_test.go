@@ -27,6 +27,9 @@ func TestMayWrite_ReplacesOnlyPagesOfItsKind(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, says)
 		}
 	}
+	if err := page.MayWrite("-", receipt.PageBegin, "receipt", true); err == nil || !strings.Contains(err.Error(), "/dev/stdout") {
+		t.Errorf("a file named - may be written: %v", err)
+	}
 	if err := page.MayWrite(filepath.Join(dir, "mine.html"), receipt.PageBegin, "receipt", true); err != nil {
 		t.Error(err)
 	}

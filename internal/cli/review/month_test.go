@@ -191,7 +191,7 @@ func TestText_CountsTheJobsWithoutAnEstimate(t *testing.T) {
 	for _, c := range []struct {
 		jobs, foreseen int
 		want, not      string
-	}{{6, 1, "  without      5 jobs: no success, or no known work with a deadline", ""}, {2, 2, "of 2 jobs", "without"},
+	}{{6, 1, "  without      5 jobs: no success, or no expected cost when they began", ""}, {2, 2, "of 2 jobs", "without"},
 		{3, 0, "  without      3 jobs", "estimated"}} {
 		s := &Sum{Currency: "USD", Jobs: c.jobs, Foreseen: c.foreseen}
 		if c.foreseen > 0 {

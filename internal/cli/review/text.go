@@ -99,7 +99,7 @@ func (s *Sum) estimates(b *strings.Builder, p show.Place) {
 			money.Short(*s.Actual, s.Currency), draw.Count(s.Foreseen, "job"))
 	}
 	if n := s.Jobs - s.Foreseen; n > 0 {
-		p.Fact(b, "  without", "%s: no success, or no known work with a deadline", draw.Count(n, "job"))
+		p.Fact(b, "  without", "%s: no success, or no expected cost when they began", draw.Count(n, "job"))
 	}
 }
 

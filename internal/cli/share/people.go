@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -183,8 +184,8 @@ func (a *app) tokensCmd() *cobra.Command {
 			if a.JSON {
 				return a.Print(made)
 			}
-			a.Notef("Token %s of %s, good until %s. Log in with: scrimp login ADDRESS\n", made.ID, made.User,
-				made.Expires.Format(time.RFC3339))
+			a.Notef("Token %s of %s, good until %s.", made.ID, made.User, made.Expires.Format(time.RFC3339))
+			_, _ = io.WriteString(a.Err, " Its user logs in with: scrimp login ADDRESS\n") // elsewhere: no --data of this folder
 			a.Printf("%s\n", made.Text)
 			return nil
 		})}

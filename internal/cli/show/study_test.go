@@ -130,3 +130,25 @@ func TestSearch_EndsWithItsCommands(t *testing.T) {
 		t.Errorf("without a receipt:\n%s", got)
 	}
 }
+
+// "yet" promises a value that a search which is over cannot give.
+func TestSearch_SaysYetOnlyWhileItIsOpen(t *testing.T) {
+	for state, want := range map[string]bool{"open": true, "ending": true, "over": false} {
+		g := api.Group{ID: "s", Kind: "study", State: state, Currency: money.USD, Study: &api.StudyState{Metric: "auc"}}
+		for _, text := range []string{group.Group(g, show.Place{Width: 200}), search.Best(g, show.Place{Width: 200})} {
+			if !strings.Contains(text, "value") || strings.Contains(text, "value yet") != want {
+				t.Errorf("a search that is %s says %q", state, text)
+			}
+		}
+	}
+}
+
+// A stage that ran although nothing changed has a reason, and one that was reused needs none.
+func TestPipelineWhy_SaysWhyAnUnchangedStageRan(t *testing.T) {
+	for state, want := range map[string]bool{"done": true, "failed": true, "running": true, "reused": false, "skipped": false} {
+		v := group.PipelineWhy{Run: "p-2", Stage: "count", State: state, Key: "k", Against: "p", Same: true}
+		if text := v.Text(show.Place{Width: 200}); strings.Contains(text, "data at an address") != want {
+			t.Errorf("a stage that is %s says %q", state, text)
+		}
+	}
+}

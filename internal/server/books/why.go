@@ -10,6 +10,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/variance"
 	"scrimp/internal/lib/money"
@@ -43,6 +44,11 @@ func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 			reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is no period", bad.Fix, bad.Err)
 			return
 		}
+		if spans[i].Since.After(b.latest()) {
+			reply.FieldProblem(w, http.StatusBadRequest, field, "this period has not begun",
+				"write a period that has begun, such as "+now.Format("2006-01"), nil)
+			return
+		}
 	}
 	if spans[0] == spans[1] {
 		reply.FieldProblem(w, http.StatusBadRequest, "after", "both periods are the same", "give another period", nil)
@@ -68,6 +74,17 @@ func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 	v := c.answer()
 	v.By = by
 	reply.JSON(w, v)
+}
+
+// latest returns the present market time: no earlier than the last event, whose costs count.
+func (b *Books) latest() time.Time {
+	now := b.Control.Now()
+	b.Control.Read(func(m *core.Machine) {
+		if m.Now().After(now) {
+			now = m.Now()
+		}
+	})
+	return now
 }
 
 // comparison collects the costs of two periods.

@@ -45,7 +45,8 @@ func chargebackOf(v *visit) (any, error) {
 func (p *chargebackPage) read(v *visit) error {
 	q, ask := v.r.URL.Query(), url.Values{}
 	month, rule := q.Get("month"), q.Get("rule")
-	first := time.Date(v.now.UTC().Year(), v.now.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
+	at := v.server.Market.Now.UTC() // months are those of the ledger, which has the market's clock
+	first := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 	for i := range months {
 		text := first.AddDate(0, -i, 0).Format("2006-01")
 		o := option{Value: text, Text: text, Chosen: text == month}

@@ -18,6 +18,8 @@ const mostDrawn = 200
 const (
 	columnWide = 150.0
 	leastWide  = 1100.0
+	fewColumns = 3 // a drawing of so many columns fits a phone
+	fewWide    = 400.0
 	rowHigh    = 74.0
 	largest    = 24.0 // radius of the most expensive stage
 	smallest   = 4.0
@@ -43,13 +45,16 @@ func graph(stages []client.StageState, c money.Currency) template.HTML {
 		rows[column[i]]++
 		wide, high, most = max(wide, column[i]+1), max(high, rows[column[i]]), max(most, s.Cost.Float())
 	}
-	width := max(leastWide, columnWide*float64(wide))
+	width, class := max(leastWide, columnWide*float64(wide)), "many"
+	if wide <= fewColumns {
+		width, class = max(fewWide, columnWide*float64(wide)), "few"
+	}
 	x := func(i int) float64 { return width / float64(wide) * (float64(column[i]) + 0.5) }
 	y := func(i int) float64 { return rowHigh*(float64(row[i])+0.5) - 8 }
 	long := longest(stages, at)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %.0f %.0f" role="img" aria-label="Stages of the pipeline, by cost">`,
-		width, rowHigh*float64(high))
+	fmt.Fprintf(&b, `<svg class="%s" viewBox="0 0 %.0f %.0f" role="img" aria-label="Stages of the pipeline, by cost">`,
+		class, width, rowHigh*float64(high))
 	for i, s := range stages {
 		for _, need := range s.Needs {
 			n, ok := at[need]

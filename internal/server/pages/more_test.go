@@ -365,3 +365,15 @@ func TestStorage_TotalIsTheSumOfTheKinds(t *testing.T) {
 		}
 	}
 }
+
+// The months are those of the market's clock, which may run ahead: the newest is the one that the server takes if none
+// is asked for.
+func TestChargeback_OffersMonthsOfTheMarketsClock(t *testing.T) {
+	t.Parallel()
+	f, s := full(t, "a")
+	f.answers["/v1/server"] = client.Server{Market: client.MarketClock{Name: "fast", Speed: 3600, Now: now.AddDate(0, 2, 0)}}
+	page := asks(s, "GET", "/chargeback", "").Body.String()
+	if !strings.Contains(page, "2027-01, up to now") || !strings.Contains(page, `value="2026-11"`) || strings.Contains(page, "2026-11, up to now") {
+		t.Errorf("two months after 2026-11 the page offers:\n%s", page)
+	}
+}

@@ -24,6 +24,7 @@ import (
 type Desk struct {
 	Control *control.Control
 	Books   *books.Books
+	HasTeam func(team string) bool // whether a team exists; one that does not may have costs
 }
 
 const (
@@ -42,7 +43,13 @@ func (d *Desk) Monthly(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	v, err := d.monthly(r.Context(), auth.CallerOf(r), n, charge.OnlyOf(func(key string) string {
+	caller, team := auth.CallerOf(r), r.URL.Query().Get("team")
+	named := team != "" && team != client.NoTeam
+	if named && caller.Role(team) < identity.Viewer { // "no costs" would be a figure of it
+		unknownTeam(w, team)
+		return
+	}
+	v, err := d.monthly(r.Context(), caller, n, charge.OnlyOf(func(key string) string {
 		if key == "team" || key == "project" {
 			return r.URL.Query().Get(key)
 		}
@@ -52,7 +59,17 @@ func (d *Desk) Monthly(w http.ResponseWriter, r *http.Request) {
 		books.Unread(w, "the ledger was not read", err)
 		return
 	}
+	if named && len(v.Workloads) == 0 && !d.HasTeam(team) {
+		unknownTeam(w, team)
+		return
+	}
 	reply.JSON(w, v)
+}
+
+// unknownTeam answers that the caller sees no team of the name.
+func unknownTeam(w http.ResponseWriter, team string) {
+	reply.FieldProblem(w, http.StatusNotFound, "team", fmt.Sprintf("there is no team %.60q that you may see", team),
+		"scrimp teams lists the teams, and scrimp costs --by team those with costs", nil)
 }
 
 func (d *Desk) monthly(ctx context.Context, caller identity.Caller, n int,

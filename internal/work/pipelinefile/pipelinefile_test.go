@@ -231,6 +231,27 @@ func TestParse_ReadsFieldsOfJobFiles(t *testing.T) {
 	}
 }
 
+// The key of a stage does not have the content of an address, so the stage runs each time unless its file says that the
+// content never changes. A path in the work folder is in the key.
+func TestParse_StagesWithDataElsewhereRunEachTime(t *testing.T) {
+	for text, want := range map[string]bool{
+		"data: [{name: d, path: 's3://bucket/d', stream: true}]":          true,
+		"data: [{path: 'file:///srv/d'}]":                                 true,
+		"data: [{name: d, path: 's3://bucket/d'}], always_changed: false": false,
+		"data: [d/e]": false,
+	} {
+		f, err := Parse("pipeline.yaml", []byte("budget: $5\nstages: {a: {cmd: c, deps: [x], "+text+"}}\n"), now, read(nil))
+		must.Do(t, err)
+		if got := f.Spec.Stages[0].Always; got != want || want != strings.Contains(strings.Join(f.Notes, " "), "runs each time") {
+			t.Errorf("with %s a stage runs each time: %v, want %v; notes %q", text, got, want, f.Notes)
+		}
+	}
+	f, err := Parse("pipeline.yaml", []byte("budget: $5\ndefaults: {data: ['s3://b/d']}\nstages: {a: {cmd: c}}\n"), now, read(nil))
+	if must.Do(t, err); !f.Spec.Stages[0].Always {
+		t.Error("data of the defaults does not make a stage run each time")
+	}
+}
+
 // The value of a parameter counts, not its notation.
 func TestParse_IgnoresTheNotationOfParams(t *testing.T) {
 	take := func(text string) string {

@@ -260,8 +260,16 @@ func (r *reader) words(x *stage, folder, field string) {
 	}
 	r.reports(x, shows, metrics)
 	x.job = r.jobOf(x, rest, cmd, folder, field)
+	if document.In(x.node, "always_changed") == nil && slices.ContainsFunc(x.job.Data, outside) {
+		x.Always = true
+		r.note("%s runs each time, because its data may have changed: write always_changed: false if it never does", x.Name)
+	}
 	r.stages = append(r.stages, x)
 }
+
+// outside reports whether an input lies at an address. The key of a stage has the content of files of the work folder,
+// and only the address of an input elsewhere.
+func outside(d spec.Data) bool { return strings.Contains(d.Path, "://") }
 
 // rule reads a field that says when a stage runs or what its outputs have to fulfil. It reports whether it is one.
 func (r *reader) rule(x *stage, word string, v *yaml.Node, folder, at string) bool {

@@ -141,6 +141,10 @@ func (v PipelineWhy) Text(p show.Place) string {
 		p.Fact(&b, "compared", "with nothing: no earlier run of this pipeline has come to it")
 	case v.Same:
 		p.Fact(&b, "compared", "with %s: its inputs, params and program are the same", v.Against)
+		if v.State == "done" || v.State == "running" || v.State == "failed" {
+			p.Fact(&b, "ran", "all the same: always_changed and data at an address make a stage run each time, and outputs "+
+				"that are gone are made again")
+		}
 	default:
 		p.Fact(&b, "compared", "with %s", v.Against)
 	}

@@ -26,7 +26,7 @@ func pausedIn(g api.Group) int {
 
 // studyProgress summarizes a search in a few words.
 func studyProgress(g api.Group) []string {
-	s, best := g.Study, "no value yet"
+	s, best := g.Study, search.NoValue(g, "no value")
 	switch {
 	case s.Best != nil && s.Best.Best != nil:
 		best = fmt.Sprintf("best %s %s", show.Clean(s.Metric), number(*s.Best.Best))

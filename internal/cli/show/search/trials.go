@@ -39,15 +39,23 @@ func params(t api.Trial) string {
 	return strings.Join(list, " ")
 }
 
+// NoValue returns what says that no trial has reported a value: one may still come while the search is open.
+func NoValue(g api.Group, text string) string {
+	if g.State == "over" {
+		return text
+	}
+	return text + " yet"
+}
+
 // Best formats the best trial of a search.
 func Best(g api.Group, p show.Place) string {
 	if s := g.Study; s != nil && s.Best == nil && s.Proxy != nil && s.Proxy.Best != nil {
 		var b strings.Builder
 		BestTrial(&b, *s.Proxy.Best, s, p)
-		return show.Clean(g.ID) + ": no trial that trains in full has reported a value yet\n" + b.String()
+		return show.Clean(g.ID) + NoValue(g, ": no trial that trains in full has reported a value") + "\n" + b.String()
 	}
 	if g.Study == nil || g.Study.Best == nil {
-		return show.Clean(g.ID) + ": no trial has reported a value yet\n"
+		return show.Clean(g.ID) + NoValue(g, ": no trial has reported a value") + "\n"
 	}
 	var b strings.Builder
 	BestTrial(&b, *g.Study.Best, g.Study, p)

@@ -17,13 +17,22 @@ func Program(j spec.Job, inherited, name string, warm *pipeline.Warm) (string, *
 		Command, Setup, Image, Inherited string
 		Args                             []string
 		Env                              map[string]string
-		Warm                             []string `json:",omitempty"`
-	}{j.Command, j.Setup, j.Image, inherited, j.Args, j.Env, warmOf(name, warm)})
+		Warm, Data                       []string `json:",omitempty"`
+	}{j.Command, j.Setup, j.Image, inherited, j.Args, j.Env, warmOf(name, warm), sources(j.Data)})
 	if err != nil {
 		return "", &reply.Refusal{Status: http.StatusInternalServerError, Title: "a stage has no key", Err: err}
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// sources identifies the inputs under data: the name by which the program finds each, and its address. Their sizes and
+// regions change no output.
+func sources(data []spec.Data) (all []string) {
+	for _, d := range data {
+		all = append(all, d.Name, d.Path)
+	}
+	return all
 }
 
 // warmOf identifies a warm start: the pipeline whose deployed version it begins with, and the paths. Stages of other
