@@ -90,10 +90,11 @@ func (a *Answer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Send sends a refusal on to the caller. Failed says what was not done, if there is no answer.
-func (a *Answer) Send(w http.ResponseWriter, failed string) {
+// Send sends a refusal on to the caller.
+func (a *Answer) Send(w http.ResponseWriter) {
 	if a.Err != nil {
-		reply.Problem(w, http.StatusInternalServerError, failed, "look at the server's log", a.Err)
+		reply.Problem(w, http.StatusInternalServerError, "the server did not understand its own answer",
+			"look at the server's log", a.Err)
 		return
 	}
 	w.Header().Set("Content-Type", a.Header().Get("Content-Type"))

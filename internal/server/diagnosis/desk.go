@@ -58,7 +58,7 @@ func New(d *Desk) *Desk {
 func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 	report, no := d.report(r, r.PathValue("id"))
 	if no != nil {
-		no.Send(w, "the job was not diagnosed")
+		no.Send(w)
 		return
 	}
 	reply.JSON(w, report)
@@ -87,13 +87,13 @@ func (d *Desk) Post(w http.ResponseWriter, r *http.Request) {
 	}
 	end, no := d.wait(r)
 	if no != nil {
-		no.Send(w, "the job was not diagnosed")
+		no.Send(w)
 		return
 	}
 	defer end()
 	in, no := d.evidence(r, r.PathValue("id"))
 	if no != nil {
-		no.Send(w, "the job was not diagnosed")
+		no.Send(w)
 		return
 	}
 	in.Profiles = profiles
@@ -115,7 +115,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	}
 	var jobs []client.Job
 	if no := ask.Get(r, d.Jobs, "/v1/jobs?"+wanted.Encode(), "", &jobs); no != nil {
-		no.Send(w, "the job was not diagnosed")
+		no.Send(w)
 		return
 	}
 	team := q.Get("team")

@@ -40,7 +40,7 @@ type Desk struct {
 func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 	in, no := d.read(r)
 	if no != nil {
-		no.Send(w, "the month was not reviewed")
+		no.Send(w)
 		return
 	}
 	scopes := []budget.Scope{}
