@@ -50,7 +50,7 @@ func TestRules_AreFoundWhereBroken(t *testing.T) {
 		{"Tags", `{"a":{"b":1}}`, "Tags is"}, {"Tags", `{"a":"1","a":"2"}`, "Tags is"}, {"Tags", "team", "Tags is no JSON object"}, {"AllocatedTags", `{"team":"vision"}`, "is in Tags and in AllocatedTags"},
 		{"AllocatedResourceName", "", "AllocatedResourceName is"}, {"AllocatedMethodDetails", `{"Elements":[]}`, "AllocatedMethodDetails is"},
 		{"AllocatedMethodDetails", `{"Elements":[{"AllocatedRatio":1.5}]}`, "AllocatedMethodDetails is"}, {"SkuPriceDetails", `{"GpuCount":"8"}`, "SkuPriceDetails has GpuCount"},
-		{"SkuPriceDetails", `{"Capacity":"spot"}`, "SkuPriceDetails has Capacity"}, {"SkuPriceDetails", `{"GpuCount":4}`, "details of price"},
+		{"SkuPriceDetails", `{"Capacity":"spot"}`, "SkuPriceDetails has Capacity"}, {"SkuPriceDetails", `{"InstanceType":"m"}`, "details of price"},
 		{"SubAccountType", "", "SubAccountType is"}, {"RegionName", "", "RegionName is"}, {"ResourceType", "", "ResourceType is"}, {"SkuMeter", "", "SkuMeter is"},
 		{"CommitmentDiscountStatus", "Used", "without CommitmentDiscountId"}, {"CapacityReservationStatus", "Used", "without CapacityReservationId"},
 		{"InvoiceIssuerName", "scrimp", "the invoice is"}, {"PricingUnit", "Seconds", "PricingUnit is"}} {

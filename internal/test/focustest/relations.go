@@ -2,6 +2,7 @@ package focustest
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -17,7 +18,8 @@ func (r row) relations(version string, seen map[string]string, say func(string, 
 	one("subcategory "+r["ServiceSubcategory"], r["ServiceCategory"])
 	if r["SkuPriceId"] != "" {
 		one("price "+r["SkuPriceId"], r["SkuId"])
-		one("details of price "+r["SkuPriceId"], r["SkuPriceDetails"])
+		// Own machines of one name may differ in their GPUs.
+		one("details of price "+r["SkuPriceId"], gpus.ReplaceAllString(r["SkuPriceDetails"], ""))
 	}
 	provider := r["ServiceProviderName"]
 	if version == "1.2" {
@@ -47,6 +49,8 @@ func (r row) relations(version string, seen map[string]string, say func(string, 
 	}
 	r.objects(say)
 }
+
+var gpus = regexp.MustCompile(`"GpuCount":[0-9]+,?`)
 
 // properties are those that the specification defines for SkuPriceDetails; those in amounts are numbers.
 var (
