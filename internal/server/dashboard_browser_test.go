@@ -21,7 +21,7 @@ import (
 )
 
 // dashPages lists the pages of a server with the jobs of withJobs.
-var dashPages = []string{"/", "/jobs", "/submit", "/submit?as=file", "/groups", "/costs", "/costs?by=job", "/costs/days", "/chargeback", "/models", "/waste", "/diagnoses", "/recommend", "/storage", "/cache", "/proposals", "/proposals?budget=5", "/anomalies", "/machines", "/engines", "/market", "/market/prices", "/teams",
+var dashPages = []string{"/", "/jobs", "/submit", "/submit?as=file", "/groups", "/costs", "/costs?by=job", "/costs/days", "/chargeback", "/review", "/models", "/waste", "/diagnoses", "/recommend", "/storage", "/cache", "/proposals", "/proposals?budget=5", "/anomalies", "/machines", "/engines", "/market", "/market/prices", "/teams",
 	"/estimates", "/access"}
 
 // withJobs adds n jobs in several states, one of them with a long name, and an array. Two of them hold a machine.
@@ -201,7 +201,7 @@ func TestPages_ShowCostsAndSavingsInABrowser(t *testing.T) {
 	w.event(core.Tick{}, 100*time.Hour)
 	b, at := w.inBrowser(t)
 	for _, path := range []string{"/", "/recommend", "/recommend?team=team-0", "/waste", "/costs", "/costs?by=job", "/costs/days?by=project",
-		"/chargeback", "/anomalies?since=30d", "/machines", "/teams"} {
+		"/chargeback", "/review", "/anomalies?since=30d", "/machines", "/teams"} {
 		looks(t, b, "costs "+path, axe, func() { b.Go(at + path) })
 	}
 	looks(t, b, "costs take", axe, func() {

@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
 	"scrimp/internal/server/retention"
+	"scrimp/internal/server/review"
 	"scrimp/internal/server/savings"
 	"scrimp/internal/server/searches"
 	"scrimp/internal/server/submit"
@@ -43,6 +44,13 @@ func (s *Server) dataUse() *datause.Desk {
 	return &datause.Desk{Control: s.control, Telemetry: s.telemetry.Receipt}
 }
 
+// review returns the desk that reviews a month.
+func (s *Server) review() *review.Desk {
+	return &review.Desk{Now: s.control.Now, EachCharge: s.books.EachCharge, Unread: books.Unread,
+		Chargeback: s.books.Chargeback, Budgets: s.budgets.Show, Costs: s.books.Costs, Measured: s.receipts.Measured,
+		Anomalies: s.anomalies.List, Proposals: s.proposals.List, Taken: s.savings.Taken, Waste: s.savings.List}
+}
+
 // Adapters of the methods of each desk.
 var (
 	ofPeople    = of(func(s *Server) *people.Desk { return s.people })
@@ -54,6 +62,7 @@ var (
 	ofWorkloads = of(func(s *Server) *workloads.Desk {
 		return &workloads.Desk{Control: s.control, Books: s.books, HasTeam: s.gate.People.HasTeam}
 	})
+	ofReview    = of((*Server).review)
 	ofSavings   = of(func(s *Server) *savings.Desk { return s.savings })
 	ofProposals = of(func(s *Server) *proposals.Desk { return s.proposals })
 	ofDataUse   = of((*Server).dataUse)

@@ -26,6 +26,7 @@ var wanted = map[string]string{
 	"POST /v1/instances/decide": "admin everywhere", "GET /v1/measured": "viewer anywhere",
 	"GET /v1/ledger/verify": "operator everywhere",
 	"GET /v1/costs/monthly": "viewer anywhere",
+	"GET /v1/review":        "viewer anywhere",
 	"GET /v1/costs":         "viewer anywhere", "GET /v1/budgets": "viewer anywhere", "GET /v1/machines": "viewer anywhere",
 	"GET /v1/chargeback": "viewer anywhere", "GET /v1/chargeback/fees": "viewer everywhere", "PUT /v1/chargeback/fees": "admin everywhere",
 	"GET /v1/bills": "viewer everywhere", "POST /v1/bills": "admin everywhere", "POST /v1/bills/fetch": "admin everywhere", "GET /v1/bills/reconcile": "viewer everywhere",

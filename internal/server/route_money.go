@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/exports"
 	"scrimp/internal/server/proposals"
+	"scrimp/internal/server/review"
 	"scrimp/internal/server/savings"
 	"scrimp/internal/server/workloads"
 	"scrimp/internal/wire/api"
@@ -35,6 +36,9 @@ func moneyRoutes() []route {
 			"Say what a month of each kind of workload costs, by the ledger's history", nil, client.MonthlyCosts{}, "",
 			[]string{"months: the current month and those before it, 1 to 120; 12 where it is not given",
 				"team: only its costs", "project: only its costs"}, ofWorkloads((*workloads.Desk).Monthly)},
+		{"GET", "/v1/review", identity.Viewer, anyTeam, true, "Review the spending of a month on one page", nil,
+			client.MonthReview{}, "", []string{"month: such as 2026-10; this month where it is not given"},
+			ofReview((*review.Desk).Get)},
 		{"GET", "/v1/budgets", identity.Viewer, anyTeam, true,
 			"List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil,
 			ofBudgets((*budgets.Desk).Show)},

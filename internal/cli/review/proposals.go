@@ -2,9 +2,7 @@ package review
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
@@ -12,23 +10,11 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// proposals keeps the proposals that were made, decided or given an outcome within the month, newest first.
-func (r *Review) proposals(list []api.Proposal) {
-	within := func(t *time.Time) bool { return t != nil && !t.Before(r.Since) && t.Before(r.Until) }
-	r.Proposals = []api.Proposal{}
-	for _, p := range list {
-		if within(&p.At) || p.Approval != nil && within(p.Approval.At) || within(p.OutcomeAt) {
-			r.Proposals = append(r.Proposals, p)
-		}
-	}
-	slices.SortStableFunc(r.Proposals, func(a, b api.Proposal) int { return b.At.Compare(a.At) })
-}
-
 // mostProposals is how many proposals the page shows.
 const mostProposals = 5
 
 // proposed writes the proposals and what they gave. It counts all of them, and shows the newest.
-func (r *Review) proposed(b *strings.Builder, p show.Place) {
+func (r page) proposed(b *strings.Builder, p show.Place) {
 	waits, approved, rejected := 0, 0, 0
 	for _, x := range r.Proposals {
 		switch v := x.Approval; {

@@ -5,27 +5,16 @@ import (
 	"strings"
 	"time"
 
-	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
 
-// taken keeps the recommendations that were measured within the month: in the 30 days since they were taken.
-func (r *Review) taken(list []api.TakenRecommendation) {
-	r.Taken = []api.TakenRecommendation{}
-	for _, t := range list {
-		if t.At.Before(r.Until) && t.At.Add(30*24*time.Hour).After(r.Since) {
-			r.Taken = append(r.Taken, t)
-		}
-	}
-}
-
 // mostTaken is how many recommendations the page shows.
 const mostTaken = 5
 
 // saved writes what the recommendations were expected to save and have saved.
-func (r *Review) saved(b *strings.Builder, p show.Place) {
+func (r page) saved(b *strings.Builder, p show.Place) {
 	if len(r.Taken) == 0 {
 		return
 	}

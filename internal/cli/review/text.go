@@ -1,51 +1,21 @@
 package review
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/review"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
 
-func asProblem(err error) (*api.Problem, bool) { return errors.AsType[*api.Problem](err) }
-
-// lost adds what interruptions cost. Statements are of teams, so cost without a team leaves it unknown.
-func (r *Review) lost(v api.Chargeback) {
-	for _, s := range r.Sums {
-		if !s.Teams[""].IsZero() {
-			continue
-		}
-		s.LostToInterruptions = new(money.Amount)
-		for _, of := range v.Statements {
-			if of.Currency == s.Currency {
-				*s.LostToInterruptions = s.LostToInterruptions.Add(of.LostToInterrupts)
-			}
-		}
-	}
-}
-
-// anomalies keeps the incidents that went on within the month, the dearest of each currency first.
-func (r *Review) anomalies(list []api.Anomaly) {
-	r.Anomalies = []api.Anomaly{}
-	for _, a := range list {
-		if a.Since.Before(r.Until) && (a.Until == nil || a.Until.After(r.Since)) {
-			r.Anomalies = append(r.Anomalies, a)
-		}
-	}
-	slices.SortStableFunc(r.Anomalies, func(a, b api.Anomaly) int {
-		return cmp.Or(strings.Compare(string(a.Currency), string(b.Currency)), b.AtStake.Cmp(a.AtStake))
-	})
-}
+// page is a review as text.
+type page api.MonthReview
 
 // text formats the page.
-func (r *Review) text(p show.Place) string {
+func (r page) text(p show.Place) string {
 	var b strings.Builder
 	until := "up to " + p.Moment(r.Until)
 	if r.Over {
@@ -59,12 +29,12 @@ func (r *Review) text(p show.Place) string {
 		b.WriteString("Nothing was spent.\n")
 	}
 	for _, s := range r.Sums {
-		s.text(&b, p)
+		(&sum{s}).text(&b, p)
 	}
 	r.missed(&b, p)
 	for _, l := range r.Budgets {
 		p.Fact(&b, "budget", "%s: %s of %s%s", l.Scope, money.Short(l.Spent, l.Currency), money.Short(l.Limit, l.Currency),
-			l.forecast())
+			forecast(l))
 	}
 	if r.Anomalies == nil {
 		p.Fact(&b, "anomalies", "- (the month began more than 90 days ago)")
@@ -76,13 +46,30 @@ func (r *Review) text(p show.Place) string {
 	}
 	r.proposed(&b, p)
 	r.saved(&b, p)
+	r.mature(&b, p)
 	for i, a := range r.Actions {
 		p.Fact(&b, fmt.Sprint("next ", i+1), "%s (%s): %s", a.What, money.Short(a.Amount, a.Currency), a.Command)
 	}
 	return b.String()
 }
 
-func (l *Budget) forecast() string {
+// mature writes the marks with their evidence.
+func (r page) mature(b *strings.Builder, p show.Place) {
+	for i, m := range r.Maturity {
+		label := "maturity"
+		if i > 0 {
+			label = ""
+		}
+		mark := m.Mark
+		if mark == "" {
+			mark = "-"
+		}
+		p.Fact(b, label, "%s: %s (%s; %s)", m.Capability, mark, m.Evidence, m.Rule)
+	}
+}
+
+// forecast formats what is expected of a budget by the end of the month.
+func forecast(l api.ReviewBudget) string {
 	if l.Forecast == nil {
 		return ""
 	}
@@ -90,8 +77,13 @@ func (l *Budget) forecast() string {
 		money.Short(*l.Forecast, l.Currency), *l.Chance*100)
 }
 
+// sum is what the month cost in one currency.
+type sum struct{ api.ReviewSum }
+
+const lost api.Use = "lost"
+
 // estimates compares the estimated with the actual cost, and says which jobs have no estimate.
-func (s *Sum) estimates(b *strings.Builder, p show.Place) {
+func (s *sum) estimates(b *strings.Builder, p show.Place) {
 	if s.Estimated == nil {
 		p.Fact(b, "estimates", "-")
 	} else {
@@ -103,19 +95,19 @@ func (s *Sum) estimates(b *strings.Builder, p show.Place) {
 	}
 }
 
-func (s *Sum) text(b *strings.Builder, p show.Place) {
+func (s *sum) text(b *strings.Builder, p show.Place) {
 	short := func(a money.Amount) string { return money.Short(a, s.Currency) }
 	p.Fact(b, "spent", "%s by %s", short(s.Spent), draw.Count(s.Jobs, "job"))
-	for _, use := range []string{"useful", "start-up", string(ledger.Lost), "idle", "open"} {
+	for _, use := range []api.Use{"useful", "start-up", lost, "idle", "open"} {
 		if a := s.Uses[use]; !a.IsZero() {
 			share := ""
-			if of := shareOf(a, s.Spent); of != nil {
+			if of := review.ShareOf(a, s.Spent); of != nil {
 				share = fmt.Sprintf(", %.1f %%", *of*100)
 			}
-			if use == string(ledger.Lost) {
+			if use == lost {
 				share += ", of " + draw.Count(s.Losing, "job")
 			}
-			p.Fact(b, "  "+use, "%s%s", short(a), share)
+			p.Fact(b, "  "+string(use), "%s%s", short(a), share)
 		}
 	}
 	for _, kind := range []string{"tax", "credit", "adjustment"} {

@@ -97,7 +97,8 @@ var standard = []Column{
 	{"AllocatedMethodId", Conditional, Text, true, V13, V14, (*row).allocatedMethod},
 	{"AllocatedResourceId", Conditional, Text, true, V13, V14, (*row).allocatedResource},
 	{"AllocatedResourceName", Conditional, Text, true, V13, V14, (*row).allocatedName},
-	{"AllocatedTags", Conditional, JSON, true, V13, V14, (*row).allocatedTags},
+	// AllocatedTags may not repeat what Tags has, and Tags has all tags of the task.
+	{"AllocatedTags", Conditional, JSON, true, V13, V14, none},
 	{"AvailabilityZone", Recommended, Text, true, V12, V14, func(r *row) string { return ID("zone", r.Zone) }},
 	{"BilledCost", Mandatory, Decimal, false, V12, V14, (*row).cost},
 	{"BillingAccountId", Mandatory, Text, false, V12, V14, (*row).account},

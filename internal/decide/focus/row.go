@@ -150,11 +150,14 @@ func (r *row) sku() string { return SkuID(cmp.Or(r.SKU, r.service.name)) }
 // charged by a rule, such as a minimum, has the line of the machine, because the rule charges its price.
 func (r *row) priceID() string {
 	by := cmp.Or(string(r.Capacity), "any")
-	if r.Category != ledger.Compute && r.Category != ledger.Fixed {
+	if !r.machine() {
 		by = cmp.Or(r.Rule, "charge")
 	}
 	return PriceID(r.Provider, r.Region, r.sku(), by)
 }
+
+// machine reports whether the charge is for a machine.
+func (r *row) machine() bool { return r.Category == ledger.Compute || r.Category == ledger.Fixed }
 
 // PriceID identifies a price by provider, region, SKU and how it was bought. Its parts have the same form as in
 // their own columns.
@@ -171,8 +174,9 @@ func RegionID(name string) string { return ID("region", name) }
 // SkuID returns the name of a machine type as all files write it.
 func SkuID(name string) string { return ID("sku", name) }
 
+// priceDetails describes the machine of a price. Rows with the same priceID have the same details.
 func (r *row) priceDetails() string {
-	if r.SKU == "" {
+	if r.SKU == "" || !r.machine() {
 		return ""
 	}
 	v := struct {
@@ -267,18 +271,12 @@ func (r *row) allocatedResource() string {
 	return ID("task", r.Owner.Task)
 }
 
+// allocatedName is never empty where allocatedResource is not.
 func (r *row) allocatedName() string {
 	if !r.Shared {
 		return ""
 	}
-	return ID("job", r.Owner.Job)
-}
-
-func (r *row) allocatedTags() string {
-	if !r.Shared {
-		return ""
-	}
-	return r.tagged
+	return cmp.Or(ID("job", r.Owner.Job), r.allocatedResource())
 }
 
 // allocatedDetails states which share of its machine the task pays for, if known.

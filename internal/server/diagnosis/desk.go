@@ -13,6 +13,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/server/ask"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/work/diagnose"
@@ -57,7 +58,7 @@ func New(d *Desk) *Desk {
 func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 	report, no := d.report(r, r.PathValue("id"))
 	if no != nil {
-		no.send(w)
+		no.Send(w)
 		return
 	}
 	reply.JSON(w, report)
@@ -86,13 +87,13 @@ func (d *Desk) Post(w http.ResponseWriter, r *http.Request) {
 	}
 	end, no := d.wait(r)
 	if no != nil {
-		no.send(w)
+		no.Send(w)
 		return
 	}
 	defer end()
 	in, no := d.evidence(r, r.PathValue("id"))
 	if no != nil {
-		no.send(w)
+		no.Send(w)
 		return
 	}
 	in.Profiles = profiles
@@ -107,14 +108,14 @@ func (d *Desk) Post(w http.ResponseWriter, r *http.Request) {
 // List diagnoses the newest jobs of a team, or the running jobs, newest first.
 func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	ask, no := d.selected(q)
+	wanted, no := d.selected(q)
 	if no != nil {
 		no.Answer(w)
 		return
 	}
 	var jobs []client.Job
-	if no := answered(r, d.Jobs, "/v1/jobs?"+ask.Encode(), "", &jobs); no != nil {
-		no.send(w)
+	if no := ask.Get(r, d.Jobs, "/v1/jobs?"+wanted.Encode(), "", &jobs); no != nil {
+		no.Send(w)
 		return
 	}
 	team := q.Get("team")
@@ -149,9 +150,9 @@ func (d *Desk) moment(text string) (at time.Time, ok bool) {
 
 // selected returns the query for the jobs to diagnose.
 func (d *Desk) selected(q url.Values) (url.Values, *reply.Refusal) {
-	ask := url.Values{"before": {""}, "limit": {fmt.Sprint(mostDiagnosed)}}
+	wanted := url.Values{"before": {""}, "limit": {fmt.Sprint(mostDiagnosed)}}
 	if team := q.Get("team"); team != "" {
-		ask.Set("team", team)
+		wanted.Set("team", team)
 	}
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -160,11 +161,11 @@ func (d *Desk) selected(q url.Values) (url.Values, *reply.Refusal) {
 				Title: fmt.Sprintf("limit %.20q is no number from 1 to %d", text, mostDiagnosed),
 				Fix:   fmt.Sprintf("leave it out for %d jobs", mostDiagnosed)}
 		}
-		ask.Set("limit", text)
+		wanted.Set("limit", text)
 	}
 	switch q.Get("running") {
 	case "1":
-		ask.Set("state", "running")
+		wanted.Set("state", "running")
 	case "":
 	default:
 		return nil, &reply.Refusal{Status: http.StatusBadRequest, Field: "running", Title: "running is 1 or left out",
@@ -175,7 +176,7 @@ func (d *Desk) selected(q url.Values) (url.Values, *reply.Refusal) {
 		since = "7d"
 	}
 	if since == "" {
-		return ask, nil
+		return wanted, nil
 	}
 	at, ok := d.moment(since)
 	if !ok {
@@ -183,12 +184,12 @@ func (d *Desk) selected(q url.Values) (url.Values, *reply.Refusal) {
 			Title: fmt.Sprintf("since %.40q is no span and no time", since),
 			Fix:   "write a span until now, such as 7d, or a time such as 2026-12-01T18:00:00Z"}
 	}
-	ask.Set("since", at.UTC().Format(time.RFC3339))
-	return ask, nil
+	wanted.Set("since", at.UTC().Format(time.RFC3339))
+	return wanted, nil
 }
 
 // report returns the diagnosis of a job, which may be as old as fresh. Readers who ask at once share it.
-func (d *Desk) report(r *http.Request, id string) (client.Diagnosis, *answer) {
+func (d *Desk) report(r *http.Request, id string) (client.Diagnosis, *ask.Answer) {
 	if report, known := d.known(id); known {
 		return report, nil
 	}
@@ -223,11 +224,11 @@ func (d *Desk) known(id string) (client.Diagnosis, bool) {
 }
 
 // wait waits for a turn, because evidence may need much memory.
-func (d *Desk) wait(r *http.Request) (end func(), no *answer) {
+func (d *Desk) wait(r *http.Request) (end func(), no *ask.Answer) {
 	select {
 	case d.turn <- struct{}{}:
 		return func() { <-d.turn }, nil
 	case <-r.Context().Done():
-		return nil, &answer{err: r.Context().Err()}
+		return nil, &ask.Answer{Err: r.Context().Err()}
 	}
 }

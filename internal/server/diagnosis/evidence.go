@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,7 +12,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/server/reply"
+	"scrimp/internal/server/ask"
 	"scrimp/internal/wire/telemetry"
 	"scrimp/internal/work/diagnose"
 	"scrimp/internal/work/diagnose/class"
@@ -27,7 +26,7 @@ const (
 )
 
 // evidence collects what the server knows about a job.
-func (d *Desk) evidence(r *http.Request, id string) (in diagnose.Input, no *answer) {
+func (d *Desk) evidence(r *http.Request, id string) (in diagnose.Input, no *ask.Answer) {
 	var j client.Job
 	var t client.Telemetry
 	var paid client.Receipt
@@ -37,7 +36,7 @@ func (d *Desk) evidence(r *http.Request, id string) (in diagnose.Input, no *answ
 		path string
 		out  any
 	}{{d.Job, at, &j}, {d.Telemetry, at + "/telemetry", &t}, {d.Receipt, at + "/receipt", &paid}} {
-		if no := answered(r, of.do, of.path, id, of.out); no != nil {
+		if no := ask.Get(r, of.do, of.path, id, of.out); no != nil {
 			return in, no
 		}
 	}
@@ -54,7 +53,7 @@ func (d *Desk) evidence(r *http.Request, id string) (in diagnose.Input, no *answ
 		texts = append(texts, l.Text)
 	}
 	var raw json.RawMessage
-	if no := answered(r, d.Spec, at+"/spec", id, &raw); no != nil {
+	if no := ask.Get(r, d.Spec, at+"/spec", id, &raw); no != nil {
 		return in, no
 	}
 	if s, _, err := spec.ParseJSON(spec.Read, raw, "", d.Now()); err == nil { // an older release's may be unreadable
@@ -70,12 +69,12 @@ func (d *Desk) evidence(r *http.Request, id string) (in diagnose.Input, no *answ
 func (d *Desk) lines(r *http.Request, at, id string) (list []diagnose.Line) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
-	got := &answer{header: http.Header{}, most: mostBytes, stop: stop}
+	got := &ask.Answer{Most: mostBytes, Stop: stop}
 	path := at + "/log?" + url.Values{"format": {"json"}, "tail": {fmt.Sprint(mostOutput)}}.Encode()
-	if call(ctx, r, d.Output, path, id, got) != nil || got.status >= http.StatusBadRequest {
+	if ask.Call(ctx, r, d.Output, path, id, got) != nil || got.Status >= http.StatusBadRequest {
 		return nil
 	}
-	for text := range bytes.Lines(got.body.Bytes()) {
+	for text := range bytes.Lines(got.Body.Bytes()) {
 		var l client.LogLine
 		if json.Unmarshal(text, &l) != nil { // cut at the limit
 			continue
@@ -155,87 +154,4 @@ func accountOf(r client.Receipt) (out diagnose.Account) {
 		out.HourlyUSD = new(cost / hours)
 	}
 	return out
-}
-
-// answered calls a handler of the API about a job as the caller of r, and decodes its answer. It returns the answer if
-// that is a refusal.
-func answered(r *http.Request, do http.HandlerFunc, path, id string, out any) *answer {
-	got := &answer{header: http.Header{}, most: mostAnswer}
-	err := call(r.Context(), r, do, path, id, got)
-	switch {
-	case err != nil:
-	case got.over:
-		err = errLong
-	case got.status >= http.StatusBadRequest:
-		return got
-	default:
-		err = json.Unmarshal(got.body.Bytes(), out)
-	}
-	if err != nil {
-		return &answer{status: http.StatusInternalServerError, err: fmt.Errorf("%s: %w", path, err)}
-	}
-	return nil
-}
-
-// call calls a handler of the API as the caller of r.
-func call(ctx context.Context, r *http.Request, do http.HandlerFunc, path, id string, got *answer) error {
-	of, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
-	if err != nil {
-		return err
-	}
-	of.RemoteAddr, of.Header = r.RemoteAddr, r.Header
-	of.SetPathValue("id", id)
-	do(got, of)
-	return nil
-}
-
-// mostAnswer bounds an answer of the API, in bytes: the telemetry of a thousand machines.
-const mostAnswer = 256 << 20
-
-var errLong = errors.New("the answer is too long")
-
-// answer keeps an answer, up to a limit.
-type answer struct {
-	header http.Header
-	body   bytes.Buffer
-	status int
-	most   int
-	over   bool
-	stop   func() // called once the limit is exceeded; may be nil
-	err    error  // why there is no answer; nil: the body says it
-}
-
-// Header implements http.ResponseWriter.
-func (a *answer) Header() http.Header { return a.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (a *answer) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
-	}
-}
-
-// Write implements http.ResponseWriter.
-func (a *answer) Write(b []byte) (int, error) {
-	a.WriteHeader(http.StatusOK)
-	room := min(len(b), a.most-a.body.Len())
-	a.body.Write(b[:room])
-	if room < len(b) {
-		if a.over = true; a.stop != nil {
-			a.stop()
-		}
-		return room, errLong
-	}
-	return len(b), nil
-}
-
-// send sends a refusal on to the caller.
-func (a *answer) send(w http.ResponseWriter) {
-	if a.err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the job was not diagnosed", "look at the server's log", a.err)
-		return
-	}
-	w.Header().Set("Content-Type", a.header.Get("Content-Type"))
-	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body.Bytes()) // w keeps its error
 }

@@ -32,8 +32,24 @@ func (p *chargebackPage) Postings(team string) string {
 	return postingsOf("since", p.Month, "until", p.Since.AddDate(0, 1, 0).UTC().Format("2006-01"), "team", team)
 }
 
-// months is the number of months that the page offers.
+// months is the number of months that a page offers.
 const months = 13
+
+// monthOptions lists the newest months of the market's clock, which the ledger has, with the chosen one; the first is
+// this month.
+func (v *visit) monthOptions(chosen string) (list []option) {
+	now := v.server.Market.Now.UTC()
+	first := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	for i := range months {
+		text := first.AddDate(0, -i, 0).Format("2006-01")
+		o := option{Value: text, Text: text, Chosen: text == chosen}
+		if i == 0 {
+			o.Value, o.Text, o.Chosen = "", text+", up to now", chosen == "" || text == chosen
+		}
+		list = append(list, o)
+	}
+	return list
+}
 
 func chargebackOf(v *visit) (any, error) {
 	p := &chargebackPage{}
@@ -45,16 +61,7 @@ func chargebackOf(v *visit) (any, error) {
 func (p *chargebackPage) read(v *visit) error {
 	q, ask := v.r.URL.Query(), url.Values{}
 	month, rule := q.Get("month"), q.Get("rule")
-	at := v.server.Market.Now.UTC() // months are those of the ledger, which has the market's clock
-	first := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
-	for i := range months {
-		text := first.AddDate(0, -i, 0).Format("2006-01")
-		o := option{Value: text, Text: text, Chosen: text == month}
-		if i == 0 {
-			o.Value, o.Text, o.Chosen = "", text+", up to now", month == "" || text == month
-		}
-		p.Months = append(p.Months, o)
-	}
+	p.Months = v.monthOptions(month)
 	for _, o := range []option{{Value: "", Text: "proportional to GPU-hours"}, {Value: "even", Text: "even"}} {
 		o.Chosen = o.Value == rule
 		p.Rules = append(p.Rules, o)

@@ -68,6 +68,8 @@ func list() []page {
 			twin: "/v1/why", command: "scrimp costs", still: true, fill: days},
 		{path: "/chargeback", file: "chargeback", title: "Statements", nav: "Statements", section: "Costs", key: "n",
 			twin: "/v1/chargeback", command: "scrimp chargeback", fill: chargebackOf},
+		{path: "/review", file: "review", title: "Review", nav: "Review", section: "Costs", key: "f", twin: "/v1/review",
+			command: "scrimp review", still: true, fill: reviewOf},
 		{path: "/bills", file: "bills", title: "Bills", nav: "Bills", section: "Costs", twin: "/v1/bills",
 			command: "scrimp bill list", still: true, fill: billsOf},
 		{path: "/recommend", file: "recommend", title: "Recommendations", nav: "Savings", section: "Savings",

@@ -4,7 +4,6 @@ package focustest
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -112,8 +111,13 @@ func Read(from io.Reader, version string, by ...string) (f File, broken []string
 func header(names []string, version string) (broken []string) {
 	n := len(names)
 	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			broken = append(broken, name+" is there twice")
+		}
 		if strings.HasPrefix(name, "x_") {
-			n = min(n, i)
+			if n = min(n, i); !custom.MatchString(name) {
+				broken = append(broken, name+" is not x_ and a name in PascalCase")
+			}
 		} else if i > n {
 			broken = append(broken, name+" comes after a column that begins with x_")
 		}
@@ -153,6 +157,7 @@ var allowed = map[string][]string{
 var (
 	number   = regexp.MustCompile(`^-?[0-9]+\.[0-9]+$`)
 	moment   = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
+	custom   = regexp.MustCompile(`^x_([A-Z][a-z0-9]*)+$`)
 	currency = regexp.MustCompile(`^[A-Z]{3}$`)
 	decimals = regexp.MustCompile(`Cost$|UnitPrice$|Quantity$`)
 	times    = regexp.MustCompile(`PeriodStart$|PeriodEnd$`)
@@ -290,48 +295,5 @@ func (r row) periods(say func(string, ...any)) {
 	}
 	if from.Day() != 1 || !from.Truncate(24*time.Hour).Equal(from) || !from.AddDate(0, 1, 0).Equal(to) {
 		say("%v to %v is no month", from, to)
-	}
-}
-
-func (r row) relations(version string, seen map[string]string, say func(string, ...any)) {
-	one := func(key, value string) {
-		if is, known := seen[key]; known && is != value {
-			say("%s has %s and %s", key, is, value)
-		}
-		seen[key] = value
-	}
-	one("service "+r["ServiceName"], r["ServiceCategory"])
-	one("subcategory "+r["ServiceSubcategory"], r["ServiceCategory"])
-	if r["SkuPriceId"] != "" {
-		one("price "+r["SkuPriceId"], r["SkuId"])
-	}
-	provider := r["ServiceProviderName"]
-	if version == "1.2" {
-		provider = r["ProviderName"]
-	}
-	if r["InvoiceIssuerName"] != provider {
-		say("the provider is %q and the invoice is %q's", provider, r["InvoiceIssuerName"])
-	}
-	for _, both := range [][]string{{"RegionId", "RegionName"}, {"SubAccountId", "SubAccountName", "SubAccountType"},
-		{"ResourceId", "ResourceType"}, {"AllocatedMethodId", "AllocatedResourceId"}} {
-		for _, name := range both[1:] {
-			if (r[both[0]] == "") != (r[name] == "") {
-				say("%s is %q, %s is %q", both[0], r[both[0]], name, r[name])
-			}
-		}
-	}
-	r.objects(say)
-}
-
-// objects checks the columns that hold JSON objects.
-func (r row) objects(say func(string, ...any)) {
-	for _, name := range []string{"Tags", "SkuPriceDetails", "AllocatedTags", "AllocatedMethodDetails"} {
-		var v map[string]any
-		if text := r[name]; text != "" && json.Unmarshal([]byte(text), &v) != nil {
-			say("%s is no JSON object: %q", name, text)
-		}
-		if name == "AllocatedMethodDetails" && v != nil && (r["AllocatedMethodId"] == "" || v["Elements"] == nil) {
-			say("AllocatedMethodDetails is %s", r[name])
-		}
 	}
 }

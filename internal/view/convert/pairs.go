@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/receipt"
+	"scrimp/internal/decide/review"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/market"
 	"scrimp/internal/work/diagnose"
@@ -33,6 +34,8 @@ var Pairs = [][2]reflect.Type{
 	of[client.Choice, plan.Decision](),
 	of[client.Diagnosis, diagnose.Report](),
 	of[client.DataUse, receipt.DataUse](),
+	of[client.EstimateError, measured.Missed](),
+	of[client.EstimatePair, measured.Pair](),
 	of[client.Grant, identity.Grant](),
 	of[client.Hash, ledger.Hash](),
 	of[client.Hazard, policy.Hazard](),
@@ -43,6 +46,8 @@ var Pairs = [][2]reflect.Type{
 	of[client.Profile, profile.Profile](),
 	of[client.Quote, market.Quote](),
 	of[client.Receipt, receipt.Receipt](),
+	of[client.ReviewMark, review.Mark](),
+	of[client.ReviewSum, review.Sum](),
 	of[client.Role, identity.Role](),
 	of[client.Run, measured.Run](),
 	of[client.Spender, budget.Spender](),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"scrimp/internal/lib/decimal"
 	"scrimp/internal/work/bill"
@@ -153,8 +154,23 @@ func creditsOf(text string) (list []credit, err error) {
 	return list, nil
 }
 
+// invoiceMonth sets the billing period from the month of Google's invoice, which may be the one after that of a late
+// charge: a charge must not replace the bill of the month before.
+func (c *row) invoiceMonth(l *bill.Line) {
+	if l.Invoice == "" {
+		return
+	}
+	at, err := time.Parse("200601", strings.Replace(l.Invoice, "-", "", 1))
+	if err != nil || at.Year() < 2000 || at.Year() >= 2200 {
+		c.fail(fieldInvoice, fmt.Errorf("%.40q is no month such as 202610", l.Invoice))
+		return
+	}
+	l.PeriodStart, l.PeriodEnd = at, at.AddDate(0, 1, 0)
+}
+
 // gcpLine adds a line for each credit to that of the usage. Google bills the sum.
 func gcpLine(c *row, l *bill.Line) []bill.Line {
+	c.invoiceMonth(l)
 	l.Category = c.used(l)
 	switch c.text(fieldType) {
 	case "tax":
