@@ -68,8 +68,6 @@ const (
 	FaultCostly Fault = "costly-preemption" // jobs are preempted although that costs more than it saves
 	FaultRivals Fault = "rival-restart"     // a preempted job may start again before the critical job
 
-	FaultHoards Fault = "hoarded-machines" // a gang keeps some of its machines however long the others do not come
-
 	FaultArchiveLost   Fault = "archive-lost"   // the record of an archived job is lost
 	FaultArchiveWrong  Fault = "archive-wrong"  // an archived job returns with a record that differs from its hash
 	FaultGroupLost     Fault = "group-lost"     // the record of an archived group is lost

@@ -229,7 +229,6 @@ var plants = map[Fault]plant{
 	FaultHasty:       {"least run", 39},
 	FaultCostly:      {"preempt saves|preempt deadline", 1},
 	FaultRivals:      {"rivals", 267},
-	FaultHoards:      {"gang wait", 3},
 
 	FaultArchiveLost:   {"archive|money", 1},
 	FaultArchiveWrong:  {"archive|money", 1},

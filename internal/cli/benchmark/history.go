@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market"
 	"scrimp/internal/sim/queue"
+	"scrimp/money"
 )
 
 // pastFlags select what simulate queue --history replays.
