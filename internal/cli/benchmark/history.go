@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	api "scrimp/client"
 	"scrimp/internal/cli/show/simulation"
 	"scrimp/internal/job/spec"
@@ -24,6 +26,19 @@ type pastFlags struct {
 	types   []string
 	rate    string   // dollars an hour; empty: the packing policies are replayed
 	weights []string // TEAM=NUMBER
+}
+
+func (f *pastFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.history, "history", false,
+		"replay the jobs of the server's log (default: the trace of --trace)")
+	cmd.Flags().StringVar(&f.since, "since", "",
+		"with --history: jobs submitted in this `span` until now, as in 30d (default all)")
+	cmd.Flags().StringSliceVar(&f.types, "types", nil,
+		"with --history: only these machine `types` (default all of the market)")
+	cmd.Flags().StringVar(&f.rate, "rate", "",
+		"with --history: `dollars` an hour of all machines together (default: no limit)")
+	cmd.Flags().StringSliceVar(&f.weights, "weight", nil,
+		"with --rate: `TEAM=NUMBER`, the weight of a team from 0.001 to 1000 (default 1)")
 }
 
 // check returns an error for flags that do not go together.

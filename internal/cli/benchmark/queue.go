@@ -137,16 +137,7 @@ Exit status: 0 done, 1 a file or a flag cannot be used.`,
 		"deadlines of default-sla: `S` times the work, plus 900 s")
 	cmd.Flags().StringSliceVar(&asked, "policy", nil,
 		"only these `policies`: "+strings.Join(scheduler.Names, ", ")+" (default all)")
-	cmd.Flags().BoolVar(&past.history, "history", false,
-		"replay the jobs of the server's log (default: the trace of --trace)")
-	cmd.Flags().StringVar(&past.since, "since", "",
-		"with --history: jobs submitted in this `span` until now, as in 30d (default all)")
-	cmd.Flags().StringSliceVar(&past.types, "types", nil,
-		"with --history: only these machine `types` (default all of the market)")
-	cmd.Flags().StringVar(&past.rate, "rate", "",
-		"with --history: `dollars` an hour of all machines together (default: no limit)")
-	cmd.Flags().StringSliceVar(&past.weights, "weight", nil,
-		"with --rate: `TEAM=NUMBER`, the weight of a team from 0.001 to 1000 (default 1)")
+	past.add(cmd)
 	return cmd
 }
 

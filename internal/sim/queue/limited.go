@@ -18,7 +18,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// Share is what the jobs of a team would have cost under a limit of dollars an hour, and how long they would have taken.
+// Share is what the jobs of a team would have cost under a limit of dollars an hour, and how long they would have
+// taken.
 type Share struct {
 	Team string
 	Jobs int // that ended
@@ -89,7 +90,8 @@ func newLimited(jobs []Past, sales []Sale, rules budget.Rules) *limited {
 // next goes on to the next submission, end or question of the core, and reports whether there was one.
 func (l *limited) next() bool {
 	switch {
-	case len(l.ends) > 0 && !l.wakesBefore(l.ends[0].at) && (len(l.jobs) == 0 || !l.jobs[0].Submitted.Before(l.ends[0].at)):
+	case len(l.ends) > 0 && !l.wakesBefore(l.ends[0].at) &&
+		(len(l.jobs) == 0 || !l.jobs[0].Submitted.Before(l.ends[0].at)):
 		e := heap.Pop(&l.ends).(end)
 		l.now, l.over[e.job] = e.at, e.at
 		l.step(core.AttemptEnded{Attempt: e.attempt, Message: 2, Reason: "completed"})
@@ -134,8 +136,8 @@ func (l *limited) step(b core.Body) {
 
 // terms returns what the core needs to know of the job.
 func (p *Past) terms() core.Terms {
-	return core.Terms{Name: p.ID, Owner: ledger.Owner{Team: p.Team}, Currency: money.USD, Priority: p.Priority, Work: p.Work,
-		Restart: p.Start, Need: plan.Need{Requirements: plan.Requirements{CPUs: p.CPUs, Memory: p.Memory,
+	return core.Terms{Name: p.ID, Owner: ledger.Owner{Team: p.Team}, Currency: money.USD, Priority: p.Priority,
+		Work: p.Work, Restart: p.Start, Need: plan.Need{Requirements: plan.Requirements{CPUs: p.CPUs, Memory: p.Memory,
 			Accelerator: p.Accelerator, Accelerators: p.Accelerators}}}
 }
 

@@ -56,19 +56,21 @@ func (r LimitedReplay) Text(p show.Place) string {
 			name = "-"
 		}
 		never += t.Never
-		rows = append(rows, []string{name, fmt.Sprintf("%g", t.Weight), fmt.Sprint(t.Jobs), money.Format(t.Exact, money.USD, 2),
-			fmt.Sprintf("%.2f h", t.Mean), fmt.Sprintf("%.1f h", t.P99), fmt.Sprintf("%.2f h", t.Equal)})
+		rows = append(rows, []string{name, fmt.Sprintf("%g", t.Weight), fmt.Sprint(t.Jobs),
+			money.Format(t.Exact, money.USD, 2), fmt.Sprintf("%.2f h", t.Mean), fmt.Sprintf("%.1f h", t.P99),
+			fmt.Sprintf("%.2f h", t.Equal)})
 	}
 	var b strings.Builder
 	b.WriteString(draw.Wrap("", draw.Count(r.Jobs, "job")+" of the log, for which "+
-		money.Short(r.History.PaidExact, money.USD)+" was paid, at $"+r.Exact.String()+" an hour at most", p.Columns()) + "\n")
+		money.Short(r.History.PaidExact, money.USD)+" was paid, at $"+r.Exact.String()+" an hour at most",
+		p.Columns()) + "\n")
 	b.WriteString(draw.Grid([]draw.Column{{Name: "TEAM", Key: true}, {Name: "WEIGHT", Right: true},
 		{Name: "JOBS", Right: true}, {Name: "COST", Right: true}, {Name: "MEAN", Right: true}, {Name: "P99", Right: true},
 		{Name: "EQUAL", Right: true}}, rows, p.Columns()))
-	b.WriteString("\n" + draw.Wrap("", "MEAN and P99 are from submission to end. EQUAL is the mean with the same weight for "+
-		"all teams.", p.Columns()))
-	b.WriteString(draw.Wrap("note: ", "each job has a machine of its own; machines come at once, on demand, at their last "+
-		"price and equally fast; jobs have no deadlines.", p.Columns()))
+	b.WriteString("\n" + draw.Wrap("", "MEAN and P99 are from submission to end. EQUAL is the mean with the same weight "+
+		"for all teams.", p.Columns()))
+	b.WriteString(draw.Wrap("note: ", "each job has a machine of its own; machines come at once, on demand, at their "+
+		"last price and equally fast; jobs have no deadlines.", p.Columns()))
 	if never > 0 {
 		b.WriteString(draw.Wrap("note: ", "never started, because the cheapest machine alone exceeds the limit: "+
 			draw.Count(never, "job"), p.Columns()))

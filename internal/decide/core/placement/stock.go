@@ -6,8 +6,8 @@ import (
 )
 
 // stock counts the machines of reserved offers that live attempts have, and lists the jobs that are about to move. It
-// is not part of the recorded state. A job that changes is counted again at the next question or at the end of the step,
-// so that a decision need not scan all running jobs.
+// is not part of the recorded state. A job that changes is counted again at the next question or at the end of the
+// step, so that a decision need not scan all running jobs.
 type stock struct {
 	counted bool
 	used    map[market.OfferID]int
