@@ -384,9 +384,27 @@ func checkQueueHistory(t *testing.T, h *home, paid float64) {
 			t.Errorf("%s: %v, want %v", p.Name, p.Cost, want)
 		}
 	}
+	for rate, never := range map[string]int{"3": 0, "$2.99": 1} { // a machine costs $3 an hour, and the job starts at once
+		var teams struct {
+			Teams []struct {
+				Jobs  int     `json:"jobs"`
+				Never int     `json:"never_started"`
+				Cost  float64 `json:"cost_usd"`
+				Mean  float64 `json:"mean_completion_hours"`
+			} `json:"teams"`
+		}
+		must.Do(t, json.Unmarshal([]byte(h.out("simulate", "queue", "--history", "--types", "m", "--rate", rate, "--json")), &teams))
+		if len(teams.Teams) != 1 || teams.Teams[0].Jobs != 1-never || teams.Teams[0].Never != never ||
+			math.Abs(teams.Teams[0].Cost-3*teams.Teams[0].Mean) > 3.0/3600 {
+			t.Errorf("at %s an hour: %+v", rate, teams)
+		}
+	}
 	for flag, says := range map[string]string{"--types=x": "write one of m", "--since=0s": "not a span",
-		"--first=1": "leave out --first", "--trace=x": "leave out --trace"} {
-		if text, err := h.try("simulate", "queue", "--history", flag); err == nil || !strings.Contains(text, says) {
+		"--first=1": "leave out --first", "--trace=x": "leave out --trace", "--weight=a=2": "add --rate", "--rate=0": "above zero",
+		"--rate=": "above zero", "--rate=1 --weight=a=0": "from 0.001 to 1000", "--rate=1 --weight=a=2 --weight=A=3": "name it once",
+		"--rate=1 --weight=nobody=2": "no job of that team", "--rate=1 --policy=eva": "leave out --policy"} {
+		args := append([]string{"simulate", "queue", "--history"}, strings.Fields(flag)...)
+		if text, err := h.try(args...); err == nil || !strings.Contains(text, says) {
 			t.Errorf("%s: %v, %s", flag, err, text)
 		}
 	}

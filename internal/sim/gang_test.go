@@ -1,6 +1,12 @@
 package sim
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"time"
+
+	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/state"
+)
 
 // gangs reports whether jobs of this life may take several machines at once.
 func (w *World) gangs() bool {
@@ -26,4 +32,30 @@ func (w *World) drawGang(j *simJob) {
 		t.Budget = t.Budget.Add(t.Budget)
 	}
 	t.GPUHours *= float64(t.Nodes)
+}
+
+// gangWait is the longest time for which a gang may have some of its machines and wait for the others.
+const gangWait = 10 * time.Minute
+
+// halfRented verifies that a gang gives up some of its machines in time if the others do not come.
+func (t *twin) halfRented(e core.Event) {
+	s := t.w.m.State()
+	waits := map[string]time.Time{}
+	for a := range s.Allocations() {
+		if a.Nodes() == 1 || a.Phase() != state.Pending || a.Answered() || len(a.Granted()) == 0 {
+			continue
+		}
+		t.w.saw("a gang waits for the rest of its machines")
+		since, known := t.half[a.ID()]
+		if !known {
+			since = s.Now()
+		}
+		waits[a.ID()] = since
+		most := max(gangWait, s.Config().TimingOf(a.Machine().Provider).GrantWait)
+		paused, aside := e.Body.(core.JobPaused) // a step that sets a job aside works on no other
+		if half := s.Now().Sub(since); half > most && !(aside && paused.Cause != "") {
+			t.w.breaks("gang wait: %s has %d of %d machines for %v", a.ID(), len(a.Granted()), a.Nodes(), half)
+		}
+	}
+	t.half = waits
 }

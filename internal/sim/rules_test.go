@@ -117,6 +117,7 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 		}
 	}
 	rules, _ := t.w.m.Rules()
+	t.rated(rules, out)
 	for _, f := range out.Facts { // a restart repeats earlier requests, whatever the limits are now
 		l, ok := f.(state.AllocationRequested)
 		if !ok {

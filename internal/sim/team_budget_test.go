@@ -76,7 +76,7 @@ func (t *tenants) breaks() {
 		FaultNoGuard: func(string) bool { return true },
 		FaultSpares:  func(job string) bool { return job == t.wishes[0].id },
 	}[w.fault]
-	w.m.Break(core.Faults{Unasked: w.fault == FaultNoAsking, Spares: spares, LetsIn: map[Fault]func(*core.Refusal) bool{
+	w.m.Break(core.Faults{Unasked: w.fault == FaultNoAsking, Burns: w.fault == FaultBurns, Spares: spares, LetsIn: map[Fault]func(*core.Refusal) bool{
 		FaultNoHold: func(no *core.Refusal) bool { return no.Limit != nil && slices.Contains(money, no.Limit.Why) },
 		FaultOneBook: func(no *core.Refusal) bool {
 			n++

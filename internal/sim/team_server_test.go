@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -106,9 +107,29 @@ func (t *tenants) setLimit() {
 		h := 5 + 100*w.rng.Float64()
 		l.GPUHours = &h
 	}
+	t.limit(l)
+}
+
+// limit sets a limit, in place of the one of that name.
+func (t *tenants) limit(l budget.Limit) {
 	t.setRules(l.Name(), func(r *budget.Rules) {
 		r.Limits = append(slices.DeleteFunc(r.Limits, func(o budget.Limit) bool { return o.Name() == l.Name() }), l)
 	})
+}
+
+// drawRates limits the dollars an hour of scopes in some lives. Each limit has room for any one machine, so no job waits
+// for ever. Its own random source leaves the other lives unchanged.
+func (t *tenants) drawRates() {
+	rng := rand.New(rand.NewPCG(t.w.seed, 0xd01a9))
+	if rng.IntN(4) > 0 {
+		return
+	}
+	for range 1 + rng.IntN(3) {
+		rate := onDemandRate * money.Rate(10+rng.IntN(20)) / 10
+		l := budget.Limit{Scope: []budget.Scope{budget.All, budget.All, "project:p", budget.Scope("team:" + t.teams[0])}[rng.IntN(4)],
+			Window: budget.Hour, Rate: &rate}
+		t.w.after(time.Duration(rng.IntN(2)*rng.IntN(900))*time.Minute, func() { t.limit(l) })
+	}
 }
 
 func (t *tenants) setTag() {

@@ -29,6 +29,7 @@ const (
 	FaultNoAsking   Fault = "no-approval"        // expensive jobs start without approval
 	FaultOwnWord    Fault = "own-approval"       // everybody may approve their own jobs
 	FaultStaleRoles Fault = "roles-of-before"    // a server uses outdated roles
+	FaultBurns      Fault = "rate-ignored"       // machines start although they exceed a limit of dollars an hour
 )
 
 // cheap lists the policies whose tables take no time.
@@ -195,6 +196,7 @@ func (t *tenants) live() {
 		}
 		w.after(at, func() { t.setLimit() })
 	}
+	t.drawRates()
 	if w.chance(0.4) {
 		w.after(time.Duration(w.rng.IntN(300))*time.Minute, t.setTag)
 	}

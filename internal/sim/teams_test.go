@@ -20,7 +20,7 @@ var reasons = []string{"role", "tags", "no_budget", "other_open", "dollars", "no
 var teamMoments = []string{
 	"the same key again", "a batch", "let in later", "a budget from the work", "an end is refused", "a webhook is away", "a warning", "stopped at a limit",
 	"a late write is fenced", "a backup in the middle", "a limit over jobs without a budget", "a limit more than half spent", "orphan", "interruption", "given up, then billed",
-	"a machine is registered", "a machine that another has registered", "a machine is not registered any more",
+	"a start under dollars an hour", "a job waits for dollars an hour", "a machine is registered", "a machine that another has registered", "a machine is not registered any more",
 }
 
 // TestTeams simulates several teams on successive servers and a store that fails in every possible way, at every kind
@@ -106,6 +106,7 @@ var teamPlants = map[Fault]plant{
 	FaultNoRedo:     {"unfinished|leaked", 1},
 	FaultNoSweep:    {"leaked|money|unfinished", 5},
 	FaultLostFact:   {"replay", 0},
+	FaultBurns:      {"rate", 0},
 }
 
 // TestPlantedTeamFaults_AreCaught plants one fault at a time and checks that an expected property detects it.

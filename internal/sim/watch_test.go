@@ -34,6 +34,7 @@ type twin struct {
 	configs map[string]bool   // started configurations of the study
 	overAs  map[string]ending // how jobs and groups ended
 	flow    flow
+	half    map[string]time.Time // since when a gang has some of its machines, by allocation
 }
 
 type best struct {
@@ -96,6 +97,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	t.limited()
 	t.paused(out)
 	t.preempted(out)
+	t.halfRented(e)
 	t.order(e, out)
 	t.held(e, out)
 	t.keyed(e, out)

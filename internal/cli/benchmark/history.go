@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	api "scrimp/client"
 	"scrimp/internal/cli/show/simulation"
 	"scrimp/internal/job/spec"
@@ -22,12 +24,27 @@ type pastFlags struct {
 	history bool
 	since   string
 	types   []string
+	rate    string   // dollars an hour; empty: the packing policies are replayed
+	weights []string // TEAM=NUMBER
+}
+
+func (f *pastFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.history, "history", false,
+		"replay the jobs of the server's log (default: the trace of --trace)")
+	cmd.Flags().StringVar(&f.since, "since", "",
+		"with --history: jobs submitted in this `span` until now, as in 30d (default all)")
+	cmd.Flags().StringSliceVar(&f.types, "types", nil,
+		"with --history: only these machine `types` (default all of the market)")
+	cmd.Flags().StringVar(&f.rate, "rate", "",
+		"with --history: `dollars` an hour of all machines together (default: no limit)")
+	cmd.Flags().StringSliceVar(&f.weights, "weight", nil,
+		"with --rate: `TEAM=NUMBER`, the weight of a team from 0.001 to 1000 (default 1)")
 }
 
 // check returns an error for flags that do not go together.
 func (f *pastFlags) check(changed func(flag string) bool) error {
 	if !f.history {
-		for _, name := range []string{"since", "types"} {
+		for _, name := range []string{"since", "types", "rate", "weight"} {
 			if changed(name) {
 				return fmt.Errorf("--%s goes with --history", name)
 			}
@@ -45,59 +62,83 @@ func (f *pastFlags) check(changed func(flag string) bool) error {
 				name)
 		}
 	}
-	return nil
+	return f.checkRate(changed)
 }
 
-// replayHistory replays the jobs of the server's log under each policy.
-func (a *app) replayHistory(ctx context.Context, f pastFlags, c queue.Config, names []string) error {
+// pastQueue is what a replay of the server's log is made of.
+type pastQueue struct {
+	log     api.History
+	jobs    []queue.Past // those of --since
+	earlier int          // the others
+	sales   []queue.Sale
+}
+
+// pastQueue requests the server's log and market.
+func (a *app) pastQueue(ctx context.Context, f *pastFlags) (h pastQueue, err error) {
 	since, err := f.span()
 	if err != nil {
-		return err
+		return h, err
 	}
 	client, server, err := a.Connect(ctx, "")
 	if err != nil {
-		return err
+		return h, err
 	}
-	var h api.History
-	if err := client.Do(ctx, http.MethodGet, "/v1/history", nil, &h); err != nil {
-		return err
+	if err := client.Do(ctx, http.MethodGet, "/v1/history", nil, &h.log); err != nil {
+		return h, err
 	}
-	sales, err := f.sales(h.Trace)
-	if err != nil {
-		return err
+	if h.sales, err = f.sales(h.log.Trace); err != nil {
+		return h, err
 	}
-	var jobs []queue.Past
-	earlier, paid := 0, money.Amount{}
-	for _, j := range h.Jobs {
+	for _, j := range h.log.Jobs {
 		if since > 0 && j.Submitted.Before(server.Market.Now.Add(-since)) {
-			earlier++
+			h.earlier++
 			continue
 		}
-		jobs = append(jobs, pastJob(j))
+		h.jobs = append(h.jobs, pastJob(j))
 	}
-	pools, left := queue.Pools(jobs, sales)
-	if len(pools) == 0 {
-		return fmt.Errorf("no job of the log can be replayed%s: run some that report progress, then ask again",
-			leftText(left, earlier, h.Others))
-	}
-	answer := simulation.QueueReplay{Factor: c.Deadline, History: &simulation.PastQueue{Omitted: left, Earlier: earlier,
-		Failed: h.Others, Types: []string{}}}
+	return h, nil
+}
+
+// nothing is the error of a log that has no job to replay.
+func (h *pastQueue) nothing(left queue.LeftOut) error {
+	return fmt.Errorf("no job of the log can be replayed%s: run some that report progress, then ask again",
+		leftText(left, h.earlier, h.log.Others))
+}
+
+// describe says which jobs and machine types of the log the pools have.
+func (h *pastQueue) describe(pools []queue.Pool, left queue.LeftOut) (v *simulation.PastQueue, jobs int) {
+	v = &simulation.PastQueue{Omitted: left, Earlier: h.earlier, Failed: h.log.Others, Types: []string{}}
 	played := map[string]bool{}
 	for _, p := range pools {
-		answer.Jobs += len(p.Jobs)
+		jobs += len(p.Jobs)
 		for _, j := range p.Jobs {
 			played[j.ID] = true
 		}
 		for _, t := range p.Types {
-			answer.History.Types = append(answer.History.Types, t.Name)
+			v.Types = append(v.Types, t.Name)
 		}
 	}
-	for _, j := range h.Jobs {
+	for _, j := range h.log.Jobs {
 		if played[j.ID] {
-			paid = paid.Add(j.Cost)
+			v.PaidExact = v.PaidExact.Add(j.Cost)
 		}
 	}
-	answer.History.PaidExact, answer.History.Paid = paid, paid.Float()
+	v.Paid = v.PaidExact.Float()
+	return v, jobs
+}
+
+// replayHistory replays the jobs of the server's log under each policy.
+func (a *app) replayHistory(ctx context.Context, f pastFlags, c queue.Config, names []string) error {
+	h, err := a.pastQueue(ctx, &f)
+	if err != nil {
+		return err
+	}
+	pools, left := queue.Pools(h.jobs, h.sales)
+	if len(pools) == 0 {
+		return h.nothing(left)
+	}
+	answer := simulation.QueueReplay{Factor: c.Deadline}
+	answer.History, answer.Jobs = h.describe(pools, left)
 	tell := a.Counter()
 	for i, name := range names {
 		tell("policies", i, len(names))
@@ -132,7 +173,7 @@ func pastJob(j api.PastJob) queue.Past {
 	need := j.Terms.Need
 	p := queue.Past{ID: j.ID, Name: j.Terms.Name, Image: need.Image, Submitted: j.Submitted, Start: j.Restart,
 		Nodes: j.Terms.Nodes, CPUs: need.CPUs, Memory: max(need.Memory, need.Footprint.Machine),
-		Accelerator: need.Accelerator, Accelerators: need.Accelerators}
+		Accelerator: need.Accelerator, Accelerators: need.Accelerators, Team: j.Terms.Owner.Team, Priority: j.Terms.Priority}
 	if j.Known {
 		p.Work = j.Terms.Work
 	}

@@ -85,12 +85,15 @@ gpu, vcpu, mem_gb, usd_per_hour, instantiate_s, run_worker_s, register_s, termin
 
 --history replays the jobs of the server's log that succeeded, with the work and the start-up that were measured, on
 the on-demand machine types of its market at their last price: what would another rule, or with --types another
-machine type, have cost?
+machine type, have cost? With --rate it replays them in the server's own queue instead, a machine for each job, under
+that limit of dollars an hour: what would each team have paid, and how long would its jobs have taken, with other
+weights (--weight) than the same for all?
 
 Exit status: 0 done, 1 a file or a flag cannot be used.`,
 		Example: `  scrimp simulate queue --trace jobs.csv --catalog types.csv
   scrimp simulate queue --trace jobs.csv --catalog types.csv --first 200 --policy no-packing,default --json
-  scrimp simulate queue --history --since 30d`,
+  scrimp simulate queue --history --since 30d
+  scrimp simulate queue --history --rate 12.50 --weight vision=2`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := past.check(cmd.Flags().Changed); err != nil {
@@ -102,6 +105,9 @@ Exit status: 0 done, 1 a file or a flag cannot be used.`,
 			names, err := named(asked)
 			if err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("rate") {
+				return a.replayLimited(cmd.Context(), past)
 			}
 			if past.history {
 				c := queue.Config{Interference: queue.U95(), Deadline: factor, Clock: a.Now}
@@ -131,12 +137,7 @@ Exit status: 0 done, 1 a file or a flag cannot be used.`,
 		"deadlines of default-sla: `S` times the work, plus 900 s")
 	cmd.Flags().StringSliceVar(&asked, "policy", nil,
 		"only these `policies`: "+strings.Join(scheduler.Names, ", ")+" (default all)")
-	cmd.Flags().BoolVar(&past.history, "history", false,
-		"replay the jobs of the server's log (default: the trace of --trace)")
-	cmd.Flags().StringVar(&past.since, "since", "",
-		"with --history: jobs submitted in this `span` until now, as in 30d (default all)")
-	cmd.Flags().StringSliceVar(&past.types, "types", nil,
-		"with --history: only these machine `types` (default all of the market)")
+	past.add(cmd)
 	return cmd
 }
 

@@ -368,6 +368,22 @@ func TestGang_ReleasesItsMachinesAfterTenMinutesIncomplete(t *testing.T) {
 	g.replays()
 }
 
+// An incomplete gang holds its machines no longer than ten minutes. With the planted fault it does.
+func TestGang_PlantedFaultIsCaught(t *testing.T) {
+	for hoards, want := range map[bool]bool{false: false, true: true} {
+		g := newGang(t, 3, 0, nil)
+		g.Break(Faults{Hoards: hoards})
+		g.do(time.Hour, Tick{})
+		g.grants("g.1", "i1", "i2")
+		for range 30 {
+			g.do(time.Minute, Tick{})
+		}
+		if asked := g.job().Asked(); (asked != nil && len(asked.Granted()) > 0) != want {
+			t.Errorf("hoards %t: half of the gang is rented after half an hour: %t", hoards, !want)
+		}
+	}
+}
+
 // When a machine of an incomplete gang ends, the gang is given up.
 func TestGang_IsGivenUpWhenAMachineEndsEarly(t *testing.T) {
 	g := newGang(t, 2, 0, nil)

@@ -153,24 +153,33 @@ func TestRate_ShortJobsStartFirst(t *testing.T) {
 }
 
 // A job of an hour is passed only by shorter ones that were submitted within a hundred hours: it starves behind none.
+// With the planted fault it never starts.
 func TestRate_StarvesNobody(t *testing.T) {
+	if at, ok := passed(t, core.Faults{}); !ok || at < 20*time.Hour || at > 101*time.Hour {
+		t.Errorf("it started after %v (%t)", at, ok)
+	}
+	if at, ok := passed(t, core.Faults{Passes: true}); ok {
+		t.Errorf("nobody noticed that shorter jobs pass it for ever: it started after %v", at)
+	}
+}
+
+// passed returns when a job of an hour starts under $1 an hour, while more jobs of half an hour come than can run.
+func passed(t *testing.T, faults core.Faults) (at time.Duration, ok bool) {
 	c := newRated(t, 0)
+	c.m.Break(faults)
 	c.rules(hourly("all", 1e12))
 	c.add("a", 30*time.Minute, nil)
 	long := c.add("a", time.Hour, nil)
 	begun := c.now
 	for range 1000 {
 		c.add("a", 30*time.Minute, nil)
-		c.add("a", 30*time.Minute, nil) // more come than can run
+		c.add("a", 30*time.Minute, nil)
 		c.next()
-		if i := slices.Index(c.started, long); i >= 0 {
-			if at := c.now.Sub(begun); at < 20*time.Hour || at > 101*time.Hour {
-				t.Errorf("it started after %v", at)
-			}
-			return
+		if slices.Contains(c.started, long) {
+			return c.now.Sub(begun), true
 		}
 	}
-	t.Error("it never started")
+	return 0, false
 }
 
 // A gang counts with all its machines.

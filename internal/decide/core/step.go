@@ -104,6 +104,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	m.queue.Recount()
 	m.mover.RecallsKept()
 	m.queue.Settle()
+	m.market.Settle()
 	return m
 }
 
@@ -129,6 +130,7 @@ func (m *Machine) Step(e Event) Outcome {
 	m.admission.SumAgain()
 	m.close(news)
 	m.queue.Settle()
+	m.market.Settle()
 	return m.step.End()
 }
 

@@ -23,6 +23,8 @@ type Past struct {
 	Memory          int64 // in bytes
 	Accelerator     string
 	Accelerators    int
+	Team            string // for Limited, like Priority
+	Priority        int
 }
 
 // Sale is a machine type for sale, at its price.

@@ -288,7 +288,7 @@ func (ts *Attempts) gathers(offer market.OfferID) bool {
 // or the budget of its job is spent. It reports whether it gave it up.
 func (ts *Attempts) reviewGang(j *state.Job, a *state.Allocation) bool {
 	end := ts.decider.GangEnd(a)
-	if end.IsZero() {
+	if end.IsZero() || ts.Faults.Hoards {
 		return false
 	}
 	if !ts.Now().Before(end) {

@@ -102,11 +102,11 @@ func (dc *Decider) beside(j *state.Job) (list []vacancy) {
 	}
 	for _, i := range dc.partly(j) {
 		l := dc.State.Listing(i.Machine().Offer)
-		if l == nil || !dc.market.listed(l) || !dc.sharesWith(j, i) || !dc.lasts(j, i, l.Offer()) {
+		if l == nil || !dc.market.listed(l) {
 			continue
 		}
-		p, free := dc.Part(j, l.Offer(), "", i)
-		if !free || p == nil {
+		p, free := dc.Part(j, l.Offer(), "", i) // most machines are full, and that is found fastest
+		if !free || p == nil || !dc.sharesWith(j, i) || !dc.lasts(j, i, l.Offer()) {
 			continue
 		}
 		if room, limited := dc.queue.GPURoom(j); limited && len(p.Devices) > room {

@@ -6,8 +6,8 @@ import (
 )
 
 // stock counts the machines of reserved offers that live attempts have, and lists the jobs that are about to move. It
-// is not part of the recorded state. A job that changes is counted again when the next question comes, so that a
-// decision need not scan all running jobs.
+// is not part of the recorded state. A job that changes is counted again at the next question or at the end of the
+// step, so that a decision need not scan all running jobs.
 type stock struct {
 	counted bool
 	used    map[market.OfferID]int
@@ -32,9 +32,25 @@ func (mk *Market) Touch(j *state.Job) {
 	}
 }
 
+// Settle must be called at the end of a step: readers, of whom several may ask at the same time, then find the counts
+// complete, and a million submissions between two questions leave nothing to do.
+func (mk *Market) Settle() {
+	if mk.stock.counted || len(mk.Prepaid) > 0 {
+		mk.recount()
+	}
+}
+
+// Settled reports whether the counts are up to date, so that a question about free seats changes nothing.
+func (mk *Market) Settled() bool {
+	return mk.stock.counted && len(mk.stock.changed) == 0
+}
+
 // recount brings the counts up to date.
 func (mk *Market) recount() {
 	s := &mk.stock
+	if mk.Settled() {
+		return
+	}
 	if !s.counted {
 		*s = stock{counted: true, used: map[market.OfferID]int{}, sharers: map[string]int{},
 			jobs: map[*state.Job][]seating{}, moving: map[*state.Job]bool{}}

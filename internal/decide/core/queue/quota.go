@@ -21,7 +21,10 @@ func (qs *Quotas) SetQuotas() {
 			if !l.Queues() {
 				continue
 			}
-			q := &quota.Quota{Limit: l, N: len(qs.Quotas), Cheapest: qs.cheapest}
+			q := &quota.Quota{Limit: l, N: len(qs.Quotas), Cheapest: qs.cheapest, PassedFor: passedFor}
+			if qs.Faults.Passes {
+				q.PassedFor *= 1000
+			}
 			if l.Wait {
 				q.Begin = l.Window.Begin(qs.Now())
 				q.End, _ = l.Window.End(qs.Now())

@@ -71,21 +71,22 @@ func (qs *Quotas) RateRoom(j *state.Job, i *state.Instance) (room money.Rate, li
 	return room, limited
 }
 
-// passedFor is how long, in units of its own work, smaller jobs may pass a job under a limit of dollars an hour.
+// passedFor is the PassedFor of a quota.
 const passedFor = 100
 
 // lateness is how much later than its submission a job counts as submitted: under a limit of dollars an hour, a hundred
 // times its work on all its machines or GPUs. So jobs of less work start first, which makes the mean completion time
 // small, and no job waits for jobs that are submitted later than that. Work that is unknown counts as an hour.
 func (c *class) lateness(j *state.Job) time.Duration {
-	if !slices.ContainsFunc(c.Quotas, func(q *quota.Quota) bool { return q.Rate != nil }) {
+	rated := slices.IndexFunc(c.Quotas, func(q *quota.Quota) bool { return q.Rate != nil })
+	if rated < 0 {
 		return 0
 	}
 	work, _, ok := step.Remains(j, 1, time.Time{}, time.Time{})
 	if !ok {
 		work = time.Hour
 	}
-	return quantity.Times(work, passedFor*max(j.Terms().Fewest(), admission.LeastGPUs(j.Terms())))
+	return quantity.Times(work, c.Quotas[rated].PassedFor*max(j.Terms().Fewest(), admission.LeastGPUs(j.Terms())))
 }
 
 // orderByWork puts the queued jobs in order again after limits of dollars an hour have come or gone.

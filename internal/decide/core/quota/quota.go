@@ -20,6 +20,8 @@ type Quota struct {
 	Begin, End time.Time     // current window, if jobs wait for GPU-hours
 	Used       time.Duration // GPU time in it of attempts that have ended
 	N          int           // its index among the quotas
+	// PassedFor is how long, in units of its own work, smaller jobs may pass a job, if the limit is of dollars an hour.
+	PassedFor int
 	// Cheapest returns the lowest price an hour of a machine for a job now; ok is false if nothing is available.
 	Cheapest func(*state.Job) (rate money.Rate, ok bool)
 }

@@ -31,7 +31,9 @@ type Faults struct {
 	Costly     bool // jobs are preempted whatever that costs and saves
 	Rivals     bool // a preempted job may take its seat again before the critical job has it
 	Seizes     bool // jobs take reserved machines by themselves, even if those are kept for others
+	Hoards     bool // a gang keeps some of its machines however long the others do not come
 	Burns      bool // machines start although they exceed a limit of dollars an hour
+	Passes     bool // under a limit of dollars an hour, smaller jobs pass a job for ever
 	Favours    bool // the first team that has a share counts as if it had spent nothing
 	Flat       bool // teams share the queue without their weights
 }
