@@ -75,7 +75,7 @@ func (p *first) Decide(v place.View) place.Choice {
 type kindSum struct{ policy, paced, paced2, optimum, expects float64 }
 
 // Over every kind of market, sight and guard, the default policy costs less than Uniform Progress with or without its
-// second condition, meets each deadline, and no run is cheaper than its optimum. The log has the table of the design
+// second condition, meets each deadline, and no run is cheaper than its optimum. The log has the figures of the design
 // note.
 func TestDrawnMarket_DefaultCostsLessThanUniformProgress(t *testing.T) {
 	lane.Nightly(t, "it plays 320 runs on generated markets")
