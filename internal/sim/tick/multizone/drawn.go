@@ -21,11 +21,26 @@ var drawnZones = []struct{ name, continent string }{
 	{"europe-west1-d", "eu"},
 }
 
+// DrawnKind says how long the zones of a drawn market stay up and down.
+type DrawnKind string
+
+// The kinds of drawn markets.
+const (
+	Mixed    DrawnKind = "mixed"    // zones that stay up for days, zones that change often, and zones between
+	Flapping DrawnKind = "flapping" // every zone changes often
+	Brief    DrawnKind = "brief"    // up for less than an hour, and down for longer
+	Scarce   DrawnKind = "scarce"   // down for most of the time
+	Storms   DrawnKind = "storms"   // the zones of a region are lost together every four hours
+)
+
+// DrawnKinds lists the kinds of drawn markets.
+var DrawnKinds = []DrawnKind{Mixed, Flapping, Brief, Scarce, Storms}
+
 // DrawnMarket returns a generated market to develop policies on: thirteen zones on four continents, on-demand prices
-// that differ by 30 %, spot at 0.15 to 0.85 of them, zones that stay up for days and zones that change often, losses
-// common to the zones of a region, and counts of machines. It is deterministic in seed. The protocol has groups of 2,
-// 3, 5, 8 and 13 zones; the caller sets its jobs, checkpoints and sights.
-func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []Window) {
+// that differ by 30 %, spot at 0.15 to 0.85 of them, losses common to the zones of a region, and counts of machines. It
+// is deterministic in kind and seed. The protocol has groups of 2, 3, 5, 8 and 13 zones; the caller sets its jobs,
+// checkpoints and sights.
+func DrawnMarket(kind DrawnKind, seed uint64, windows int, span time.Duration) (*Protocol, []Window) {
 	rng := rand.New(rand.NewPCG(seed, 13))
 	base := 2 + 8*rng.Float64()
 	zones := make([]place.Zone, len(drawnZones))
@@ -37,7 +52,7 @@ func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []Win
 			regions[at] = base * (0.85 + 0.3*rng.Float64())
 		}
 		zones[i] = place.Zone{Name: z.name, Region: at, OnDemand: rateAt(regions[at])}
-		traits[i] = drawTrait(rng, regions[at])
+		traits[i] = drawTrait(rng, kind, regions[at])
 	}
 	// The groups of each market start at a different zone.
 	p := &Protocol{Tick: drawnTick, MoveTime: 5 * time.Minute, Fee: time.Minute, PerTick: 1}
@@ -51,16 +66,16 @@ func DrawnMarket(seed uint64, windows int, span time.Duration) (*Protocol, []Win
 	}
 	var list []Window
 	for w := range windows {
-		list = append(list, drawWindow(rng, w, int(span/drawnTick), zones, traits))
+		list = append(list, drawWindow(rng, kind, w, int(span/drawnTick), zones, traits))
 	}
 	return p, list
 }
 
-// DrawnBenchmark returns the drawn market of a seed with the jobs of its benchmark: four windows, 24 h of work by 26,
+// DrawnBenchmark returns the mixed market of a seed with the jobs of its benchmark: four windows, 24 h of work by 26,
 // 32 and 46 h, restarts of 10 min, a checkpoint of 100 GB, groups of 3, 5 and 13 zones, and all sights.
 func DrawnBenchmark(seed uint64) (*Protocol, []Window) {
 	const work, longest = 24 * time.Hour, 46 * time.Hour
-	p, windows := DrawnMarket(seed, 4, longest)
+	p, windows := DrawnMarket(Mixed, seed, 4, longest)
 	p.Jobs = []Size{{work, 26 * time.Hour}, {work, 32 * time.Hour}, {work, longest}}
 	p.Restarts = []time.Duration{10 * time.Minute}
 	p.Checkpoints = []Checkpoint{DrawnFares(100)}
@@ -104,29 +119,42 @@ type drawnTrait struct {
 	room     float64 // machines, while spot is available
 }
 
-func drawTrait(rng *rand.Rand, demand float64) drawnTrait {
+// The zones of a mixed market that do not change often.
+const (
+	lasting DrawnKind = "lasting" // up for days
+	between DrawnKind = "between"
+)
+
+// medians has the ranges of the medians, in hours, by kind of zone.
+var medians = map[DrawnKind]struct{ up, down [2]float64 }{
+	lasting:  {[2]float64{12, 96}, [2]float64{0.3, 4}},
+	between:  {[2]float64{1, 16}, [2]float64{0.5, 12}},
+	Flapping: {[2]float64{0.3, 3}, [2]float64{0.3, 3}},
+	Brief:    {[2]float64{0.2, 1}, [2]float64{0.5, 4}},
+	Scarce:   {[2]float64{1, 8}, [2]float64{4, 30}},
+	Storms:   {[2]float64{1, 24}, [2]float64{0.5, 6}},
+}
+
+func drawTrait(rng *rand.Rand, kind DrawnKind, demand float64) drawnTrait {
 	t := drawnTrait{moves: rng.IntN(2) == 0, room: 1 + 30*rng.Float64()}
 	t.price = demand * (0.15 + 0.7*rng.Float64()*rng.Float64())
-	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, rng.Float64()) }
-	switch rng.IntN(3) {
-	case 0: // up for days
-		t.up, t.down = between(12, 96), between(0.3, 4)
-	case 1: // changes often
-		t.up, t.down = between(0.3, 3), between(0.3, 3)
-	default:
-		t.up, t.down = between(1, 16), between(0.5, 12)
+	within := func(r [2]float64) float64 { return r[0] * math.Pow(r[1]/r[0], rng.Float64()) }
+	if kind == Mixed {
+		kind = []DrawnKind{lasting, Flapping, between}[rng.IntN(3)]
 	}
+	m := medians[kind]
+	t.up, t.down = within(m.up), within(m.down)
 	return t
 }
 
-func drawWindow(rng *rand.Rand, number, ticks int, zones []place.Zone, traits []drawnTrait) Window {
+func drawWindow(rng *rand.Rand, kind DrawnKind, number, ticks int, zones []place.Zone, traits []drawnTrait) Window {
 	w := Window{Number: number, Zones: map[string]*Trace{}}
 	hour := drawnTick.Hours()
 	storms := map[string][]bool{} // by region: the ticks in which its zones may lose spot together
 	for i, z := range zones {
 		t, tr := traits[i], &Trace{Line: 1}
 		if storms[z.Region] == nil {
-			storms[z.Region] = drawStorms(rng, ticks)
+			storms[z.Region] = drawStorms(rng, kind, ticks)
 		}
 		up := rng.Float64() < t.up/(t.up+t.down)
 		end, price := 0.0, t.price
@@ -159,11 +187,14 @@ func drawWindow(rng *rand.Rand, number, ticks int, zones []place.Zone, traits []
 	return w
 }
 
-// drawStorms draws the ticks in which a region's zones may be lost together: one in 30 hours.
-func drawStorms(rng *rand.Rand, ticks int) []bool {
-	s := make([]bool, ticks)
+// drawStorms draws the ticks in which a region's zones may be lost together: one in 30 hours, or in four.
+func drawStorms(rng *rand.Rand, kind DrawnKind, ticks int) []bool {
+	s, every := make([]bool, ticks), 30.0
+	if kind == Storms {
+		every = 4
+	}
 	for k := range s {
-		s[k] = rng.Float64() < drawnTick.Hours()/30
+		s[k] = rng.Float64() < drawnTick.Hours()/every
 	}
 	return s
 }

@@ -9,8 +9,8 @@ import (
 // A drawn market is deterministic and has the documented properties.
 func TestDrawnMarket_HasDocumentedProperties(t *testing.T) {
 	for seed := range uint64(5) {
-		p, w := DrawnMarket(seed, 2, 30*time.Hour)
-		q, v := DrawnMarket(seed, 2, 30*time.Hour)
+		p, w := DrawnMarket(Mixed, seed, 2, 30*time.Hour)
+		q, v := DrawnMarket(Mixed, seed, 2, 30*time.Hour)
 		if !reflect.DeepEqual(p, q) || !reflect.DeepEqual(w, v) {
 			t.Fatalf("seed %d draws two markets", seed)
 		}
