@@ -120,7 +120,8 @@ var items = func() (list []item) {
 // subject returns what the items of package phase examine.
 func (c *Case) subject() *phase.Subject {
 	length, _ := c.length()
-	return &phase.Subject{Length: length, Job: &c.Job, Now: c.Now, Runs: c.Runs, Facts: c.Facts, Trains: c.trains(), Serves: c.serves(),
+	return &phase.Subject{Length: length, Job: &c.Job, Now: c.Now, Runs: c.Runs, Facts: c.Facts,
+		Trains: c.trains(), Serves: c.serves(),
 		OnSpot: c.onSpot(), HasPrograms: slices.ContainsFunc(c.places, func(p place) bool { return p.file }),
 		Find: func(re *regexp.Regexp) (phase.Mention, bool) {
 			m, ok := c.find(re)

@@ -44,7 +44,8 @@ func Activations(m *onnx.Model) (names []string) {
 // static plans int8-static: it rounds the inputs of each MatMul, Gemm and Conv to uint8 and their weights to int8, as
 // pairs of QuantizeLinear and DequantizeLinear around the node, which a runtime fuses into arithmetic of integers.
 func (p *Plan) static(ranges map[string]Range) error {
-	s := &static{p: p, ranges: ranges, inputs: map[string]string{}, steps: map[string]string{}, weights: map[string]*levels{}}
+	s := &static{p: p, ranges: ranges, inputs: map[string]string{}, steps: map[string]string{},
+		weights: map[string]*levels{}}
 	p.edit.Inputs, p.edit.Before = map[int][]string{}, map[int][]onnx.NewNode{}
 	uses, at := map[string]int{}, map[int]int{}
 	for i, n := range p.model.Nodes {
@@ -204,7 +205,7 @@ func (s *static) activation(node int, name string) string {
 	return s.inputs[name]
 }
 
-// weight adds the rounded form of a weight before the first node that needs it.
+// weight adds the rounded form of a weight before the first node that needs it. Its zero is level 0.
 func (s *static) weight(node int, k *levels) {
 	m, e := s.p.model, &s.p.edit
 	count, values := int64(len(k.scales)), m.Fresh(k.t.Name+"_int8")
@@ -213,13 +214,13 @@ func (s *static) weight(node int, k *levels) {
 		Data: onnx.Elements{Size: k.t.Count(), Write: k.write}})
 	k.scale = s.tensor(k.t.Name+"_scale", onnx.Float, floatBytes(k.scales), count)
 	k.name = m.Fresh(k.t.Name + "_rounded")
-	s.before(node, onnx.NewNode{Op: "DequantizeLinear", In: []string{values, k.scale}, Out: []string{k.name}, // zeros are 0
+	s.before(node, onnx.NewNode{Op: "DequantizeLinear", In: []string{values, k.scale}, Out: []string{k.name},
 		Ints: map[string]int64{"axis": int64(k.axis)}})
 }
 
 // bias adds the rounded form of a bias: int32 in steps of the products, which a runtime adds to their sum. It keeps a
-// bias that is no constant vector, that other nodes use, or that does not fit. The steps are the products of the steps of
-// activation and weight: a node of two constants, which a runtime computes once, takes fewer bytes than a third constant.
+// bias that is no constant vector, that other nodes use, or that does not fit. Its steps are the products of those of
+// activation and weight: a node of two constants, which a runtime computes once, is smaller than a third constant.
 func (s *static) bias(node int, name, activation string, w *levels) (string, error) {
 	m, t := s.p.model, s.p.model.Tensors[name]
 	step, _ := s.ranges[activation].scale()

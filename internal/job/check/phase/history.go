@@ -31,7 +31,8 @@ func measured(c *Subject, of func(Run) figure.Figure, unknown string,
 }
 
 // atMost judges a share of the newest run with a known one. text has verbs for the job and the percentage.
-func atMost(limit float64, of func(Run) figure.Figure, text, unknown, fix string) func(*Subject) (Verdict, string, string) {
+func atMost(limit float64, of func(Run) figure.Figure, text, unknown, fix string) func(*Subject) (Verdict, string,
+	string) {
 	return func(c *Subject) (Verdict, string, string) {
 		whole := func(r Run) figure.Figure {
 			if r.Profile { // a few minutes say nothing about shares of a run
@@ -135,7 +136,8 @@ func deadline(c *Subject) (Verdict, string, string) {
 		if c.Job.Window != "" {
 			return Pass, "it waits for its window, " + c.Job.Window, ""
 		}
-		return Warn, "nothing says by when it must end", "give deadline, such as in 24h: the time left over buys cheaper machines"
+		return Warn, "nothing says by when it must end",
+			"give deadline, such as in 24h: the time left over buys cheaper machines"
 	}
 	left := d.Resolve(c.Now).Sub(c.Now)
 	switch {

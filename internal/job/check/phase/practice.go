@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -19,13 +20,14 @@ var (
 		`mixed_precision=["']?fp16|["']fp16["']\s*:|amp\.initialize)`)
 	wideForm  = regexp.MustCompile(`(?i)(\bbf16\b|bfloat16|\bfp32\b|\btf32\b|float32)`)
 	saveForm  = regexp.MustCompile(`\b(torch\.save|save_weights|save_model|safetensors\S*\.save_file)\(`)
-	wholeForm = regexp.MustCompile(`(?i)(optim\w*\.state_dict\(|["']optim\w*["']|accelerator\.save_state|save_checkpoint\(|` +
-		`\bdcp\.save|CheckpointManager|ModelCheckpoint|Trainer\(|train\.Checkpoint\(|set_checkpoint)`)
+	wholeForm = regexp.MustCompile(`(?i)(optim\w*\.state_dict\(|["']optim\w*["']|accelerator\.save_state|` +
+		`save_checkpoint\(|\bdcp\.save|CheckpointManager|ModelCheckpoint|Trainer\(|train\.Checkpoint\(|set_checkpoint)`)
 	stopForm = regexp.MustCompile(`(SIGTERM|SIGUSR1|^trap |\btrap ['"]|ScrimpCallback|should_checkpoint|should_stop|` +
 		`catch_sigterm)`)
 	oneProcessForm = regexp.MustCompile(`\bDataParallel\(`)
-	processesForm  = regexp.MustCompile(`(?i)(DistributedDataParallel|FullyShardedDataParallel|\bfsdp\b|fully_shard|deepspeed|` +
-		`accelerate launch|\btorchrun\b|torch\.distributed|lightning|Trainer\(|MirroredStrategy|horovod|jax\.(pmap|sharding))`)
+	processesForm  = regexp.MustCompile(`(?i)(DistributedDataParallel|FullyShardedDataParallel|\bfsdp\b|fully_shard|` +
+		`deepspeed|accelerate launch|\btorchrun\b|torch\.distributed|lightning|Trainer\(|MirroredStrategy|horovod|` +
+		`jax\.(pmap|sharding))`)
 	probeForm = regexp.MustCompile(`(?i)(livenessProbe|readinessProbe|health[_-]?check|/healthz|/v2/health)`)
 )
 
@@ -65,7 +67,8 @@ func disk(c *Subject) (Verdict, string, string) {
 		return Warn, "inputs of " + size.About(float64(sum)) + ", and resources.disk accepts less",
 			"resources.disk: " + (sum + sum/4).Exact() + "+, or data.stream"
 	}
-	return Pass, "inputs of " + size.About(float64(sum)) + ", and a disk of " + size.About(float64(asks.Min)) + " or more", ""
+	return Pass, fmt.Sprintf("inputs of %s, and a disk of %s or more", size.About(float64(sum)),
+		size.About(float64(asks.Min))), ""
 }
 
 func lossScaling(c *Subject) (Verdict, string, string) {
@@ -86,7 +89,8 @@ func lossScaling(c *Subject) (Verdict, string, string) {
 	case found && !c.HasPrograms:
 		return Unknown, half.Where + ", and no program shows whether it scales the loss", "name the program in command"
 	case found:
-		return Warn, half.Where + ", and no program scales the loss: small gradients become zero", "torch.amp.GradScaler, or bf16"
+		return Warn, half.Where + ", and no program scales the loss: small gradients become zero",
+			"torch.amp.GradScaler, or bf16"
 	case format != "":
 		return Pass, half.Where + ", which needs none", ""
 	}
@@ -128,7 +132,8 @@ func (c *Subject) several() bool {
 		count = most
 	}
 	n, err := strconv.Atoi(strings.TrimSuffix(count, "+"))
-	return err == nil && n > 1 || strings.HasSuffix(count, "+") || c.Job.Resources.Accelerator != "" && c.Job.MostNodes() > 1
+	return err == nil && n > 1 || strings.HasSuffix(count, "+") ||
+		c.Job.Resources.Accelerator != "" && c.Job.MostNodes() > 1
 }
 
 func processes(c *Subject) (Verdict, string, string) {
@@ -144,7 +149,8 @@ func processes(c *Subject) (Verdict, string, string) {
 		return Pass, m.Where, ""
 	}
 	if c.HasPrograms {
-		return Warn, "no program uses more than one accelerator: the others would idle", "DistributedDataParallel under torchrun"
+		return Warn, "no program uses more than one accelerator: the others would idle",
+			"DistributedDataParallel under torchrun"
 	}
 	return Unknown, "no program was found in the work folder", "name the program in command"
 }
