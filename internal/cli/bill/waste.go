@@ -89,22 +89,11 @@ func (a *app) wasteCmd() *cobra.Command {
 				}
 				survey = &seen
 			}
-			if !a.JSON {
-				text := spending.Waste(v, a.Place())
-				if len(with) > 0 {
-					text += "\n" + spending.Clouds(clouds, a.Place())
-				}
-				if survey != nil {
-					text += "\n" + spending.Survey(survey, a.Place())
-				}
-				_, err = io.WriteString(a.Out, text)
-				return a.whole(err, unread)
-			}
 			all := wasteJSON{Waste: v, Survey: survey}
 			if len(with) > 0 {
 				all.Clouds, all.CloudTotals = &clouds, new(advice.Totals(clouds))
 			}
-			return a.whole(a.Print(all), unread)
+			return a.whole(a.printWaste(&all), unread)
 		})}
 	cmd.Flags().StringVar(&team, "team", "", "findings of this `team`, or of no team with '(none)' (default: of all that "+
 		"you may see)")
@@ -118,6 +107,22 @@ func (a *app) wasteCmd() *cobra.Command {
 	_ = cmd.MarkFlagFilename("with", "csv", "json")
 	cmd.AddCommand(a.applyCmd(), a.historyCmd())
 	return cmd
+}
+
+// printWaste prints the findings, and what --with and --engines add.
+func (a *app) printWaste(all *wasteJSON) error {
+	if a.JSON {
+		return a.Print(all)
+	}
+	text := spending.Waste(all.Waste, a.Place())
+	if all.Clouds != nil {
+		text += "\n" + spending.Clouds(*all.Clouds, a.Place())
+	}
+	if all.Survey != nil {
+		text += "\n" + spending.Survey(all.Survey, a.Place())
+	}
+	_, err := io.WriteString(a.Out, text)
+	return err
 }
 
 // narrows returns an error if --team cannot select findings. A bill's line without a partner is the cost of no team.

@@ -2,7 +2,6 @@ package phase
 
 import (
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,7 +27,8 @@ var (
 	processesForm  = regexp.MustCompile(`(?i)(DistributedDataParallel|FullyShardedDataParallel|\bfsdp\b|fully_shard|` +
 		`deepspeed|accelerate launch|\btorchrun\b|torch\.distributed|lightning|Trainer\(|MirroredStrategy|horovod|` +
 		`jax\.(pmap|sharding))`)
-	probeForm = regexp.MustCompile(`(?i)(livenessProbe|readinessProbe|health[_-]?check|/healthz|/v2/health)`)
+	regionForm = regexp.MustCompile(`[?&]region=([^&#]+)`)
+	probeForm  = regexp.MustCompile(`(?i)(livenessProbe|readinessProbe|health[_-]?check|/healthz|/v2/health)`)
 )
 
 func prefetch(c *Subject) (Verdict, string, string) {
@@ -157,11 +157,11 @@ func processes(c *Subject) (Verdict, string, string) {
 
 // storeRegion compares the region of the checkpoints' store with where the job may run.
 func storeRegion(c *Subject) (Verdict, string, string) {
-	u, err := url.Parse(c.Job.Checkpoint.Store)
-	if c.Job.Checkpoint.Store == "" || err != nil || u.Query().Get("region") == "" {
+	in := regionForm.FindStringSubmatch(c.Job.Checkpoint.Store)
+	if in == nil {
 		return Unknown, "checkpoint.store names no region", "checkpoint.store: s3://bucket?region=us-east-1"
 	}
-	region, zones := u.Query().Get("region"), c.Job.Resources.Zones
+	region, zones := in[1], c.Job.Resources.Zones
 	near := func(z string) bool { return strings.HasPrefix(z, region) }
 	switch fix := "resources.zones: [" + region + "], or a bucket where it runs"; {
 	case len(zones) == 0:
