@@ -51,6 +51,44 @@ type WasteTotal struct {
 	Unknown  int            `json:"savings_unknown"`
 }
 
+// Survey lists resources that the engines see in their accounts, whoever made them: those that lack a tag, volumes of
+// stopped machines, and volumes without a machine. No total of Waste contains them.
+type Survey struct {
+	Required  []string         `json:"required_tags"` // of the admin's rules; none: one tag is enough
+	Resources []SurveyResource `json:"resources"`     // the dearest first; those with an unknown price last
+	Engines   []SurveyEngine   `json:"engines"`
+}
+
+// SurveyResource is a machine or a volume.
+type SurveyResource struct {
+	Engine   string         `json:"engine"`
+	ID       string         `json:"id"`
+	Kind     string         `json:"kind"` // machine or volume
+	Type     string         `json:"type"`
+	Region   string         `json:"region"`
+	Made     *time.Time     `json:"made"` // null: unknown
+	Currency money.Currency `json:"currency"`
+	Monthly  *money.Amount  `json:"cost_a_month"` // of 30 days at the present price; null: unknown
+	Lacks    []string       `json:"lacks"`        // required tags, or "any tag"
+	Evidence string         `json:"evidence"`
+	Action   string         `json:"action"`  // keep or delete
+	Try      string         `json:"try"`     // a command that changes nothing; "": none is known
+	Command  string         `json:"command"` // the command that does it
+}
+
+// SurveyEngine is an engine that was asked.
+type SurveyEngine struct {
+	Name  string `json:"name"`
+	Seen  int    `json:"seen"`  // machines and volumes in its account
+	Lists bool   `json:"lists"` // false: engines of its kind know no account
+	Error string `json:"error"` // why it was not read; "": it was
+}
+
+// SurveyWaste asks the engines for what they see.
+func (c *Client) SurveyWaste(ctx context.Context) (Survey, error) {
+	return ask[Survey](ctx, c, http.MethodGet, "/v1/waste/survey", nil)
+}
+
 // ApplyWaste asks for the action of a finding.
 type ApplyWaste struct {
 	Since string `json:"since,omitempty"` // span of the list that has the finding; "": 30d

@@ -58,7 +58,7 @@ func (s *Server) buildHandlers() {
 		Log: s.opts.Log}
 	s.savings = &savings.Desk{Gate: s.gate, Control: s.control, Books: s.books, View: s.view,
 		Telemetry: s.telemetry.Receipt, HasTeam: s.bills.HasTeam, HasTeams: s.gate.People.HasTeams,
-		Answers: s.anomalies.Answers}
+		Answers: s.anomalies.Answers, Engines: s.engines}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Meta: s.store, Dir: s.opts.Dir,

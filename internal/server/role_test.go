@@ -41,7 +41,7 @@ var wanted = map[string]string{
 	"GET /v1/proposals": "viewer anywhere", "GET /v1/proposals/{id}": "viewer of the job",
 	"POST /v1/proposals/{id}/outcome": "submitter of their job",
 	"GET /v1/storage":                 "viewer anywhere",
-	"GET /v1/waste":                   "viewer anywhere", "GET /v1/waste/history": "viewer anywhere", "POST /v1/waste/{id}/apply": "viewer anywhere",
+	"GET /v1/waste":                   "viewer anywhere", "GET /v1/waste/history": "viewer anywhere", "GET /v1/waste/survey": "viewer everywhere", "POST /v1/waste/{id}/apply": "viewer anywhere",
 	"GET /v1/diagnoses": "viewer anywhere", "GET /v1/jobs/{id}/diagnosis": "viewer of the job", "POST /v1/jobs/{id}/diagnosis": "viewer of the job",
 	"GET /v1/telemetry": "viewer anywhere", "POST /v1/plan": "viewer anywhere",
 	"PUT /v1/budgets":      "admin everywhere",

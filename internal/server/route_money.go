@@ -81,6 +81,9 @@ func savingRoutes() []route {
 			[]string{"team: its findings alone, or with (none) those of no team; of all teams that you may see where it is " +
 				"not given",
 				"since: span until now, up to 90d; 30d where it is not given"}, ofSavings((*savings.Desk).List)},
+		{"GET", "/v1/waste/survey", identity.Viewer, allTeams, true,
+			"Ask the engines for machines and volumes of their accounts that lack a tag or that nothing uses, whoever made them",
+			nil, client.Survey{}, "", nil, ofSavings((*savings.Desk).Survey)},
 		{"GET", "/v1/recommend", identity.Viewer, anyTeam, true,
 			"Rank what would lower spending, with the saving computed from the costs of the last 30 days", nil,
 			[]client.SavingsPlan{}, "",

@@ -22,11 +22,20 @@ import (
 	"scrimp/internal/work/waste"
 )
 
+// wasteJSON is the output of scrimp waste --json.
+type wasteJSON struct {
+	api.Waste
+	Clouds      *[]advice.Recommendation `json:"recommendations,omitempty"`       // nil without --with
+	CloudTotals *[]advice.Total          `json:"recommendation_totals,omitempty"` // nil without --with
+	Survey      *api.Survey              `json:"survey,omitempty"`                // nil without --engines
+}
+
 const sinceUse = "`span` until now, up to 90d"
 
 func (a *app) wasteCmd() *cobra.Command {
 	var team, since string
 	var bills, with []string
+	var engines bool
 	cmd := &cobra.Command{Use: "waste", Short: "List spending that buys nothing, and what to do", Args: command.Takes(),
 		GroupID: command.GroupMoney,
 		Long: "Lists what costs money for nothing, each with its cost, evidence, one action (keep, shrink, schedule, stop " +
@@ -47,6 +56,9 @@ func (a *app) wasteCmd() *cobra.Command {
 			"--with lists a cloud's own recommendations below, with a command that changes nothing and the one that does it: " +
 			advice.Formats + ". Their savings are the cloud's estimates, and no part of the totals above. With --bill too, " +
 			"BILLED is what that bill has for the resource, so a month later it shows what a change gave.\n\n" +
+			"--engines asks the engines for machines and volumes of their accounts, whoever made them, that lack a tag, and " +
+			"for volumes of stopped machines or of none; it needs the role viewer of all teams. Engines on AWS can tell. " +
+			"A price that scrimp does not know is \"-\"; no total above has these resources.\n\n" +
 			"Each dollar is in one finding. COST is all that it concerns, WASTED what bought nothing. Dollars a month are " +
 			"those since it was first seen, scaled to 30 days; \"-\" is unknown, seen for less than a day (an hour for " +
 			"machines, volumes, reservations and schedules that go on), or does not recur." + command.PlainExit,
@@ -69,22 +81,19 @@ func (a *app) wasteCmd() *cobra.Command {
 			if err := known(ctx, c, clouds, v); err != nil {
 				return c.Said(ctx, err)
 			}
-			switch {
-			case a.JSON && len(with) > 0:
-				err = a.Print(struct {
-					api.Waste
-					Clouds []advice.Recommendation `json:"recommendations"`
-					Totals []advice.Total          `json:"recommendation_totals"`
-				}{v, clouds, advice.Totals(clouds)})
-			case a.JSON:
-				err = a.Print(v)
-			default:
-				_, err = io.WriteString(a.Out, spending.Waste(v, a.Place()))
-				if len(with) > 0 && err == nil {
-					_, err = io.WriteString(a.Out, "\n"+spending.Clouds(clouds, a.Place()))
+			var survey *api.Survey
+			if engines {
+				seen, err := c.SurveyWaste(ctx)
+				if err != nil {
+					return c.Said(ctx, err)
 				}
+				survey = &seen
 			}
-			return a.whole(err, unread)
+			all := wasteJSON{Waste: v, Survey: survey}
+			if len(with) > 0 {
+				all.Clouds, all.CloudTotals = &clouds, new(advice.Totals(clouds))
+			}
+			return a.whole(a.printWaste(&all), unread)
 		})}
 	cmd.Flags().StringVar(&team, "team", "", "findings of this `team`, or of no team with '(none)' (default: of all that "+
 		"you may see)")
@@ -92,10 +101,28 @@ func (a *app) wasteCmd() *cobra.Command {
 	cmd.Flags().StringArrayVar(&bills, "bill", nil, "compare this bill `file` too; may be repeated (default: none)")
 	cmd.Flags().StringArrayVar(&with, "with", nil, "list the recommendations of this cloud's `file` too; may be repeated "+
 		"(default: none)")
+	cmd.Flags().BoolVar(&engines, "engines", false, "list what the engines' accounts have without tags or without use "+
+		"(default: only what the ledger has)")
 	_ = cmd.MarkFlagFilename("bill", "csv", "gz", "json", "jsonl", "parquet")
 	_ = cmd.MarkFlagFilename("with", "csv", "json")
 	cmd.AddCommand(a.applyCmd(), a.historyCmd())
 	return cmd
+}
+
+// printWaste prints the findings, and what --with and --engines add.
+func (a *app) printWaste(all *wasteJSON) error {
+	if a.JSON {
+		return a.Print(all)
+	}
+	text := spending.Waste(all.Waste, a.Place())
+	if all.Clouds != nil {
+		text += "\n" + spending.Clouds(*all.Clouds, a.Place())
+	}
+	if all.Survey != nil {
+		text += "\n" + spending.Survey(all.Survey, a.Place())
+	}
+	_, err := io.WriteString(a.Out, text)
+	return err
 }
 
 // narrows returns an error if --team cannot select findings. A bill's line without a partner is the cost of no team.

@@ -169,7 +169,41 @@ func earlier(r receipt.Receipt) check.Run {
 	if v, ok := inUse(r.Telemetry); ok && !run.Utilisation.OK {
 		run.Utilisation = figure.Known(v)
 	}
+	shares(&run, r)
 	return run
+}
+
+// shares adds what a receipt says of savings, waits, lost work and memory.
+func shares(run *check.Run, r receipt.Receipt) {
+	run.DeadlineMet = r.DeadlineMet
+	if r.SavedShare != nil {
+		run.Saved = figure.Known(*r.SavedShare)
+	}
+	if r.SaveSeconds != nil {
+		run.Save = time.Duration(*r.SaveSeconds * float64(time.Second))
+	}
+	if run.Worked > 0 {
+		run.Lost = figure.Known(min(1, r.LostSeconds/run.Worked.Seconds()))
+	}
+	var started, paid, begun float64 // seconds of attempts that started their program, and of all machines
+	for _, t := range r.Tries {
+		span := t.Until.Sub(t.From).Seconds()
+		paid += span * float64(max(1, len(t.Nodes)))
+		if t.Begun != nil {
+			started, begun = started+t.Begun.Sub(t.From).Seconds(), begun+span
+		}
+	}
+	if begun > 0 {
+		run.StartUp = figure.Known(started / begun)
+	}
+	if r.Data != nil && r.Data.Unreported == 0 && paid > 0 {
+		run.Waited = figure.Known(min(1, r.Data.Seconds/paid))
+	}
+	if t := r.Telemetry; t != nil && t.Seconds >= enoughMeasured && t.GPUMemory > 0 {
+		if held, known := t.Figure(telemetry.GPUMemory); known {
+			run.Held = figure.Known(min(1, held.Peak/float64(t.GPUMemory)))
+		}
+	}
 }
 
 // enoughMeasured is the minimum measured time, in seconds, for the use of machines to be meaningful.

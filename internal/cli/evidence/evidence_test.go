@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -54,5 +55,41 @@ func TestEarlier_UsesMeasuredUtilization(t *testing.T) {
 		if run.Utilisation.V != 0.5 {
 			t.Errorf("%s, and the program reports 50 %%: %+v", name, run.Utilisation)
 		}
+	}
+}
+
+// The shares of a run are those that its receipt's times and bytes give by hand.
+func TestEarlier_ReadsSharesFromReceipt(t *testing.T) {
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	first, second := at.Add(15*time.Minute), at.Add(65*time.Minute)
+	met, saved, save := false, -0.25, 12.5
+	r := receipt.Receipt{
+		DeadlineMet: &met, SavedShare: &saved, SaveSeconds: &save, LostSeconds: 1500,
+		Tries: []receipt.Try{
+			{From: at, Begun: &first, Until: at.Add(time.Hour)},                                                         // 15 of 60 minutes to start
+			{From: at.Add(time.Hour), Begun: &second, Until: at.Add(100 * time.Minute), Nodes: make([]receipt.Node, 2)}, // 5 of 40
+			{From: at.Add(100 * time.Minute), Until: at.Add(120 * time.Minute)},
+		},
+		Data: &receipt.DataUse{Seconds: 2400},
+		Telemetry: &receipt.Telemetry{Seconds: 600, GPUs: 1, GPUMemory: 80 << 30,
+			Figures: map[string]receipt.Figure{"gpu_memory_used_bytes": {Peak: 60 << 30}}},
+	}
+	run := earlier(r)
+	for name, x := range map[string]struct{ got, want float64 }{
+		"lost":     {run.Lost.V, 1500.0 / (80 * 60)},    // 45 and 35 minutes of work
+		"start-up": {run.StartUp.V, 20.0 / 100},         // of attempts that started
+		"waited":   {run.Waited.V, 2400.0 / (160 * 60)}, // 60, two machines of 40, and 20 minutes
+		"held":     {run.Held.V, 0.75}, "saved": {run.Saved.V, -0.25}, "save": {run.Save.Seconds(), 12.5},
+	} {
+		if math.Abs(x.got-x.want) > 1e-12 {
+			t.Errorf("%s: %v, want %v", name, x.got, x.want)
+		}
+	}
+	if run.DeadlineMet == nil || *run.DeadlineMet {
+		t.Error("the deadline was missed")
+	}
+	r.Data.Unreported, r.Telemetry, r.Tries, r.SavedShare = 1, nil, nil, nil
+	if run := earlier(r); run.Waited.OK || run.Held.OK || run.StartUp.OK || run.Lost.OK || run.Saved.OK {
+		t.Errorf("unknown figures are known: %+v", run)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"scrimp/internal/engine/aws/sale"
 	"scrimp/internal/engine/aws/stock"
+	"scrimp/internal/engine/aws/survey"
+	"scrimp/internal/market/resource"
 )
 
 // indexed returns what the region sells, read again if it is too old.
@@ -51,4 +53,10 @@ func (d *Driver) indexed(ctx context.Context) (*sale.Index, error) {
 	defer d.mu.Unlock()
 	d.index = &x
 	return &x, nil
+}
+
+// Resources lists the machines and volumes of the account in the region, whoever made them.
+func (d *Driver) Resources(ctx context.Context) ([]resource.Resource, error) {
+	list, err := survey.List(ctx, d.with.Region, d.connected, d.indexed)
+	return list, d.explain(err)
 }

@@ -46,11 +46,8 @@ func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: []types.Filter{
-		{
-			Name:   sdk.String("tag:" + tag.Engine),
-			Values: []string{d.name},
-		}, {Name: sdk.String("tag-key"), Values: []string{tag.Key}}}})
+	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: tag.Filter(d.name, types.Filter{
+		Name: sdk.String("tag-key"), Values: []string{tag.Key}})})
 	if err != nil {
 		return nil, d.explain(err)
 	}
@@ -174,12 +171,9 @@ func (d *Driver) rateOf(ctx context.Context, a *account.Client, s *seen) (sale.R
 func (d *Driver) prices(ctx context.Context, a *account.Client, zone, kind string, from,
 	to time.Time) ([]market.Segment, error) {
 	var list []market.Segment
-	pages := ec2.NewDescribeSpotPriceHistoryPaginator(
-		a.EC2,
-		&ec2.DescribeSpotPriceHistoryInput{StartTime: &from, EndTime: &to,
-			AvailabilityZone: &zone, InstanceTypes: []types.InstanceType{types.InstanceType(kind)},
-			ProductDescriptions: []string{stock.LinuxProduct}},
-	)
+	pages := ec2.NewDescribeSpotPriceHistoryPaginator(a.EC2, &ec2.DescribeSpotPriceHistoryInput{StartTime: &from,
+		EndTime: &to, AvailabilityZone: &zone, InstanceTypes: []types.InstanceType{types.InstanceType(kind)},
+		ProductDescriptions: []string{stock.LinuxProduct}})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

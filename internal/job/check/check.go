@@ -119,7 +119,9 @@ var items = func() (list []item) {
 
 // subject returns what the items of package phase examine.
 func (c *Case) subject() *phase.Subject {
-	return &phase.Subject{Job: &c.Job, Now: c.Now, Runs: c.Runs, Facts: c.Facts, Trains: c.trains(), Serves: c.serves(),
+	length, _ := c.length()
+	return &phase.Subject{Length: length, Job: &c.Job, Now: c.Now, Runs: c.Runs, Facts: c.Facts,
+		Trains: c.trains(), Serves: c.serves(),
 		OnSpot: c.onSpot(), HasPrograms: slices.ContainsFunc(c.places, func(p place) bool { return p.file }),
 		Find: func(re *regexp.Regexp) (phase.Mention, bool) {
 			m, ok := c.find(re)
@@ -142,6 +144,8 @@ var own = []item{
 	{"tags", Before, "tags", tags},
 	{"budget", Before, "budget", budget},
 	{"subset", Before, "a subset of the data first", subset},
+	{"price-cap", Before, "a price cap on spot", priceCap},
+	{"choice", Before, "several offers fit", choice},
 	{"python", Before, "programs and Python are found", python},
 	{"utilisation", During, "utilisation over 70 %", utilisation},
 	{"convergence", During, "what does not converge is stopped", convergence},
@@ -151,6 +155,7 @@ var own = []item{
 	{"distillation", Deployment, "distillation weighed", distillation},
 	{"onnx", Deployment, "ONNX or a compiled form", onnx},
 	{"prediction-cost", Deployment, "cost per prediction", predictionCost},
+	{"peak-planned", Deployment, "machines for the peak", peakPlanned},
 	{"scaling", Production, "auto-scaling, down to zero", scaling},
 	{"batching", Production, "dynamic batching", batching},
 	{"right-sizing", Production, "utilisation and size reviewed monthly", rightSizing},

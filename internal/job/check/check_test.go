@@ -93,7 +93,7 @@ func offer(c *check.Case, machine string) catalog.Listing {
 
 func TestCheck_JudgesEachItem(t *testing.T) {
 	reached := map[string]bool{}
-	for _, x := range slices.Concat(cases, phaseCases) {
+	for _, x := range slices.Concat(cases, phaseCases, practiceCases) {
 		c := bare()
 		x.set(&c)
 		f := verdict(t, c, x.id)
@@ -113,7 +113,7 @@ func TestCheck_JudgesEachItem(t *testing.T) {
 // them.
 func TestCheck_UnstatedItemsAreUnknown(t *testing.T) {
 	settled := map[string]string{"machine": "the cheapest is taken", "precision": "no accelerator",
-		"accumulation": "no accelerator", "secrets": "it has no variables"}
+		"accumulation": "no accelerator", "secrets": "it has no variables", "distributed": "no accelerator"}
 	c := bare()
 	c.Offers = nil
 	for _, f := range check.Check(c).Findings {
@@ -123,14 +123,14 @@ func TestCheck_UnstatedItemsAreUnknown(t *testing.T) {
 	}
 	c.Job.Resources.Accelerator = "L4"
 	for _, f := range check.Check(c).Findings {
-		if f.Verdict == check.Pass && f.ID != "secrets" {
+		if f.Verdict == check.Pass && f.ID != "secrets" && f.ID != "distributed" {
 			t.Errorf("%s passes on nothing: %s", f.ID, f.Evidence)
 		}
 	}
 }
 
 func TestCheck_FailuresHaveEvidenceAndFix(t *testing.T) {
-	for _, x := range slices.Concat(cases, phaseCases) {
+	for _, x := range slices.Concat(cases, phaseCases, practiceCases) {
 		c := bare()
 		x.set(&c)
 		r := check.Check(c)
@@ -199,16 +199,16 @@ func TestParseFact_ErrorListsFacts(t *testing.T) {
 }
 
 func TestDocs_NameEveryItemAndFact(t *testing.T) {
-	b, err := os.ReadFile("../../../docs/check.md")
+	b, err := os.ReadFile("../../../docs/reference/check.md")
 	must.Do(t, err)
 	for _, i := range check.Items() {
 		if !strings.Contains(string(b), "| `"+i.ID+"` | "+i.Title+" |") {
-			t.Errorf("docs/check.md has no row | `%s` | %s |", i.ID, i.Title)
+			t.Errorf("docs/reference/check.md has no row | `%s` | %s |", i.ID, i.Title)
 		}
 	}
 	for _, f := range fact.All {
 		if !strings.Contains(string(b), "`"+f.Name+"="+f.Example+"`") {
-			t.Errorf("docs/check.md does not name `%s=%s`", f.Name, f.Example)
+			t.Errorf("docs/reference/check.md does not name `%s=%s`", f.Name, f.Example)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/incident"
 	"scrimp/internal/decide/receipt"
+	"scrimp/internal/engine"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
@@ -38,6 +39,7 @@ type Desk struct {
 	// Telemetry returns the telemetry of a job's machines; nil: not known.
 	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
 	HasTeam   func(name string) bool
+	Engines   []engine.Engine
 	// HasTeams reports whether the installation has any team.
 	HasTeams func() bool
 	// Answers returns what people have answered about incidents: it moves the thresholds of their kinds.

@@ -92,7 +92,10 @@ func normalize(e env, n onnx.Node) {
 
 // quantizeBy is QuantizeLinear to uint8 with one scale.
 func quantizeBy(e env, n onnx.Node) {
-	scale, zero := e[n.In[1]].V[0], e[n.In[2]].V[0]
+	scale, zero := e[n.In[1]].V[0], 0.0
+	if len(n.In) > 2 {
+		zero = e[n.In[2]].V[0]
+	}
 	e[n.Out[0]] = each(e[n.In[0]], func(v float64) float64 {
 		return max(0, min(255, math.RoundToEven(v/scale)+zero))
 	})

@@ -44,7 +44,8 @@ func Activations(m *onnx.Model) (names []string) {
 // static plans int8-static: it rounds the inputs of each MatMul, Gemm and Conv to uint8 and their weights to int8, as
 // pairs of QuantizeLinear and DequantizeLinear around the node, which a runtime fuses into arithmetic of integers.
 func (p *Plan) static(ranges map[string]Range) error {
-	s := &static{p: p, ranges: ranges, inputs: map[string]string{}, weights: map[string]*levels{}}
+	s := &static{p: p, ranges: ranges, inputs: map[string]string{}, steps: map[string]string{},
+		weights: map[string]*levels{}}
 	p.edit.Inputs, p.edit.Before = map[int][]string{}, map[int][]onnx.NewNode{}
 	uses, at := map[string]int{}, map[int]int{}
 	for i, n := range p.model.Nodes {
@@ -93,6 +94,7 @@ type static struct {
 	p       *Plan
 	ranges  map[string]Range
 	inputs  map[string]string // the rounded form of an activation
+	steps   map[string]string // the tensor with its step
 	weights map[string]*levels
 }
 
@@ -101,6 +103,7 @@ type levels struct {
 	t      *onnx.Tensor
 	axis   int
 	scales []float32
+	scale  string // the tensor with the scales
 	name   string // of the rounded form
 	plan   *Plan
 	layers []int
@@ -146,7 +149,6 @@ func (s *static) replace(node, layer, axis int) error {
 	m, e := s.p.model, &s.p.edit
 	n := m.Nodes[node]
 	inputs := slices.Clone(n.In)
-	step, _ := s.ranges[n.In[0]].scale()
 	inputs[0] = s.activation(node, n.In[0])
 	k := s.weights[n.In[1]]
 	if k == nil {
@@ -160,7 +162,7 @@ func (s *static) replace(node, layer, axis int) error {
 	k.layers = append(k.layers, layer)
 	inputs[1] = k.name
 	if len(n.In) > 2 && n.In[2] != "" {
-		bias, err := s.bias(node, n.In[2], step, k.scales)
+		bias, err := s.bias(node, n.In[2], n.In[0], k)
 		if err != nil {
 			return err
 		}
@@ -190,46 +192,49 @@ func (s *static) tensor(base string, kind int, data []byte, dims ...int64) strin
 func (s *static) activation(node int, name string) string {
 	if s.inputs[name] == "" {
 		step, zero := s.ranges[name].scale()
-		scale := s.tensor(name+"_scale", onnx.Float, floatBytes([]float32{step}))
-		level := s.tensor(name+"_zero", onnx.Uint8, []byte{zero})
+		s.steps[name] = s.tensor(name+"_scale", onnx.Float, floatBytes([]float32{step}))
+		by := []string{s.steps[name]}
+		if zero != 0 { // a missing level is 0 in uint8
+			by = append(by, s.tensor(name+"_zero", onnx.Uint8, []byte{zero}))
+		}
 		q, d := s.p.model.Fresh(name+"_uint8"), s.p.model.Fresh(name+"_rounded")
-		s.before(node, onnx.NewNode{Name: q, Op: "QuantizeLinear", In: []string{name, scale, level}, Out: []string{q}})
-		s.before(node, onnx.NewNode{Name: d, Op: "DequantizeLinear", In: []string{q, scale, level}, Out: []string{d}})
+		s.before(node, onnx.NewNode{Op: "QuantizeLinear", In: append([]string{name}, by...), Out: []string{q}})
+		s.before(node, onnx.NewNode{Op: "DequantizeLinear", In: append([]string{q}, by...), Out: []string{d}})
 		s.inputs[name] = d
 	}
 	return s.inputs[name]
 }
 
-// weight adds the rounded form of a weight before the first node that needs it.
+// weight adds the rounded form of a weight before the first node that needs it. Its zero is level 0.
 func (s *static) weight(node int, k *levels) {
 	m, e := s.p.model, &s.p.edit
 	count, values := int64(len(k.scales)), m.Fresh(k.t.Name+"_int8")
 	e.Drop[k.t.Name] = true
 	e.Tensors = append(e.Tensors, onnx.NewTensor{Name: values, Type: onnx.Int8, Dims: k.t.Dims,
 		Data: onnx.Elements{Size: k.t.Count(), Write: k.write}})
-	scale := s.tensor(k.t.Name+"_scale", onnx.Float, floatBytes(k.scales), count)
-	zero := s.tensor(k.t.Name+"_zero", onnx.Int8, make([]byte, count), count)
+	k.scale = s.tensor(k.t.Name+"_scale", onnx.Float, floatBytes(k.scales), count)
 	k.name = m.Fresh(k.t.Name + "_rounded")
-	s.before(node, onnx.NewNode{Name: k.name, Op: "DequantizeLinear", In: []string{values, scale, zero},
-		Out: []string{k.name}, Ints: map[string]int64{"axis": int64(k.axis)}})
+	s.before(node, onnx.NewNode{Op: "DequantizeLinear", In: []string{values, k.scale}, Out: []string{k.name},
+		Ints: map[string]int64{"axis": int64(k.axis)}})
 }
 
 // bias adds the rounded form of a bias: int32 in steps of the products, which a runtime adds to their sum. It keeps a
-// bias that is no constant vector, that other nodes use, or that does not fit.
-func (s *static) bias(node int, name string, step float32, scales []float32) (string, error) {
+// bias that is no constant vector, that other nodes use, or that does not fit. Its steps are the products of those of
+// activation and weight: a node of two constants, which a runtime computes once, is smaller than a third constant.
+func (s *static) bias(node int, name, activation string, w *levels) (string, error) {
 	m, t := s.p.model, s.p.model.Tensors[name]
-	count := int64(len(scales))
+	step, _ := s.ranges[activation].scale()
+	count := int64(len(w.scales))
 	if t == nil || !slices.Equal(t.Dims, []int64{count}) || m.Uses[name] != 1 || t.Readable() != nil ||
 		slices.Contains(m.Inputs, name) {
 		return name, nil
 	}
-	steps, data, fits := make([]float32, count), []byte(nil), true
+	data, fits := []byte(nil), true
 	err := t.Floats(func(at int64, v []float32) error {
 		for i, x := range v {
-			k := at + int64(i)
-			steps[k] = float32(float64(step) * float64(scales[k]))
-			level := math.RoundToEven(float64(x) / float64(steps[k]))
-			if fits = fits && steps[k] >= smallest && math.Abs(level) <= math.MaxInt32; fits {
+			product := float32(float64(step) * float64(w.scales[at+int64(i)]))
+			level := math.RoundToEven(float64(x) / float64(product))
+			if fits = fits && product >= smallest && math.Abs(level) <= math.MaxInt32; fits {
 				data = binary.LittleEndian.AppendUint32(data, uint32(int32(level)))
 			}
 		}
@@ -240,9 +245,9 @@ func (s *static) bias(node int, name string, step float32, scales []float32) (st
 	}
 	s.p.edit.Drop[name] = true
 	values := s.tensor(name+"_int32", onnx.Int32, data, count)
-	scale := s.tensor(name+"_scale", onnx.Float, floatBytes(steps), count)
-	out := m.Fresh(name + "_rounded")
-	s.before(node, onnx.NewNode{Name: out, Op: "DequantizeLinear", In: []string{values, scale}, Out: []string{out},
+	scale, out := m.Fresh(name+"_scale"), m.Fresh(name+"_rounded")
+	s.before(node, onnx.NewNode{Op: "Mul", In: []string{s.steps[activation], w.scale}, Out: []string{scale}})
+	s.before(node, onnx.NewNode{Op: "DequantizeLinear", In: []string{values, scale}, Out: []string{out},
 		Ints: map[string]int64{"axis": 0}})
 	return out, nil
 }

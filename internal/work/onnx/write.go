@@ -45,7 +45,7 @@ type NewTensor struct {
 	Data Elements
 }
 
-// NewNode is a node that an edit adds. Its attributes are integers.
+// NewNode is a node that an edit adds. Its attributes are integers. A node without a name is known by its outputs.
 type NewNode struct {
 	Name, Op, Domain string
 	In, Out          []string
@@ -63,7 +63,10 @@ func (n NewNode) encode() []byte {
 	for _, v := range n.Out {
 		b = AppendBytes(b, nodeOut, v)
 	}
-	b = AppendBytes(AppendBytes(b, nodeName, n.Name), nodeOp, n.Op)
+	if n.Name != "" {
+		b = AppendBytes(b, nodeName, n.Name)
+	}
+	b = AppendBytes(b, nodeOp, n.Op)
 	for _, k := range slices.Sorted(maps.Keys(n.Ints)) {
 		a := AppendInt(AppendInt(AppendBytes(nil, attrName, k), attrInt, n.Ints[k]), attrType, attrKindInt)
 		b = AppendBytes(b, nodeAttr, a)

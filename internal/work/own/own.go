@@ -195,7 +195,7 @@ func (r *reader) lines(n sheet.Node, phased bool) (list []Line) {
 		}
 		switch once, monthly := f["once"], f["monthly"]; {
 		case once.There() == monthly.There():
-			item.Wrong("has not one of once and monthly", "write one of them, with a number or a list of factors")
+			item.Wrong("needs either once or monthly, and not both", "write one of them, with a number or a list of factors")
 		case once.There():
 			l.Once = true
 			l.factors = r.money(once)

@@ -59,6 +59,14 @@ var All = []Fact{
 	{"cold_start", "time from no replica to the first answer", "40s", span},
 	{"reviewed", "day of the last review of utilisation and size", "2026-11-02", day},
 	{"alerts", "whether cost and failures of the service raise alerts", "yes", yesNo},
+	{"data_rights", "whether license, source and consent of the data are recorded", "yes", yesNo},
+	{"personal_data", "whether personal data was removed, or may be used", "yes", yesNo},
+	{"code_versioned", "whether the version of the program is recorded", "yes", yesNo},
+	{"model_card", "whether purpose, data and limits of the model are written down", "yes", yesNo},
+	{"parity", "whether the deployed model gives the answers of the trained one", "yes", yesNo},
+	{"peak_requests", "requests a second at the peak", "300", number},
+	{"health", "whether a replica that hangs is restarted", "yes", yesNo},
+	{"commitment", "whether a commitment was weighed for the steady part of the use", "yes", yesNo},
 	{"production_tags", "whether what serves it is tagged with its owner", "yes", yesNo},
 }
 
