@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +24,8 @@ import (
 const shards, shardSize = 12, 32 << 20
 
 // BenchmarkView_Rate reads shards straight from a store and through a view with an empty cache, one after the other, and
-// reports the view's rate as a share of the store's own. The store is a file server on the same machine, which shares
+// reports the view's rate as a share of the store's own, and the processor time for a byte, which other programs on the
+// machine hardly change. The store is a file server on the same machine, which shares
 // its processors: without a limit, it sends from memory.
 func BenchmarkView_Rate(b *testing.B) {
 	dir := fast.Dir(b)
@@ -50,7 +52,7 @@ func BenchmarkView_Rate(b *testing.B) {
 	}
 }
 
-// rate measures the rate of a source of shards with an without a view.
+// rate measures the rate of a source of shards with and without a view.
 func rate(b *testing.B, open func() datacache.Source) {
 	drain := func(r io.ReadCloser) {
 		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{r}, make([]byte, 1<<20))
@@ -60,24 +62,24 @@ func rate(b *testing.B, open func() datacache.Source) {
 			b.Fatalf("%d bytes", n)
 		}
 	}
-	var own, view time.Duration
-	for i := 0; b.Loop(); i++ {
+	var own, view, ownCPU, viewCPU time.Duration
+	for b.Loop() {
 		src := open()
 		files, err := datacache.Files(b.Context(), src)
 		must.Do(b, err)
-		begin := time.Now()
+		begin, cpu := time.Now(), processor(b)
 		for _, f := range files {
 			r, err := src.Open(b.Context(), f, 0)
 			must.Do(b, err)
 			drain(r)
 		}
-		own += time.Since(begin)
+		own, ownCPU = own+time.Since(begin), ownCPU+processor(b)-cpu
 		must.Do(b, src.Close())
 
 		dir := fast.Dir(b)
 		cache, err := datacache.Open(dir, "boot", ample, time.Now)
 		must.Do(b, err)
-		begin = time.Now()
+		begin, cpu = time.Now(), processor(b)
 		v, err := Serve(b.Context(), cache, open(), nil, slog.New(slog.DiscardHandler))
 		must.Do(b, err)
 		for _, f := range files {
@@ -85,7 +87,7 @@ func rate(b *testing.B, open func() datacache.Source) {
 			must.Do(b, err)
 			drain(a.Body)
 		}
-		view += time.Since(begin)
+		view, viewCPU = view+time.Since(begin), viewCPU+processor(b)-cpu
 		_, err = v.Close()
 		must.Do(b, err)
 		must.Do(b, cache.Close())
@@ -95,6 +97,16 @@ func rate(b *testing.B, open func() datacache.Source) {
 	b.ReportMetric(mb(own), "store_MB/s")
 	b.ReportMetric(mb(view), "view_MB/s")
 	b.ReportMetric(mb(view)/mb(own), "ratio")
+	bytes := float64(b.N) * shards * shardSize
+	b.ReportMetric(float64(ownCPU)/bytes, "store_cpu_ns/B")
+	b.ReportMetric(float64(viewCPU)/bytes, "view_cpu_ns/B")
+}
+
+// processor returns the processor time of this process, which is the store, the view and the program that reads.
+func processor(b *testing.B) time.Duration {
+	var r syscall.Rusage
+	must.Do(b, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // web is a folder that a file server serves.
