@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/datacache"
+	"scrimp/internal/lib/wait"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/must"
 )
@@ -73,7 +74,8 @@ func rate(b *testing.B, open func() datacache.Source) {
 			must.Do(b, err)
 			drain(r)
 		}
-		own, ownCPU = own+time.Since(begin), ownCPU+processor(b)-cpu
+		end := time.Now()
+		own, ownCPU = own+end.Sub(begin), ownCPU+processor(b)-cpu
 		must.Do(b, src.Close())
 
 		dir := fast.Dir(b)
@@ -87,7 +89,8 @@ func rate(b *testing.B, open func() datacache.Source) {
 			must.Do(b, err)
 			drain(a.Body)
 		}
-		view, viewCPU = view+time.Since(begin), viewCPU+processor(b)-cpu
+		end = time.Now()
+		view, viewCPU = view+end.Sub(begin), viewCPU+processor(b)-cpu
 		_, err = v.Close()
 		must.Do(b, err)
 		must.Do(b, cache.Close())
@@ -160,13 +163,14 @@ func (l *limit) wait(bytes int64) {
 		return
 	}
 	l.mu.Lock()
-	if now := time.Now(); l.free.Before(now) {
+	now := time.Now()
+	if l.free.Before(now) {
 		l.free = now
 	}
 	l.free = l.free.Add(time.Duration(float64(bytes) / float64(l.rate) * 1e9))
-	until := l.free
+	left := l.free.Sub(now)
 	l.mu.Unlock()
-	time.Sleep(time.Until(until))
+	_ = wait.For(context.Background(), left) // it never ends
 }
 
 type limited struct {

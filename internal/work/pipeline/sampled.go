@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"scrimp/internal/work/pipeline/workpath"
 )
@@ -157,24 +156,19 @@ func (s *Spec) checkSampled() error {
 	return nil
 }
 
-// JudgedOf returns the metrics of a stage that gates judge. The stage must report them, and its sample, too.
-func (s *Spec) JudgedOf(stage int) (metrics []string) {
+// JudgedOf returns the metrics of a stage that gates judge: those of the stages by, or of all stages.
+func (s *Spec) JudgedOf(stage int, by ...int) (metrics []string) {
 	names := s.names()
 	for i := range s.Stages {
-		metrics = append(metrics, s.judgedBy(i, stage, names)...)
-	}
-	return metrics
-}
-
-// JudgedBy returns the metrics of a stage that the gates of stage i judge.
-func (s *Spec) JudgedBy(i, stage int) []string { return s.judgedBy(i, stage, s.names()) }
-
-func (s *Spec) judgedBy(i, stage int, names map[string]int) (metrics []string) {
-	before := sync.OnceValue(func() func(int) bool { return s.before(i) }) // a gate that names its stage needs it not
-	for _, g := range s.Stages[i].All() {
-		found, name := s.judged(i, &g, names, func(n int) bool { return before()(n) })
-		if len(found) == 1 && found[0] == stage {
-			metrics = append(metrics, name)
+		all := s.Stages[i].All()
+		if len(all) == 0 || len(by) > 0 && !slices.Contains(by, i) {
+			continue
+		}
+		before := s.before(i)
+		for _, g := range all {
+			if found, name := s.judged(i, &g, names, before); len(found) == 1 && found[0] == stage {
+				metrics = append(metrics, name)
+			}
 		}
 	}
 	return metrics

@@ -63,7 +63,7 @@ func unreported(now []groups.Stage) int {
 func stop(p *pipeline.Spec, now []groups.Stage, i, stuck int) outcome {
 	name := slices.Min(slices.Collect(maps.Keys(now[stuck].Wrong)))
 	err := &pipeline.NoMetricError{Position: stuck, Stage: p.Stages[stuck].Name, Metric: name}
-	if slices.Contains(p.JudgedBy(i, stuck), name) {
+	if slices.Contains(p.JudgedOf(stuck, i), name) {
 		return outcome{do: groups.Fail, why: why(now, err)}
 	}
 	return outcome{do: groups.Skip, why: "the pipeline stops: " + why(now, err)}
@@ -73,8 +73,10 @@ func stop(p *pipeline.Spec, now []groups.Stage, i, stuck int) outcome {
 // starts: the stages that need it see it in the same round. stuck is the result of unreported.
 func waiting(s groups.Snapshot, now []groups.Stage, i, open, stuck int) outcome {
 	t := turn(s.Pipeline, now, i, s.Deployed)
-	if stuck >= 0 && (t.do == "" || t.do == groups.Start) {
-		t = stop(s.Pipeline, now, i, stuck)
+	if stuck >= 0 && t.do != groups.Fail && len(t.verdicts) == 0 {
+		if end := stop(s.Pipeline, now, i, stuck); end.do == groups.Fail || t.do != groups.Skip {
+			t = end
+		}
 	}
 	switch t.do { //nolint:exhaustive // a stage that waits has no other outcome
 	case groups.Skip:
