@@ -388,6 +388,64 @@ func TestGates_AreRefusedBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
+// A stage that has not reported a metric that a gate judges is the last that starts, and its work is not lost: with the
+// name corrected, the next run reuses it, and so does one whose gate has a wrong name again.
+func TestGates_StopThePipelineAtTheStageWithoutTheirMetric(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	folder := folderWith(t, map[string]string{"data": "1"})
+	submit := func(metric string) {
+		t.Helper()
+		w.must("POST", "/v1/groups", fmt.Sprintf(`{"folder":%q,"spec":{"name":"r","project":"p","budget":{"dollars":"9"}},
+			"pipeline":{"at_once":1,"stages":[
+			{"name":"train","job":{"command":"train"},"deps":["data"],"outs":["model.txt","metrics.json"],"metrics":["metrics.json"]},
+			{"name":"evaluate","job":{"command":"evaluate"},"deps":["model.txt"],"outs":["table"]},
+			{"name":"deploy","job":{"command":"deploy"},"deps":["table"],"outs":["live"],"gate":{"metric":%q,"min":"0.5"}}]}}`,
+			folder, metric), nil)
+	}
+	stops := func(run, first, metric string) {
+		t.Helper()
+		g := w.groupOver(run)
+		if got := stagesOf(g); !slices.Equal(got, []string{"train " + first, "evaluate skipped", "deploy failed"}) {
+			t.Errorf("%s ends as %v", run, got)
+		}
+		for _, s := range g.Pipeline.Stages[1:] {
+			if s.Job != "" || !strings.Contains(s.Why, "the metrics of train have no number "+metric+": metrics.json has no number "+
+				metric) {
+				t.Errorf("%s of %s has job %q and says %q", s.Name, run, s.Job, s.Why)
+			}
+		}
+	}
+	submit("accuracy")
+	w.runsWhole("r.train", map[string]string{"model.txt": "m", "metrics.json": `{"acc":0.9}`})
+	stops("r", "done", "accuracy")
+	submit("train.Acc")
+	stops("r-2", "reused", "Acc")
+	submit("acc")
+	w.runsWhole("r-3.evaluate", map[string]string{"table": "t"})
+	w.runsWhole("r-3.deploy", map[string]string{"live/model": "m"})
+	if got := stagesOf(w.groupOver("r-3")); !slices.Equal(got, []string{"train reused", "evaluate done", "deploy done"}) {
+		t.Errorf("with the right name it ends as %v", got)
+	}
+}
+
+// The stages of a pipeline that was ended have not begun; while it went on, they waited.
+func TestPipelines_EndedEarlyHaveStagesThatHaveNotBegun(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, nil)
+	w.must("POST", "/v1/groups", retrain(folderWith(t, map[string]string{"data/a": "1", "train.py": "x"}), "1", "0"), nil)
+	w.attemptOf("retrain.prepare")
+	var g api.Group
+	w.must("GET", "/v1/groups/retrain", nil, &g)
+	if got := stagesOf(g); !slices.Equal(got[1:], []string{"train waiting", "deploy waiting"}) {
+		t.Errorf("while it goes on: %v", got)
+	}
+	w.must("POST", "/v1/groups/retrain/end", api.End{}, nil)
+	if got := stagesOf(w.groupOver("retrain")); !slices.Equal(got[1:], []string{"train not_begun", "deploy not_begun"}) {
+		t.Errorf("after its end: %v", got)
+	}
+}
+
 // The time of a deployment stays known when its job is in the archive.
 func TestModels_SayWhenAVersionWasDeployedAfterItsJobIsArchived(t *testing.T) {
 	t.Parallel()

@@ -148,12 +148,12 @@ func (c *Cache) bring(ctx context.Context, src Source, gigabyte *money.Rate, dir
 	if err := context.Cause(within); err != nil {
 		return err
 	}
-	r.Digest = digestOfAll(files, digests)
+	r.Digest = DigestOfAll(files, digests)
 	return nil
 }
 
-// digestOfAll identifies the content of an input. files are sorted by name.
-func digestOfAll(files []File, digests map[string]string) string {
+// DigestOfAll identifies the content of an input by the SHA-256 of each file. files are sorted by name.
+func DigestOfAll(files []File, digests map[string]string) string {
 	if len(files) == 1 {
 		return digests[files[0].Name]
 	}
@@ -268,7 +268,7 @@ func (c *Cache) verify(source string, h *Hold) (digest string, ok bool) {
 	before, err := os.Lstat(path)
 	var got string
 	if err == nil && before.Mode().IsRegular() {
-		got, err = digestOf(path, openPlain)
+		got, err = digestOf(path)
 	}
 	after, statErr := os.Lstat(path)
 	c.mu.Lock()
@@ -289,8 +289,8 @@ func openPlain(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 }
 
-func digestOf(path string, open func(string) (*os.File, error)) (digest string, err error) {
-	f, err := open(path)
+func digestOf(path string) (digest string, err error) {
+	f, err := openPlain(path)
 	if err != nil {
 		return "", err
 	}

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"scrimp/internal/content/blob"
+	"scrimp/internal/lib/blockhash"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
 )
@@ -60,7 +61,7 @@ func (c *Cache) fetch(ctx context.Context, src Source, f File, source string, gi
 	if err := errors.Join(err, p.Chmod(0o444), p.Close()); err != nil {
 		return "", sent, err
 	}
-	digest = hex.EncodeToString(p.sum.Sum(nil))
+	digest = hex.EncodeToString(p.sum.Sum(nil)) // p is closed: it has seen all bytes
 	return digest, sent, c.publish(path, &entry{Source: source, Digest: digest, Bytes: f.Bytes, Boot: c.boot,
 		Gigabyte: gigabyte, Made: c.now()}, h)
 }
@@ -102,7 +103,7 @@ type partial struct {
 	*os.File
 	sum   hash.Hash
 	md5   hash.Hash // nil: the store lists none
-	both  io.Writer // the hashes
+	both  *blockhash.Stream
 	size  int64
 	wrote func(int64)
 }
@@ -119,10 +120,10 @@ func openPartial(path string, f File) (*partial, error) {
 		return nil, err
 	}
 	p := &partial{File: file, sum: sha256.New()}
-	p.both = p.sum
+	p.both = blockhash.New(p.sum)
 	if len(f.MD5) > 0 {
 		p.md5 = md5.New() //nolint:gosec // as above
-		p.both = io.MultiWriter(p.sum, p.md5)
+		p.both = blockhash.New(p.sum, p.md5)
 	}
 	info, err := file.Stat()
 	if err == nil && info.Size() > f.Bytes {
@@ -137,6 +138,18 @@ func openPartial(path string, f File) (*partial, error) {
 	return p, nil
 }
 
+// Close waits for the hashes, too.
+func (p *partial) Close() error {
+	p.both.Close()
+	return p.File.Close()
+}
+
+// Permanent reports whether another try to read a file cannot succeed.
+func Permanent(err error) bool {
+	return errors.Is(err, ErrChanged) || errors.Is(err, fs.ErrNotExist) || blob.Missing(err) ||
+		errors.Is(err, syscall.ENOSPC) || errors.Is(err, fs.ErrPermission) || blob.Denied(err)
+}
+
 // fill reads the rest of the file from its source. A broken connection is continued where it broke.
 func (p *partial) fill(ctx context.Context, src Source, f File) error {
 	for failed := 0; ; {
@@ -149,17 +162,16 @@ func (p *partial) fill(ctx context.Context, src Source, f File) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err == nil && p.size == f.Bytes:
+			p.both.Wait()
 			if p.md5 != nil && !bytes.Equal(p.md5.Sum(nil), f.MD5) {
 				return fmt.Errorf("%w: its MD5 is not the one that the store lists", ErrChanged)
 			}
 			return nil
-		case errors.Is(err, ErrChanged):
-			return err
 		case err == nil && p.size > f.Bytes:
 			return ErrChanged
 		case errors.Is(err, fs.ErrNotExist), blob.Missing(err):
 			return errors.Join(ErrChanged, err)
-		case errors.Is(err, syscall.ENOSPC), errors.Is(err, fs.ErrPermission), blob.Denied(err):
+		case Permanent(err):
 			return err
 		case err == nil:
 			err = io.ErrUnexpectedEOF
@@ -185,16 +197,18 @@ func (p *partial) more(ctx context.Context, src Source, f File) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	b := make([]byte, min(copySize, f.Bytes-p.size+1)) // small for a small file: there may be many
 	for p.size <= f.Bytes {
+		b := p.both.Block(f.Bytes - p.size + 1)
 		n, err := r.Read(b)
 		if n > 0 {
 			moved()
-			if _, err := p.Write(b[:n]); err != nil {
-				return err
+			if _, bad := p.Write(b[:n]); bad != nil {
+				p.both.Put(b, 0)
+				return bad
 			}
-			_, _ = p.both.Write(b[:n]) // a hash never fails
-			p.size += int64(n)
+		}
+		p.both.Put(b, n)
+		if p.size += int64(n); n > 0 {
 			p.wrote(int64(n))
 		}
 		if errors.Is(err, io.EOF) {

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-
-	"scrimp/internal/lib/quiet"
 )
 
 // mostFiles bounds the files of an input.
@@ -181,28 +179,4 @@ func (r *localReader) Read(b []byte) (int, error) {
 		}
 	}
 	return n, err
-}
-
-// FolderDigest returns the digest that Bring gives to the files below a folder. It leaves the time of their last use as
-// it is where the system allows that.
-func FolderDigest(ctx context.Context, dir string) (digest string, err error) {
-	src, err := OpenFolder(dir)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	files, err := Files(ctx, src)
-	if err != nil {
-		return "", err
-	}
-	digests := make(map[string]string, len(files))
-	for _, f := range files {
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
-		if digests[f.Name], err = digestOf(filepath.Join(dir, filepath.FromSlash(f.Name)), quiet.Open); err != nil {
-			return "", err
-		}
-	}
-	return digestOfAll(files, digests), nil
 }

@@ -3,7 +3,6 @@ package datastream
 import (
 	"context"
 	"errors"
-	"os"
 	"sync"
 
 	"scrimp/internal/agent/datacache"
@@ -18,10 +17,9 @@ type flight struct {
 	mu      sync.Mutex
 	users   int           // requests that read it
 	changed chan struct{} // closed at the next progress
-	partial *os.File      // what has arrived, not verified; nil: nothing yet, or another task fetches it
-	size    int64         // of partial
+	path    string        // of what has arrived, then of the verified file; "": nothing yet, or another task fetches it
+	size    int64         // of what has arrived
 	done    bool
-	path    string // of the verified file
 	err     error
 }
 
@@ -60,7 +58,7 @@ func (f *flight) run() {
 		if err == nil && v.held[f.i] == nil {
 			v.held[f.i], f.hold = f.hold, nil
 		}
-		f.close()
+		f.hold.Release()
 	}
 	v.mu.Unlock()
 	if err != nil && !errors.Is(err, datacache.ErrRoom) && v.ctx.Err() == nil {
@@ -85,10 +83,7 @@ func (v *View) count(i int, hit bool) {
 func (f *flight) grew(path string, bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.partial == nil {
-		f.partial, _ = os.Open(path) // without it, requests wait for the whole
-	}
-	f.size = bytes
+	f.path, f.size = path, bytes
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
@@ -102,7 +97,7 @@ func (f *flight) leave() {
 	over := f.done && f.users == 0
 	f.mu.Unlock()
 	if over {
-		f.close()
+		f.hold.Release()
 	}
 }
 
@@ -115,19 +110,11 @@ func (f *flight) opened() {
 	h.Release()
 }
 
-func (f *flight) close() {
-	if f.partial != nil {
-		_ = f.partial.Close() // it was only read
-	}
-	f.hold.Release()
-}
-
 // state is the progress of a flight.
 type state struct {
-	partial *os.File
+	path    string
 	size    int64
 	done    bool
-	path    string
 	err     error
 	changed <-chan struct{}
 }
@@ -135,7 +122,7 @@ type state struct {
 func (f *flight) state() state {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return state{f.partial, f.size, f.done, f.path, f.err, f.changed}
+	return state{f.path, f.size, f.done, f.err, f.changed}
 }
 
 // next waits for progress after a state.

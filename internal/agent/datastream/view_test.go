@@ -112,6 +112,8 @@ func get(t *testing.T, url, bounds string) (status int, text []byte, err error) 
 	return a.StatusCode, text, err
 }
 
+func init() { pause = 0 }
+
 var ample = datacache.Limits{Bytes: 1 << 40}
 
 func pattern(seed, n int) []byte {
@@ -236,6 +238,66 @@ func TestView_WorksWithoutRoomInTheCache(t *testing.T) {
 	}
 	if read, err := v.Close(); err != nil || read.Files != 2 || read.Bytes != 301_000 || read.Fetched != 301_000 {
 		t.Errorf("it read %+v, %v", read, err)
+	}
+}
+
+// flaky is a source whose connections break after some bytes; after most of them it cannot be reached.
+type flaky struct {
+	datacache.Source
+	after int64
+	most  int64
+	opens atomic.Int64
+}
+
+var errBroken = errors.New("the connection broke")
+
+func (f *flaky) Open(ctx context.Context, file datacache.File, offset int64) (io.ReadCloser, error) {
+	if f.opens.Add(1) > f.most {
+		return nil, errBroken
+	}
+	r, err := f.Source.Open(ctx, file, offset)
+	return &flakyReader{r, f.after}, err
+}
+
+type flakyReader struct {
+	io.ReadCloser
+	left int64
+}
+
+func (r *flakyReader) Read(p []byte) (int, error) {
+	if r.left == 0 {
+		return 0, errBroken
+	}
+	n, err := r.ReadCloser.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	return n, err
+}
+
+// A direct read goes on where its connection broke. It ends once several tries in a row have brought nothing, and then
+// its answer is not complete.
+func TestView_ContinuesADirectRead(t *testing.T) {
+	t.Parallel()
+	files := map[string][]byte{"a": pattern(1, 300_000)}
+	for _, c := range []struct{ after, most, opens int64 }{
+		{300_000, 100, 1}, {299_999, 100, 2}, {7_000, 100, 43}, {7_000, 10, 10 + tries - 1}, {0, 100, tries},
+	} {
+		r := newRig(t, datacache.Limits{Bytes: 10_000}, files)
+		src, err := datacache.OpenFolder(filepath.Join(r.dir, "in"))
+		must.Do(t, err)
+		f := &flaky{Source: src, after: c.after, most: c.most}
+		v, err := Serve(t.Context(), r.cache, f, nil, slog.New(slog.DiscardHandler))
+		must.Do(t, err)
+		_, got, err := get(t, v.URL+"a", "")
+		if whole := c.after*c.most >= 300_000; whole != (err == nil) || !bytes.HasPrefix(files["a"], got) ||
+			whole && len(got) != 300_000 {
+			t.Errorf("%+v: %d bytes, %v", c, len(got), err)
+		}
+		if n := f.opens.Load(); n != c.opens {
+			t.Errorf("%+v: it opened the source %d times", c, n)
+		}
+		if read, closeErr := v.Close(); closeErr != nil || err == nil && read.Fetched != 300_000 {
+			t.Errorf("%+v: it read %+v, %v", c, read, closeErr)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/agent/datacache"
+	"scrimp/internal/agent/datadigest"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/holdings"
 	"scrimp/internal/content/checkpoint/format"
@@ -34,9 +34,10 @@ func TestDuplicates_ComparesFoldersWithKnownContents(t *testing.T) {
 	write(t, filepath.Join(top, "same-size.bin"), long[1:]+"?")
 	for name, text := range set {
 		write(t, filepath.Join(top, "corpus", name), text)
+		write(t, filepath.Join(top, "other", "copy", name), text)
 	}
-	write(t, filepath.Join(top, "y"), set["deep/y"]) // a file of a folder that counts as a whole
-	folder, err := datacache.FolderDigest(t.Context(), filepath.Join(top, "corpus"))
+	write(t, filepath.Join(top, "y"), set["deep/y"]) // a third copy of a file of the folders
+	folder, err := datadigest.Folder(t.Context(), filepath.Join(top, "corpus"))
 	must.Do(t, err)
 	// By hand: the digest of a file with two parts.
 	parts := fmt.Appendf(nil, "%x %d\n%x %d\n", sha256.Sum256([]byte(long[:format.PartSize])), format.PartSize,
@@ -65,13 +66,14 @@ func TestDuplicates_ComparesFoldersWithKnownContents(t *testing.T) {
 	}
 	want := []string{fmt.Sprint(len(long), " ", top, " model.bin "),
 		fmt.Sprint(len(long), " j (checkpoint 1) w scrimp checkpoints rm j@1"),
-		fmt.Sprint(11000, " ", top, " corpus "), "11000 s3://b/corpus  "}
+		fmt.Sprint(11000, " ", top, " corpus "), fmt.Sprint(11000, " ", top, " other/copy "), "11000 s3://b/corpus  ",
+		fmt.Sprint(6000, " ", top, " corpus/deep/y "), fmt.Sprint(6000, " ", top, " y ")}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("copies %q\nwant %q", got, want)
 	}
-	extra := int64(len(long)) + 11000
-	// The dearest copy of each stays, so the others cost $0.05 for 1e9 bytes.
-	if month := float64(extra) * 0.05 / 1e9; v.Extra != extra || v.Unpriced != 0 || v.Month == nil ||
+	extra := int64(len(long)) + 2*11000 + 6000
+	// The dearest copy of each stays: of the model and the folder the others cost $0.05 or $0.08 for 1e9 bytes.
+	if month := (float64(len(long)+11000)*0.05 + (11000+6000)*0.08) / 1e9; v.Extra != extra || v.Unpriced != 0 || v.Month == nil ||
 		fmt.Sprintf("%.9f", v.Month.Float()) != fmt.Sprintf("%.9f", month) {
 		t.Errorf("%d bytes and %v a month, want %d and %v", v.Extra, v.Month, extra, month)
 	}

@@ -1,13 +1,15 @@
 package data
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"scrimp/internal/agent/datacache"
+	"scrimp/internal/agent/datadigest"
 	"scrimp/internal/cli/show/holdings"
 	"scrimp/internal/cli/storage"
 	"scrimp/internal/cli/storage/compare"
@@ -130,15 +132,19 @@ func (d *finder) found(f stored.File) {
 	}
 }
 
-// folders compares the folders that have as many files and bytes as a known one. What lies in such a folder is no
-// candidate of its own: it would count twice.
+// folders compares the folders that have as many files and bytes as a known one. The files of the first of equal
+// folders may equal files elsewhere; those of the others are its copies already, and would count twice.
 func (d *finder) folders(ctx context.Context, places []stored.Place) error {
-	var equal []place
-	for k, t := range d.dirs {
+	copies := map[place]bool{}
+	seen := map[string]bool{} // IDs of the folders so far
+	for _, k := range slices.SortedFunc(maps.Keys(d.dirs), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.path, b.path))
+	}) {
+		t := d.dirs[k]
 		if !d.sets[t] || places[k.at].Store != stored.Local {
 			continue
 		}
-		digest, err := datacache.FolderDigest(ctx, filepath.Join(places[k.at].Name, k.path))
+		digest, err := datadigest.Folder(ctx, filepath.Join(places[k.at].Name, k.path))
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -146,13 +152,18 @@ func (d *finder) folders(ctx context.Context, places []stored.Place) error {
 		if err != nil || !d.folder[id] { // a folder that no machine could bring equals none
 			continue
 		}
-		equal = append(equal, k)
+		copies[k], seen[id] = seen[id], true
 		d.candidates.Add(stored.File{Place: k.at, Path: k.path, Bytes: t.bytes, ID: id})
 	}
 	d.files = slices.DeleteFunc(d.files, func(f stored.File) bool {
-		return slices.ContainsFunc(equal, func(k place) bool {
-			return f.Place == k.at && (k.path == "." || strings.HasPrefix(f.Path, k.path+"/"))
-		})
+		for dir := path.Dir(f.Path); ; dir = path.Dir(dir) {
+			if copies[place{f.Place, dir}] {
+				return true
+			}
+			if dir == "." {
+				return false
+			}
+		}
 	})
 	return nil
 }

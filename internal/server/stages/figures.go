@@ -2,6 +2,7 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -169,20 +170,25 @@ func (r *reader) first(name string) bool {
 	return false
 }
 
-// judgedOnes keeps of what is wrong with figures what gates of the pipeline may ask for.
-func judgedOnes(p *pipeline.Spec, wrong map[string]string) map[string]string {
-	kept := map[string]string{}
-	for i := range p.Stages {
-		for _, g := range p.Stages[i].All() {
-			for name, why := range wrong {
-				if name == "" || g.Metric == name || strings.HasSuffix(g.Metric, "."+name) {
-					kept[name] = why
-				}
-			}
-		}
-	}
-	if len(kept) == 0 {
+// lacking says by name why a stage has no number for a metric that a gate judges; wrong is the result of figures.
+func lacking(p *pipeline.Spec, stage int, has, wrong map[string]string) map[string]string {
+	x := &p.Stages[stage]
+	if len(x.Metrics) == 0 {
 		return nil
 	}
-	return kept
+	judged := p.JudgedOf(stage)
+	if x.Sample != "" { // the gates of the whole pipeline judge it, too
+		judged = append(judged, p.JudgedOf(p.Find(x.Of))...)
+	}
+	var list map[string]string
+	for _, m := range judged {
+		if _, there := has[m]; there {
+			continue
+		}
+		if list == nil {
+			list = map[string]string{}
+		}
+		list[m] = cmp.Or(wrong[m], wrong[""], fmt.Sprintf("%s has no number %s", strings.Join(x.Metrics, " or "), m))
+	}
+	return list
 }

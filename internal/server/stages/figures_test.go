@@ -64,10 +64,28 @@ func TestFigures_SayWhatIsWrong(t *testing.T) {
 	if !maps.Equal(got, map[string]string{"b": "2"}) || !strings.Contains(wrong["a"], "both have a") {
 		t.Errorf("of two files: %v, %v", got, wrong)
 	}
+}
+
+// A stage says why it has no number for each metric that a gate judges, and for no other.
+func TestLacking_NamesTheFileOfAJudgedMetric(t *testing.T) {
 	p, err := pipeline.New([]pipeline.Stage{{Name: "evaluate", Outs: []string{"r.json"}, Metrics: []string{"r.json"}},
-		{Name: "deploy", Deps: []string{"r.json"}, Gate: &pipeline.Gate{Metric: "evaluate.x.a", Min: "1"}}})
+		{Name: "deploy", Deps: []string{"r.json"}, Gates: []pipeline.Gate{{Metric: "evaluate.x.a", Min: "1"},
+			{Metric: "b", Min: "1"}}}})
 	must.Do(t, err)
-	if kept := judgedOnes(p, map[string]string{"x.a": "1", "a": "2", "b": "3", "": "4"}); len(kept) != 3 || kept["b"] != "" {
-		t.Errorf("of what gates ask for %v is kept", kept)
+	for _, c := range []struct {
+		has, wrong, want map[string]string
+	}{
+		{map[string]string{"x.a": "1", "b": "2"}, map[string]string{"c": "r.json has c twice", "": "s is empty"}, nil},
+		{map[string]string{"b": "2", "a": "1"}, nil, map[string]string{"x.a": "r.json has no number x.a"}},
+		{nil, map[string]string{"": "r.json is empty"}, map[string]string{"x.a": "r.json is empty", "b": "r.json is empty"}},
+		{map[string]string{"b": "2"}, map[string]string{"x.a": "r.json has x.a twice", "": "s is empty"},
+			map[string]string{"x.a": "r.json has x.a twice"}},
+	} {
+		if got := lacking(p, 0, c.has, c.wrong); !maps.Equal(got, c.want) {
+			t.Errorf("with %v and %v: %v, want %v", c.has, c.wrong, got, c.want)
+		}
+	}
+	if got := lacking(p, 1, nil, nil); got != nil {
+		t.Errorf("a stage without metrics lacks %v", got)
 	}
 }

@@ -215,17 +215,3 @@ func (c *counter) Write(b []byte) (int, error) {
 	c.n += int64(len(b))
 	return len(b), nil
 }
-
-// unreported returns a metric that a gate judges and that the sample of its stage has not reported as a number; "":
-// none.
-func unreported(p *pipeline.Spec, stage *pipeline.Stage, metrics map[string]string) string {
-	if stage.Sample == "" {
-		return ""
-	}
-	for _, m := range p.JudgedOf(stage.Of) {
-		if _, there := metrics[m]; !there {
-			return m
-		}
-	}
-	return ""
-}

@@ -4,12 +4,12 @@
 package stages
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"scrimp/internal/content/checkpoint"
@@ -246,6 +246,7 @@ func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.M
 	}
 	v.Do, v.Why = groups.Reuse, ""
 	v.Of.From, v.Of.Product = was.Job, was.Product
+	v.Of.Wrong = lacking(s.Pipeline, v.Of.Stage, was.Metrics, was.Wrong) // another gate may judge it now
 	return true, nil
 }
 
@@ -266,12 +267,12 @@ func (f *Files) keep(ctx context.Context, s groups.Snapshot, v *groups.Move) err
 	}
 	v.Of.Outs = outs
 	v.Of.Metrics, v.Of.Wrong = figures(items, stage.Metrics)
-	if m := unreported(s.Pipeline, stage, v.Of.Metrics); m != "" {
-		why := cmp.Or(v.Of.Wrong[m], v.Of.Wrong[""], "its metrics have no number "+m)
-		*v = failed(*v, fmt.Sprintf("a gate judges %s, and the sample has not reported it: %s", m, why))
+	v.Of.Wrong = lacking(s.Pipeline, v.Of.Stage, v.Of.Metrics, v.Of.Wrong)
+	if len(v.Of.Wrong) > 0 && stage.Sample != "" {
+		m := slices.Min(slices.Collect(maps.Keys(v.Of.Wrong)))
+		*v = failed(*v, fmt.Sprintf("a gate judges %s, and the sample has not reported it: %s", m, v.Of.Wrong[m]))
 		return nil
 	}
-	v.Of.Wrong = judgedOnes(s.Pipeline, v.Of.Wrong)
 	for _, i := range items {
 		v.Of.Bytes += i.Size
 	}

@@ -33,8 +33,8 @@ var House = []Folder{
 
 // notPure lists the packages of pure folders that read files, wait or use the network.
 var notPure = []string{
-	"job/foreign", "job/scaffold", "lib/awshttp", "lib/child", "lib/confined", "lib/durable", "lib/fileid",
-	"lib/inode", "lib/isolate", "lib/quiet", "lib/wait", "lib/weburl",
+	"job/foreign", "job/scaffold", "lib/awshttp", "lib/blockhash", "lib/child", "lib/confined", "lib/durable",
+	"lib/fileid", "lib/inode", "lib/isolate", "lib/quiet", "lib/wait", "lib/weburl",
 	"market/feed", "market/marketfile", "wire/api", "wire/bound", "wire/signed", "wire/tunnel",
 }
 

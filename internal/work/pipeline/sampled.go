@@ -156,17 +156,17 @@ func (s *Spec) checkSampled() error {
 	return nil
 }
 
-// JudgedOf returns the metrics of a stage that gates judge. A sample must report them, too.
-func (s *Spec) JudgedOf(stage string) (metrics []string) {
+// JudgedOf returns the metrics of a stage that gates judge: those of the stages by, or of all stages.
+func (s *Spec) JudgedOf(stage int, by ...int) (metrics []string) {
 	names := s.names()
 	for i := range s.Stages {
 		all := s.Stages[i].All()
-		if s.Stages[i].Sample != "" || len(all) == 0 {
+		if len(all) == 0 || len(by) > 0 && !slices.Contains(by, i) {
 			continue
 		}
 		before := s.before(i)
 		for _, g := range all {
-			if found, name := s.judged(i, &g, names, before); len(found) == 1 && s.Stages[found[0]].Name == stage {
+			if found, name := s.judged(i, &g, names, before); len(found) == 1 && found[0] == stage {
 				metrics = append(metrics, name)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"scrimp/internal/work/groups"
@@ -16,11 +17,12 @@ func stages(s groups.Snapshot) (moves []groups.Move) {
 	now := append([]groups.Stage(nil), s.Stages...)
 	gated := make([]bool, len(now)) // a gate skips the stage: its own, or that of a stage that it needs
 	settled, begins := 0, 0
+	stuck := unreported(now)
 	for i := range now {
 		var t outcome
 		switch now[i].Phase {
 		case groups.Waiting:
-			t = waiting(s, now, i, s.Open+begins)
+			t = waiting(s, now, i, s.Open+begins, stuck)
 		case groups.Made:
 			t = outcome{do: groups.Keep, why: "its job has succeeded"}
 		case groups.Running, groups.Done, groups.Reused, groups.Skipped, groups.StageFailed: // nothing to do
@@ -51,10 +53,31 @@ type outcome struct {
 	verdicts []pipeline.Verdict // of its gates; those of a stage that starts may be open: the server decides them
 }
 
+// unreported returns the first stage that has ended without a metric that a gate judges, or -1.
+func unreported(now []groups.Stage) int {
+	return slices.IndexFunc(now, func(x groups.Stage) bool { return x.Phase.Good() && len(x.Wrong) > 0 })
+}
+
+// stop returns the outcome of a stage that has not started when the stage stuck has not reported a metric that a gate
+// judges. The gate can never pass, so no stage starts any more: it would cost money for a run that fails.
+func stop(p *pipeline.Spec, now []groups.Stage, i, stuck int) outcome {
+	name := slices.Min(slices.Collect(maps.Keys(now[stuck].Wrong)))
+	err := &pipeline.NoMetricError{Position: stuck, Stage: p.Stages[stuck].Name, Metric: name}
+	if slices.Contains(p.JudgedOf(stuck, i), name) {
+		return outcome{do: groups.Fail, why: why(now, err)}
+	}
+	return outcome{do: groups.Skip, why: "the pipeline stops: " + why(now, err)}
+}
+
 // waiting returns the outcome of a stage that waits while open stages run, and notes in now the end of one that never
-// starts: the stages that need it see it in the same round.
-func waiting(s groups.Snapshot, now []groups.Stage, i, open int) outcome {
+// starts: the stages that need it see it in the same round. stuck is the result of unreported.
+func waiting(s groups.Snapshot, now []groups.Stage, i, open, stuck int) outcome {
 	t := turn(s.Pipeline, now, i, s.Deployed)
+	if stuck >= 0 && t.do != groups.Fail && len(t.verdicts) == 0 {
+		if end := stop(s.Pipeline, now, i, stuck); end.do == groups.Fail || t.do != groups.Skip {
+			t = end
+		}
+	}
 	switch t.do { //nolint:exhaustive // a stage that waits has no other outcome
 	case groups.Skip:
 		now[i].Phase, now[i].Gates = groups.Skipped, t.verdicts

@@ -37,8 +37,8 @@ func TestStages_RunInOrder(t *testing.T) {
 	acc := func(v string) groups.Stage {
 		return groups.Stage{Phase: groups.Done, Product: groups.Product{Metrics: map[string]string{"acc": v}}}
 	}
-	wrong := groups.Stage{Phase: groups.Done, Product: groups.Product{Wrong: map[string]string{"": "f is empty", "acc": "f has acc twice"}}}
-	empty := groups.Stage{Phase: groups.Done, Product: groups.Product{Wrong: map[string]string{"": "f is empty"}}}
+	wrong := groups.Stage{Phase: groups.Done, Product: groups.Product{Wrong: map[string]string{"acc": "f has acc twice"}}}
+	empty := groups.Stage{Phase: groups.Done, Product: groups.Product{Wrong: map[string]string{"acc": "f is empty"}}}
 	done, waits := groups.Stage{Phase: groups.Done}, groups.Stage{}
 	for _, c := range []struct {
 		name   string
@@ -62,6 +62,12 @@ func TestStages_RunInOrder(t *testing.T) {
 			[]string{"fail 3: the gate has nothing to judge: the metrics of train have no number acc: f is empty", "skip 4: it needs deploy, which failed"}},
 		{"two numbers", 0, []groups.Stage{done, wrong, done, waits, waits},
 			[]string{"fail 3: the gate has nothing to judge: the metrics of train have no number acc: f has acc twice", "skip 4: it needs deploy, which failed"}},
+		{"no metric, and the gate waits for another stage", 0, []groups.Stage{done, empty, waits, waits, waits},
+			[]string{"skip 2: the pipeline stops: the gate has nothing to judge: the metrics of train have no number acc: f is empty",
+				"fail 3: the gate has nothing to judge: the metrics of train have no number acc: f is empty",
+				"skip 4: it needs deploy, which failed"}},
+		{"no metric, while another stage runs", 1, []groups.Stage{done, empty, {Phase: groups.Running}, waits, waits},
+			[]string{"fail 3: the gate has nothing to judge: the metrics of train have no number acc: f is empty", "skip 4: it needs deploy, which failed"}},
 		{"all are settled", 0, []groups.Stage{done, acc("1"), done, done, done}, []string{"finish"}},
 		{"one is not over", 1, []groups.Stage{done, acc("1"), {Phase: groups.StageFailed}, done, done}, nil},
 	} {

@@ -105,7 +105,7 @@ func (ms *Members) settlesStage(g *state.Group, v groups.Move, base uint64) bool
 	case groups.Keep:
 		ok = phase == groups.Made
 	case groups.Fail:
-		ok = phase == groups.Made || stageComes(g, n)
+		ok = phase == groups.Made || phase == groups.Waiting // also before its turn: a gate of it can never pass
 	case groups.Skip:
 		ok = phase == groups.Waiting
 	default:
