@@ -73,7 +73,7 @@ race: ## the race detector over RACED, with the tests of the commit lane: make r
 	CGO_ENABLED=1 $(GO) test -race -tags local -parallel 4 -timeout 60m $(RACED)
 
 laws: ## what must hold of policies and runs, in thousands of simulated ones
-	$(GO) test ./internal/decide/policy/horizon -run InTheMean -markets 10000
+	$(GO) test ./internal/decide/policy/onezone -run InTheMean -markets 10000
 	$(GO) test ./internal/sim/replay -run 'NeverCostsMore' -drawn 10000
 	$(GO) test -tags planted ./internal/sim/replay -run Broken
 	$(MAKE) sim

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/image"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
@@ -127,7 +127,7 @@ func (s *site) pods(ns string) (all []pod) {
 // led waits until so many pods run, and one of them leads that is not the one named; it returns that and the others.
 func (s *site) led(ns string, n int, not string) (leads pod, follow []pod) {
 	s.Helper()
-	await.True(s.T, fmt.Sprintf("one of %d servers of %s leads", n, ns), func() bool {
+	eventually.True(s.T, fmt.Sprintf("one of %d servers of %s leads", n, ns), func() bool {
 		all := s.pods(ns)
 		leads, follow = pod{}, nil
 		for _, p := range all {
@@ -184,14 +184,14 @@ func (s *site) asks(p pod, path, token string) int {
 // serves holds that a server asks for its token, and that its engine may do in the cluster what it needs.
 func (s *site) serves(p pod) {
 	s.Helper()
-	await.True(s.T, "the admin's token is good", func() bool { return s.asks(p, "/v1/users", token) == http.StatusOK })
+	eventually.True(s.T, "the admin's token is good", func() bool { return s.asks(p, "/v1/users", token) == http.StatusOK })
 	if code := s.asks(p, "/v1/users", "scrimp_"+strings.Repeat("x", 60)); code != http.StatusUnauthorized {
 		s.Errorf("another token is answered with %d", code)
 	}
 	address, h := s.at(p)
 	c := client.New(address, token, h)
 	var v client.Server
-	await.True(s.T, "the cluster answers the server", func() bool {
+	eventually.True(s.T, "the cluster answers the server", func() bool {
 		ctx, stop := context.WithTimeout(s.Context(), 5*time.Second)
 		defer stop()
 		return c.Do(ctx, http.MethodGet, "/v1/server", nil, &v) == nil && len(v.Engines) == 1 && v.Engines[0].State == "answers"
@@ -277,7 +277,7 @@ func (s *site) volume() {
 	s.Do(s.T, "-n", namespace, "delete", "pod", first.name)
 	s.Logf("the server ended within %v", time.Since(began).Round(100*time.Millisecond))
 	var again pod
-	await.True(s.T, "the server is there again", func() bool {
+	eventually.True(s.T, "the server is there again", func() bool {
 		again, _ = s.led(namespace, 1, "")
 		return again.ip != first.ip
 	})
@@ -308,7 +308,7 @@ func (s *site) postgres() {
 	}
 	began := time.Now()
 	s.Evict(s.T, ns, first.name)
-	await.True(s.T, "another server leads", func() bool { // that which followed, or the one in the place of the first
+	eventually.True(s.T, "another server leads", func() bool { // that which followed, or the one in the place of the first
 		for _, p := range s.pods(ns) {
 			if p.name != first.name && p.ip != "" && s.asks(p, "/readyz", "") == http.StatusOK {
 				return true
@@ -322,14 +322,14 @@ func (s *site) postgres() {
 	s.serves(second)
 	s.helm("upgrade", ns, "--set", "extraArgs={--retain=30d},podDisruptionBudget.enabled=true")
 	began = time.Now()
-	await.True(s.T, "servers of the new settings lead", func() bool {
+	eventually.True(s.T, "servers of the new settings lead", func() bool {
 		third, _ := s.led(ns, 2, second.name)
 		spec, _ := s.Try("-n", ns, "get", "pod", third.name, "-o", "jsonpath={.spec.containers[0].args}")
 		return strings.Contains(spec, "--retain=30d")
 	})
 	s.Logf("a server of the new settings is ready after %v", time.Since(began).Round(100*time.Millisecond))
 	third, others := s.led(ns, 2, second.name)
-	await.True(s.T, "the budget keeps the one that leads, and it alone", func() bool {
+	eventually.True(s.T, "the budget keeps the one that leads, and it alone", func() bool {
 		return !s.evicts(ns, third.name) && s.evicts(ns, others[0].name)
 	})
 }

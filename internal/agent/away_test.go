@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	sale "scrimp/internal/market"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 )
 
 // playAgent runs an agent in a process of its own, as a machine does.
@@ -72,7 +72,7 @@ func rented(t *testing.T, env map[string]string) (*local.Driver, engine.Instance
 	if err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "the market answers", func() bool {
+	eventually.True(t, "the market answers", func() bool {
 		_, err := d.Clock(ctx)
 		return err == nil
 	})
@@ -113,7 +113,7 @@ func TestAgent_SavesAndSwitchesOffWhenServerStaysUnreachable(t *testing.T) {
 
 	var end engine.Instance
 	var log []byte // read it while the machine has a disk
-	await.True(t, "the machine ends after its server went away", func() bool {
+	eventually.True(t, "the machine ends after its server went away", func() bool {
 		list, err := driver.List(t.Context())
 		if err != nil || len(list) != 1 {
 			t.Fatalf("listed are %v, %v", list, err)

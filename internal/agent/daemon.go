@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/agent/workspace"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
 )
 
 // daemon runs tasks until the server orders the machine off or has been unreachable for too long.
@@ -58,7 +58,7 @@ func (d *daemon) register(soft, life context.Context) error {
 	if !isolated {
 		d.Log.Info("programs run as the agent's user and can read its files", "why", why)
 	}
-	r := api.Registration{Instance: d.Instance, Key: signed.Encode(d.id.public()), Version: d.Version, Boot: d.Now().UTC(),
+	r := api.Registration{Instance: d.Instance, Key: httpsig.Encode(d.id.public()), Version: d.Version, Boot: d.Now().UTC(),
 		CPUs: runtime.NumCPU(), Memory: host.Memory(), Root: os.Geteuid() == 0,
 		Isolated: isolated, Address: d.Address}
 	if r.Address == "" {

@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/agent/outbox"
 	"scrimp/internal/agent/place"
 	"scrimp/internal/agent/save"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/port"
 	"scrimp/internal/test/proc"
@@ -254,7 +254,7 @@ func TestDrain_CountsSignalBeforeAgentAsDrained(t *testing.T) {
 	r := newRig(t, a)
 	r.config.pace.Also = time.Minute
 	r.start()
-	await.True(t, "the program ends", func() bool { _, err := os.Stat(gone); return err == nil })
+	eventually.True(t, "the program ends", func() bool { _, err := os.Stat(gone); return err == nil })
 	r.stop()
 	if err := r.end(); err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func TestRun_LeavesNoGoroutine(t *testing.T) {
 	}
 	r.server.CloseClientConnections()
 	// four belong to the two servers of the test
-	await.True(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+4 }, func() string {
+	eventually.True(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+4 }, func() string {
 		buf := make([]byte, 1<<20)
 		return fmt.Sprintf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
 	})

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/wire/api"
 )
 
@@ -150,7 +150,7 @@ func TestGang_EndsBeforeNextOneStarts(t *testing.T) {
 			a.prints("runs")
 			b.prints("runs")
 			if name == "waits" {
-				await.True(t, "rank 0's part", func() bool {
+				eventually.True(t, "rank 0's part", func() bool {
 					shares, _ := filepath.Glob(filepath.Join(gang.kept, "jobs", "job-1", "shares", "*"))
 					return len(shares) == 1
 				})
@@ -292,7 +292,7 @@ func TestGang_KeepsLastSaveOfRankZeroBeforeNotice(t *testing.T) {
 				"echo step=9 loss=1; echo $SCRIMP_NODE >> "+up+"; while ! [ -s "+met+" ]; do sleep 0.02; done; test $SCRIMP_NODE = 0 || exit 143; "+
 				"echo 37 > $SCRIMP_CHECKPOINT_DIR/state; "+c.says+"; "+c.after
 			gang.begin(1, task, a, b)
-			await.True(t, "both programs", func() bool { both, _ := os.ReadFile(up); return len(both) == 4 })
+			eventually.True(t, "both programs", func() bool { both, _ := os.ReadFile(up); return len(both) == 4 })
 			b.market.notice(2 * time.Minute)
 			for rank, m := range []*member{a, b} {
 				if end := m.ends(); end.Reason != api.EndDrained || end.Saved != (rank == 0) {

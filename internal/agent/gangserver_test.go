@@ -17,7 +17,7 @@ import (
 
 	"scrimp/internal/test/port"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
 )
 
 // gangServer is one server for the machines of a gang, with a fakeServer for each. An attempt that
@@ -149,7 +149,7 @@ func (s *gangServer) of(r *http.Request, body []byte, report api.Report) *member
 		case "/v1/agent/register":
 			mine = json.Unmarshal(body, &machine) == nil && machine.Instance == m.config.Instance
 		case "/v1/agent/pull":
-			mine = r.Header.Get(signed.Instance) == m.config.Instance
+			mine = r.Header.Get(httpsig.Instance) == m.config.Instance
 		case "/v1/agent/report":
 			mine = report.Attempt == a.Attempt && report.Node == a.Node
 		case "/v1/agent/logs":

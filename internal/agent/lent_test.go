@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"scrimp/internal/content/blob"
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws"
@@ -79,11 +79,11 @@ func newLending(t *testing.T) *lending {
 }
 
 // of returns the credentials of a job, as the server would lend them.
-func (l *lending) of(ctx context.Context, job string) (lent.Credentials, error) {
+func (l *lending) of(ctx context.Context, job string) (scopedcreds.Credentials, error) {
 	store, _ := l.lender.Lends()
 	prefix, ok := store.Of(l.store, job)
 	if !ok {
-		return lent.Credentials{}, errors.New("not within the store")
+		return scopedcreds.Credentials{}, errors.New("not within the store")
 	}
 	c, err := l.lender.Lend(ctx, prefix, job)
 	l.mu.Lock()
@@ -202,7 +202,7 @@ func TestLent_DeniesOtherJobs(t *testing.T) {
 	l := newLending(t)
 	open := func(job, prefix string) (*checkpoint.Store, error) {
 		b, err := blob.OpenLent(t.Context(), l.store, blob.Loan{Prefix: prefix,
-			Fetch: func(ctx context.Context) (lent.Credentials, error) { return l.of(ctx, job) }})
+			Fetch: func(ctx context.Context) (scopedcreds.Credentials, error) { return l.of(ctx, job) }})
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/save"
 	"scrimp/internal/lib/confined"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/wire/api"
 )
 
@@ -224,8 +224,8 @@ func (r *rig) end() error {
 	select {
 	case err := <-r.done:
 		return err
-	case <-time.After(await.Limit):
-		r.t.Fatalf("the agent did not end within %v; story: %s", await.Limit, r.server.story())
+	case <-time.After(eventually.Limit):
+		r.t.Fatalf("the agent did not end within %v; story: %s", eventually.Limit, r.server.story())
 		return nil
 	}
 }

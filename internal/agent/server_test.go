@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
 )
 
 // fakeServer speaks the agent's protocol as the documentation describes it, records what it
@@ -125,7 +125,7 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if seen := (&signed.Seen{}); r.URL.Path == "/v1/agent/binary" && seen.Check(r, s.key, time.Now(), nil) == nil {
+	if seen := (&httpsig.Seen{}); r.URL.Path == "/v1/agent/binary" && seen.Check(r, s.key, time.Now(), nil) == nil {
 		_, _ = w.Write(s.binary)
 		return
 	}
@@ -232,7 +232,7 @@ func (s *fakeServer) register(body []byte) (int, any) {
 	if err := json.Unmarshal(body, &r); err != nil {
 		return http.StatusBadRequest, nil
 	}
-	key, err := signed.Parse(r.Key)
+	key, err := httpsig.Parse(r.Key)
 	if err != nil || r.Instance == "" || s.key != nil && !s.key.Equal(key) {
 		return http.StatusGone, nil
 	}
@@ -243,7 +243,7 @@ func (s *fakeServer) register(body []byte) (int, any) {
 // pull assigns the machine its task until the end of that is reported.
 func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 	var p api.Pull
-	seen := signed.Seen{} // faults deliver a request twice
+	seen := httpsig.Seen{} // faults deliver a request twice
 	if s.key == nil || seen.Check(r, s.key, time.Now(), body) != nil || json.Unmarshal(body, &p) != nil {
 		return http.StatusUnauthorized, nil
 	}
@@ -416,7 +416,7 @@ func (s *fakeServer) story() string {
 // wait waits until ok returns true. It calls ok with the lock held.
 func (s *fakeServer) wait(what string, ok func() bool) {
 	s.t.Helper()
-	await.True(s.t, what, func() bool {
+	eventually.True(s.t, what, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return ok()

@@ -59,7 +59,7 @@ func TestSession_ShellExitCompletes(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := shellOf(t, "exit 0")
-	other.Session = "desk"
+	other.Session = "service"
 	r2 := newRig(t, other)
 	r2.start()
 	if err := r2.end(); err != nil {

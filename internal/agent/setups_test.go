@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/port"
 	"scrimp/internal/wire/api"
@@ -266,7 +266,7 @@ func TestSetups_IgnoresInterruptedCopy(t *testing.T) {
 		return cmd
 	}
 	cmd := agent()
-	await.True(t, "a copy under way", func() bool {
+	eventually.True(t, "a copy under way", func() bool {
 		found, _ := filepath.Glob(filepath.Join(dir, "setups", "partial-*", "work", "d*"))
 		return len(found) > 1
 	})

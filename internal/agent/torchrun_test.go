@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/wire/api"
 )
@@ -133,7 +133,7 @@ func TestTorchrun_LosesMachineButNoWork(t *testing.T) {
 		a, b := gang.machine(50), gang.machine(51)
 		gang.begin(1, task, a, b)
 		log := filepath.Join(a.config.MachineDir, "tasks", "job-1.1", "log")
-		await.True(t, "rank 0's first step", func() bool { text, _ := os.ReadFile(log); return strings.Contains(string(text), "step 1/") })
+		eventually.True(t, "rank 0's first step", func() bool { text, _ := os.ReadFile(log); return strings.Contains(string(text), "step 1/") })
 		b.market.notice(2 * time.Minute)
 		for rank, m := range []*member{a, b} {
 			if end := m.ends(); end.Reason != api.EndDrained || end.Saved != (rank == 0) {

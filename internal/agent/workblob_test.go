@@ -17,7 +17,7 @@ import (
 	gcblob "gocloud.dev/blob"
 
 	"scrimp/internal/content/blob"
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/content/tarball"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/wire/api"
@@ -53,7 +53,7 @@ func toldOf(text []byte) api.WorkBlob {
 func (l *lending) bucket() *gcblob.Bucket {
 	l.t.Helper()
 	b, err := blob.OpenLent(l.t.Context(), l.store, blob.Loan{Prefix: "jobs/job-1/",
-		Fetch: func(ctx context.Context) (lent.Credentials, error) { return l.of(ctx, "job-1") }})
+		Fetch: func(ctx context.Context) (scopedcreds.Credentials, error) { return l.of(ctx, "job-1") }})
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	api "scrimp/client"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 )
@@ -66,10 +66,10 @@ func TestAway_LaptopSleepKeepsMachine(t *testing.T) {
 		t.Fatalf("stopped %d processes, want the server, the market, the agent and the program", n)
 	}
 	asleep := time.Now()
-	await.Past(t, asleep.Add(22*time.Second))
+	eventually.Past(t, asleep.Add(22*time.Second))
 	woke := time.Now()
 	h.signal(syscall.SIGCONT, house)
-	await.Past(t, woke.Add(2*time.Second)) // during which the server checks everything
+	eventually.Past(t, woke.Add(2*time.Second)) // during which the server checks everything
 	h.signal(syscall.SIGCONT, machines)
 	var after []step
 	h.until("it counts on", func() bool {

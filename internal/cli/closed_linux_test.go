@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
@@ -49,7 +49,7 @@ func TestCloseMemory_ProgramCannotReadServersEnvironment(t *testing.T) {
 		_ = server.Process.Signal(syscall.SIGTERM)
 		_ = server.Wait()
 	}()
-	await.True(t, "it serves", func() bool {
+	eventually.True(t, "it serves", func() bool {
 		_, err := os.Stat(filepath.Join(data, "server.sock"))
 		return err == nil && as(&bytes.Buffer{}, exe, "--data", data, "offers").Run() == nil
 	})

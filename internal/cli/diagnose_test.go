@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/work/diagnose"
@@ -189,13 +189,13 @@ func (p *realProgram) lost() (share float64) {
 // measured lets the program run until enough is measured, and diagnoses it.
 func (p *realProgram) measured() (r diagnose.Report, lost float64) {
 	reached := func(what string, ok func(diagnose.Report) bool) {
-		await.True(p.h.t, p.fault+" "+what, func() bool { return ok(p.diagnose()) })
+		eventually.True(p.h.t, p.fault+" "+what, func() bool { return ok(p.diagnose()) })
 	}
 	flag := "enough"
 	if p.fault == "leak" {
 		flag = "enough-for-leak"
 	}
-	await.True(p.h.t, p.fault+" has run for long", func() bool { // a cheap check, because the programs need the processors
+	eventually.True(p.h.t, p.fault+" has run for long", func() bool { // a cheap check, because the programs need the processors
 		_, err := os.Stat(filepath.Join(p.dir, flag))
 		return err == nil
 	})

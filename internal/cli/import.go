@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/job/foreign"
+	"scrimp/internal/job/jobimport"
 )
 
 func (a *app) importCmd() *cobra.Command {
@@ -21,7 +21,7 @@ func (a *app) importCmd() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("read %s: %w", args[0], err)
 			}
-			r, err := foreign.ConvertTo(args[0], file, text)
+			r, err := jobimport.ConvertTo(args[0], file, text)
 			if err != nil {
 				return err
 			}

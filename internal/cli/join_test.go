@@ -23,7 +23,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/decide/receipt"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
@@ -205,7 +205,7 @@ func (r *rack) begin() {
 	r.served = append(r.served, wait)
 	go func() { _ = wait() }()
 	r.t.Cleanup(r.end)
-	await.True(r.t, "the server answers", func() bool {
+	eventually.True(r.t, "the server answers", func() bool {
 		out, err := r.try("server", "status")
 		return err == nil && !strings.Contains(out, "No server")
 	}, errs.String)
@@ -307,7 +307,7 @@ func TestJoin_JobMovesWhenCableStaysOut(t *testing.T) {
 	first := r.counts()
 	out := time.Now()
 	r.cables[first].pull()
-	await.Past(t, out.Add(6*time.Second)) // of the 21 s after which the machine counts as lost
+	eventually.Past(t, out.Add(6*time.Second)) // of the 21 s after which the machine counts as lost
 	r.cables[first].restore()
 	r.furtherThan("count", r.furtherThan("count", 0)+20)
 	if j := r.job("count"); j.Attempts != 1 || r.on("count") != first {

@@ -14,7 +14,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/pgtest"
@@ -153,7 +153,7 @@ func TestLimits_SurviveTakeovers(t *testing.T) {
 			_, _ = p.try("approve", "third", "--reason", "for the paper")
 		}()
 		// At a random moment of the approval; each round allows a longer wait.
-		await.Past(t, time.Now().Add(time.Duration(rand.Int64N(int64(takes)*int64(round+2)/2))))
+		eventually.Past(t, time.Now().Add(time.Duration(rand.Int64N(int64(takes)*int64(round+2)/2))))
 		p.kill()
 		<-told
 		j := p.job("third")

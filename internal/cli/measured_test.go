@@ -15,7 +15,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/cli/show/sizing"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/estimate"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
@@ -84,7 +84,7 @@ func TestRun_CalibratesNextPlanAndEstimate(t *testing.T) {
 	var server api.Server
 	must.Do(t, json.Unmarshal([]byte(h.out("server", "status", "--json")), &server))
 	must.Do(t, syscall.Kill(server.PID, syscall.SIGKILL))
-	runs := lines[measured.Run](t, h.do("estimate", "--measured", "--json"))
+	runs := lines[runhistory.Run](t, h.do("estimate", "--measured", "--json"))
 	if len(runs) != 1 || runs[0].Job != "vision" || runs[0].Accelerator != "L4" || runs[0].StepsPerHour == nil || runs[0].Throughput == nil {
 		t.Fatalf("%+v", runs)
 	}
@@ -121,7 +121,7 @@ func TestReceipt_ShowsExpectationBesideResult(t *testing.T) {
 	h.do("run", "-y", "--market", "market.yaml", "job.yaml")
 	h.do("profile", "job.yaml", "--for", "10s")
 	found := map[string]bool{}
-	for _, x := range lines[measured.Pair](t, h.do("estimate", "--accuracy", "--json")) {
+	for _, x := range lines[runhistory.Pair](t, h.do("estimate", "--accuracy", "--json")) {
 		if x.Job == "vision-profile" && x.Expected > 0 && x.Actual > 0 && x.Error() < 0.5 {
 			found[x.What] = true
 		}
@@ -147,7 +147,7 @@ func TestRun_MeasuresDemoTrainer(t *testing.T) {
 	}
 	h.write("job.yaml", job)
 	h.do("run", "-y", "--market", "calm", "job.yaml")
-	runs := lines[measured.Run](t, h.do("estimate", "--measured", "--json"))
+	runs := lines[runhistory.Run](t, h.do("estimate", "--measured", "--json"))
 	if len(runs) != 1 || runs[0].Name != "chargpt" || runs[0].WorkS == nil || runs[0].Unit != "tokens/s" || runs[0].Throughput == nil || runs[0].Cores == nil && *runs[0].WorkS > 10 {
 		t.Fatalf("%+v", runs)
 	}

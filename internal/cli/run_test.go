@@ -21,7 +21,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/server"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
@@ -60,13 +60,13 @@ func newHome(t testing.TB) *home {
 			return
 		}
 		said := ""
-		await.True(t, "the server stops", func() bool { // on a crowded machine its log may be too slow for one request
+		eventually.True(t, "the server stops", func() bool { // on a crowded machine its log may be too slow for one request
 			out, err := h.try("server", "stop", "--now")
 			said = out
 			return err == nil
 		}, func() string { return said })
 		var left []string
-		await.True(t, "no process is left", func() bool { // the market ends just after its answer
+		eventually.True(t, "no process is left", func() bool { // the market ends just after its answer
 			left = commandLines(h.data)
 			return len(left) == 0
 		}, func() string { return strings.Join(left, "\n") })
@@ -118,7 +118,7 @@ func (h *home) write(name, text string) {
 // until waits for a condition of the live program; the limit only ends a hang.
 func (h *home) until(what string, ok func() bool) {
 	h.t.Helper()
-	await.True(h.t, what, ok, func() string {
+	eventually.True(h.t, what, ok, func() string {
 		log, _ := os.ReadFile(filepath.Join(h.data, "server.log"))
 		market, _ := filepath.Glob(filepath.Join(h.data, "*", "market.log"))
 		consoles, _ := filepath.Glob(filepath.Join(h.data, "*", "machines", "*", "console.log"))

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/isolate"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // poll reports to the core those of our instances on the engine that have ended or will be interrupted.
@@ -90,7 +90,7 @@ func (c *Control) reports(instance string) bool {
 // that a machine exists or has ended even if its price makes no sense.
 func (c *Control) engineSays(s *source, b core.Body) core.Event {
 	now := c.Now()
-	b, out := bound.Clipped(b, now)
+	b, out := limits.Clipped(b, now)
 	if len(out) > 0 {
 		c.cfg.Log.Error("the engine reported numbers out of bounds, and they were clipped", "engine", s.Name,
 			"event", b.Kind(), "fields", out)
@@ -109,7 +109,7 @@ func (c *Control) billed(s *source, instance, launch string, lines []engine.Line
 	}
 	e := c.event(c.Now(), bill)
 	e.Actor = s.actor()
-	if err := cmp.Or(currencies(lines), bound.Numbers(bill, e.At)); err != nil {
+	if err := cmp.Or(currencies(lines), limits.Numbers(bill, e.At)); err != nil {
 		c.cfg.Log.Error("a bill makes no sense and is left out", "engine", s.Name, "instance", instance, "error", err)
 		return e, false
 	}

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/quantity"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // A number out of its bounds never becomes an event, whoever proposes it: nothing is stepped or written.
@@ -23,7 +23,7 @@ func TestPropose_RefusesNumbersOutOfBounds(t *testing.T) {
 		for field, terms := range map[string]core.Terms{"terms.work_ns": {Work: math.MaxInt64}, "terms.steps": {Steps: 20_000_000_000_000},
 			"terms.gpu_hours": {GPUHours: 1.7e308}, "terms.deadline": {Deadline: c.Now().Add(2 * quantity.Decade)}} {
 			e.Body = core.JobSubmitted{Job: "a", Terms: terms}
-			var over *bound.ExcessError
+			var over *limits.ExcessError
 			if err := c.Propose(t.Context(), e); !errors.As(err, &over) || over.Field != field {
 				t.Errorf("%s: %v", field, err)
 			}
@@ -45,7 +45,7 @@ func TestRules_AreWithinBoundsOnTheFastestMarket(t *testing.T) {
 	clock := Clock{Wall: time.Now(), Market: time.Now(), Speed: 1e6}
 	rules := CoreConfig(clock, e)
 	rules.ArchiveAfter, rules.ArchiveUnbilled = clock.Stretch(archiveAfter), clock.Stretch(archiveUnbilled)
-	if err := bound.Numbers(core.Configured{Config: rules}, time.Now()); err != nil {
+	if err := limits.Numbers(core.Configured{Config: rules}, time.Now()); err != nil {
 		t.Error(err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/store/sqlite"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -124,7 +124,7 @@ func (c *cloud) openFor(t *testing.T, folder string, running int) (*Control, fun
 // until waits for a condition that the servers reach without a request.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	await.True(t, what, ok)
+	eventually.True(t, what, ok)
 }
 
 // rented returns the machine of the job's newest attempt; empty means none.

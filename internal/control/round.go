@@ -4,18 +4,18 @@ import (
 	"context"
 
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/work/groups"
 )
 
 // round plans a round while steps continue, on the state at its start, and proposes the result.
 func (c *Control) round(ctx context.Context) {
-	p := round.Plan(c.roundInputs())
+	p := assign.Plan(c.roundInputs())
 	b := core.RoundProposed{Base: p.Base, Groups: p.Groups, Again: p.Again}
 	_ = c.Propose(ctx, c.event(c.Now(), b)) // if it is not written, the core requests another
 }
 
-func (c *Control) roundInputs() round.Inputs {
+func (c *Control) roundInputs() assign.Inputs {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.machine.RoundInputs()

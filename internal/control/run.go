@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/store"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // Three goroutines work at once: the proposer encodes its events, Run steps through them, and the writer makes the
@@ -51,7 +51,7 @@ type stepped struct {
 func ask(events []core.Event) (request, error) {
 	r := request{events: slices.Clone(events), bodies: make([][]byte, len(events)), done: make(chan error, 1)}
 	for i, e := range events {
-		err := bound.Numbers(e.Body, e.At)
+		err := limits.Numbers(e.Body, e.At)
 		if err != nil {
 			return r, fmt.Errorf("take %s: %w", e.Body.Kind(), err)
 		}

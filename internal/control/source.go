@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/isolate"
 	"scrimp/internal/market"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // source is a configured engine and its last known status. Each source has its own goroutine, so that an engine that
@@ -310,7 +310,7 @@ func (c *Control) sound(s *source, what string, id market.OfferID, err error) bo
 
 // sells validates an offer of the engine.
 func (s *source) sells(o *market.Offer, now time.Time) error {
-	if err := cmp.Or(o.Validate(), bound.Numbers(*o, now)); err != nil {
+	if err := cmp.Or(o.Validate(), limits.Numbers(*o, now)); err != nil {
 		return err
 	}
 	if o.Provider != s.Name {
@@ -364,7 +364,7 @@ func (c *Control) newsOf(s *source, offers []market.Offer, quotes []market.Quote
 		}
 	}
 	for _, q := range quotes {
-		if left[q.Offer] || !c.sound(s, "price", q.Offer, cmp.Or(q.Validate(), bound.Numbers(q, now))) {
+		if left[q.Offer] || !c.sound(s, "price", q.Offer, cmp.Or(q.Validate(), limits.Numbers(q, now))) {
 			continue
 		}
 		old, known := s.market.quotes[q.Offer]

@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/lib/nearest"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/lib/yamlerror"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // SettingsName is the file in the data folder that lists its engines.
@@ -81,7 +81,7 @@ func (w With) Into(v any, has string) error {
 	d.KnownFields(true)
 	err = d.Decode(v)
 	if err == nil || errors.Is(err, io.EOF) {
-		if err := bound.Numbers(v, time.Now()); err != nil {
+		if err := limits.Numbers(v, time.Now()); err != nil {
 			return fmt.Errorf("with: line %d: %w", w.node.Line, err)
 		}
 		return nil

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sort"
 
-	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/residual"
 )
 
 // Error holds the errors of estimates for one kind of run, each estimated as if neither it nor the runs grouped with it
@@ -25,8 +25,8 @@ func (e *Estimator) Accuracy() []Error {
 	var out []Error
 	for _, w := range []struct {
 		what string
-		l    *likeness.Learned
-		k    *likeness.Kernel
+		l    *residual.Learned
+		k    *residual.Kernel
 	}{{"throughput", e.rate, standard()}, {"memory", e.weight, memoryKernel()}} {
 		if len(w.l.Seen) == 0 {
 			continue
@@ -38,7 +38,7 @@ func (e *Estimator) Accuracy() []Error {
 		for _, by := range []struct {
 			name  string
 			names []int
-			widen likeness.Widths
+			widen residual.Widths
 		}{{"stack", stackNames, w.l.Near}, {"source", sourceNames, w.l.Afar}} {
 			groups := w.l.Grouped(by.names...)
 			mean, sd := x.LeftOut(groups)
@@ -48,8 +48,8 @@ func (e *Estimator) Accuracy() []Error {
 	return out
 }
 
-func (e *Estimator) errors(what, left string, seen []likeness.Point, groups [][]int, y, mean, sd []float64,
-	widen likeness.Widths) []Error {
+func (e *Estimator) errors(what, left string, seen []residual.Point, groups [][]int, y, mean, sd []float64,
+	widen residual.Widths) []Error {
 	type sum struct {
 		e      Error
 		errors []float64

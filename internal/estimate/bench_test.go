@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"scrimp/internal/estimate/hardware"
-	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/residual"
 	"scrimp/internal/estimate/runs"
 )
 
@@ -80,9 +80,9 @@ func publishedChips(t testing.TB) hardware.Chips {
 // bench holds the scored rows with a throughput.
 type bench struct {
 	rows   []runs.Row
-	points []likeness.Point
+	points []residual.Point
 	chips  hardware.Chips
-	near   likeness.Widths
+	near   residual.Widths
 }
 
 func newBench(t testing.TB) *bench {
@@ -261,21 +261,21 @@ func profileGroups(rows []runs.Row, seq bool) (given []int, asked [][]int) {
 }
 
 // profileLeft estimates the asked rows from all rows outside their group plus the given row.
-func (b *bench) profileLeft(e likeness.Examined, seq bool) []float64 {
+func (b *bench) profileLeft(e residual.Examined, seq bool) []float64 {
 	_, asked := profileGroups(b.rows, seq)
 	m, sd := e.LeftOut(asked)
 	return b.shaded(m, b.halves(sd))
 }
 
 // profileAlone estimates them from the given row alone.
-func (b *bench) profileAlone(k *likeness.Kernel, seq bool) []float64 {
+func (b *bench) profileAlone(k *residual.Kernel, seq bool) []float64 {
 	est := make([]float64, len(b.rows))
 	for i := range est {
 		est[i] = math.NaN()
 	}
 	given, asked := profileGroups(b.rows, seq)
 	for j, g := range given {
-		l := k.Learn([]likeness.Point{b.points[g]})
+		l := k.Learn([]residual.Point{b.points[g]})
 		for _, i := range asked[j] {
 			g := l.Guess(&b.points[i])
 			est[i] = g.Mean - shade(l.Near.Of(b.points[i].Name[cFamily])*g.SD)

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"scrimp/internal/estimate/hardware"
-	"scrimp/internal/estimate/likeness"
 	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/residual"
 	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 )
@@ -20,8 +20,8 @@ type Estimator struct {
 	chips    hardware.Chips
 	prices   Prices
 	names    *names
-	rate     *likeness.Learned
-	weight   *likeness.Learned
+	rate     *residual.Learned
+	weight   *residual.Learned
 	labels   []string // describes each run of rate for a reader
 	families map[int32]string
 	own      int               // number of the user's own runs in rate: their source starts with own
@@ -31,13 +31,13 @@ type Estimator struct {
 	ran      map[[4]int32]bool // groups with runs
 	shown    map[[3]int32]bool // programs, models and accelerators with runs
 	weighed  map[string]bool   // sources with measured peaks
-	quick    *likeness.Quick   // fast version of rate
-	heavy    *likeness.Quick   // fast version of weight
+	quick    *residual.Quick   // fast version of rate
+	heavy    *residual.Quick   // fast version of weight
 }
 
 // guess is a learned correction; its SD is half the interval, in ln.
 type guess struct {
-	likeness.Guess
+	residual.Guess
 	taken     string // the accelerator that stands in for an unknown one
 	learned   bool   // from at least one run
 	shapeless bool   // the model's shape is unknown, so a typical one is used
@@ -71,7 +71,7 @@ const widest = 2.1
 func New(chips hardware.Chips, prices Prices, measured []runs.Row) *Estimator {
 	e := &Estimator{chips: chips, prices: prices, names: &names{}, known: map[string]bool{}, stacks: map[string]bool{},
 		models: map[string]bool{}, weighed: map[string]bool{}, families: map[int32]string{}}
-	var rates, weights []likeness.Point
+	var rates, weights []residual.Point
 	for _, r := range measured {
 		if r.Quality == "C" || strings.HasPrefix(r.Task, "inference") {
 			continue
@@ -109,7 +109,7 @@ func New(chips hardware.Chips, prices Prices, measured []runs.Row) *Estimator {
 }
 
 // groupOf returns the source, task, model and accelerator of a run, or zeros if one is not named.
-func groupOf(p likeness.Point) (g [4]int32) {
+func groupOf(p residual.Point) (g [4]int32) {
 	for i, n := range stackNames {
 		if g[i] = p.Name[n]; g[i] == 0 {
 			return [4]int32{}
@@ -119,13 +119,13 @@ func groupOf(p likeness.Point) (g [4]int32) {
 }
 
 // stackOf returns the programs, model and accelerator of a run.
-func stackOf(p likeness.Point) [3]int32 {
+func stackOf(p residual.Point) [3]int32 {
 	return [3]int32{p.Name[cStack], p.Name[cModel], p.Name[cChip]}
 }
 
 // quickly returns the fast version of a learned correction. The kernels of standard and memoryKernel allow one: they
 // are sums of functions of one number (TestQuickly_KernelsInUseAreSums).
-func quickly(l *likeness.Learned) *likeness.Quick {
+func quickly(l *residual.Learned) *residual.Quick {
 	q, _ := l.Quick()
 	return q
 }
@@ -141,10 +141,10 @@ func (e *Estimator) Fork() *Estimator {
 func (e *Estimator) Runs() (rate, memory int) { return len(e.rate.Seen), len(e.weight.Seen) }
 
 // correct returns the learned correction of a point.
-func (e *Estimator) correct(r runs.Row, p likeness.Point) guess {
+func (e *Estimator) correct(r runs.Row, p residual.Point) guess {
 	g := guess{Guess: e.quick.Guess(&p)}
 	if len(e.rate.Seen) == 0 {
-		g = guess{Guess: likeness.Guess{SD: unlearnedRate, Nearest: -1}}
+		g = guess{Guess: residual.Guess{SD: unlearnedRate, Nearest: -1}}
 	} else {
 		w := e.rate.Afar
 		switch {
@@ -197,17 +197,17 @@ func (e *Estimator) Rate(r runs.Row) (Range, bool) {
 }
 
 // rateOf returns the correction of the physical rate, or why a rate is unknown.
-func (e *Estimator) rateOf(r runs.Row) (guess, likeness.Point, string) {
+func (e *Estimator) rateOf(r runs.Row) (guess, residual.Point, string) {
 	if math.IsNaN(r.N) {
-		return guess{}, likeness.Point{}, "how many accelerators is not stated"
+		return guess{}, residual.Point{}, "how many accelerators is not stated"
 	}
 	m := r.Shape()
 	_, chip, taken, guessed := r.Chip(e.chips)
 	if !chip && r.Accelerator() != "" {
-		return guess{}, likeness.Point{}, fmt.Sprintf("nothing is known of the accelerator %s", r.Accelerator())
+		return guess{}, residual.Point{}, fmt.Sprintf("nothing is known of the accelerator %s", r.Accelerator())
 	}
 	if !chip && m.Kind != shape.Trees {
-		return guess{}, likeness.Point{}, "no accelerator is stated"
+		return guess{}, residual.Point{}, "no accelerator is stated"
 	}
 	p := describe(r, e.chips, e.names)
 	g := e.correct(r, p)
@@ -282,7 +282,7 @@ func (a *Answer) dropUnsound() (why []string) {
 }
 
 // tell returns the provenance of a rate.
-func (e *Estimator) tell(r runs.Row, p likeness.Point, g guess) string {
+func (e *Estimator) tell(r runs.Row, p residual.Point, g guess) string {
 	if g.shapeless {
 		return "throughput of a typical model of its family, since the shape of this one is not known"
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"scrimp/internal/estimate/hardware"
-	"scrimp/internal/estimate/likeness"
 	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/residual"
 	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market/catalog"
@@ -403,7 +403,7 @@ func processor(b *testing.B) float64 {
 
 // The kernels in use are sums of functions of one number, which makes fast guesses possible.
 func TestQuickly_KernelsInUseAreSums(t *testing.T) {
-	for _, k := range []*likeness.Kernel{standard(), memoryKernel()} {
+	for _, k := range []*residual.Kernel{standard(), memoryKernel()} {
 		if _, ok := k.Learn(nil).Quick(); !ok {
 			t.Error("a term is near in two numbers")
 		}

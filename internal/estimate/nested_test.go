@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/estimate/likeness"
 	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/residual"
 	"scrimp/internal/estimate/runs"
 )
 
@@ -142,7 +142,7 @@ func TestSettledOnOnePart_HoldsForTheOther(t *testing.T) {
 
 // foretell computes, for every asked row of a part, the value, the middle and half of its interval, with its stack (0)
 // and its source (1) left out.
-func foretell(t *testing.T, b *bench, k *likeness.Kernel, part int,
+func foretell(t *testing.T, b *bench, k *residual.Kernel, part int,
 	to func(i int, r runs.Row, value, mid, half, y float64)) {
 	t.Helper()
 	l := k.Learn(b.points)
@@ -152,7 +152,7 @@ func foretell(t *testing.T, b *bench, k *likeness.Kernel, part int,
 	}
 	for j, w := range []struct {
 		key   func(runs.Row) string
-		widen likeness.Widths
+		widen residual.Widths
 	}{{stackKey, l.Near}, {sourceKey, l.Afar}} {
 		m, sd := x.LeftOut(groups(b.rows, w.key))
 		for i, r := range b.rows {
@@ -165,7 +165,7 @@ func foretell(t *testing.T, b *bench, k *likeness.Kernel, part int,
 }
 
 // profiled returns the errors of a part's rows if one row of their kind is known.
-func profiled(t *testing.T, b *bench, k *likeness.Kernel, part int) map[string]*tally {
+func profiled(t *testing.T, b *bench, k *residual.Kernel, part int) map[string]*tally {
 	t.Helper()
 	x, ok := k.Examine(b.points)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"scrimp/internal/estimate/hardware"
-	"scrimp/internal/estimate/likeness"
 	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/residual"
 	"scrimp/internal/estimate/runs"
 	"scrimp/internal/estimate/shape"
 )
@@ -45,7 +45,7 @@ const (
 
 // names numbers every spelling. The empty name is 0, which equals nothing; so is an unknown name once learning is over.
 type names struct {
-	of   [likeness.Names]map[string]int32
+	of   [residual.Names]map[string]int32
 	last int32
 	over bool
 }
@@ -84,7 +84,7 @@ func line(model string) string {
 }
 
 // describe converts a row to a point.
-func describe(r runs.Row, chips hardware.Chips, n *names) likeness.Point {
+func describe(r runs.Row, chips hardware.Chips, n *names) residual.Point {
 	r.Unit = r.ThroughputUnit()
 	r.Seq *= physics.Filled(r)
 	m := r.Shape()
@@ -101,14 +101,14 @@ func describe(r runs.Row, chips hardware.Chips, n *names) likeness.Point {
 	if math.IsNaN(count) || count < 1 {
 		count = 1
 	}
-	p := likeness.Point{Name: n.row(r, c, class, count)}
+	p := residual.Point{Name: n.row(r, c, class, count)}
 	if !okChip && r.Machine != "" {
 		p.Name[cArch] = n.id(cArch, "cpu")
 	}
 	per, batch := perUnit(r, m)
 	pp := runs.ParseParallel(r.Parallel)
 	cut := math.Max(1, pp.TP) * math.Max(1, pp.PP) * math.Max(1, pp.CP)
-	p.Num = [likeness.Nums]float64{
+	p.Num = [residual.Nums]float64{
 		xN: math.Log(count), xMicro: lnOr(batch, 1), xSeq: math.Log(runs.Or(r.Seq, 1)), xOps: math.Log(per),
 		xPeak: math.Log(peak), xBand: lnOr(c.Band, 500), xSize: lnOr(m.Pass(), 1e8), xCut: math.Log(cut),
 	}
@@ -133,7 +133,7 @@ func describe(r runs.Row, chips hardware.Chips, n *names) likeness.Point {
 }
 
 // row returns the names of the row's point.
-func (n *names) row(r runs.Row, c hardware.Chip, class hardware.Precision, count float64) [likeness.Names]int32 {
+func (n *names) row(r runs.Row, c hardware.Chip, class hardware.Precision, count float64) [residual.Names]int32 {
 	where := "one"
 	switch {
 	case count > 8:
@@ -141,7 +141,7 @@ func (n *names) row(r runs.Row, c hardware.Chip, class hardware.Precision, count
 	case count > 1:
 		where = "machine"
 	}
-	return [likeness.Names]int32{
+	return [residual.Names]int32{
 		cFamily: n.id(cFamily, r.Family), cTask: n.id(cTask, r.Task), cModel: n.id(cModel, r.Model),
 		cChip: n.id(cChip, r.GPU+r.Spec+r.Machine), cArch: n.id(cArch, c.Arch),
 		cPrecision: n.id(cPrecision, "p"+r.Precision), cClass: n.id(cClass, string(class)),

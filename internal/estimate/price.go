@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"scrimp/internal/estimate/hardware"
-	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/residual"
 	"scrimp/internal/estimate/runs"
 )
 
@@ -43,7 +43,7 @@ func (e *Estimator) priced(r runs.Row, a *Answer) (why string) {
 
 // held limits the rate of an answer to what the host's processors can decode, unless a run of the same programs, model
 // and accelerator shows their rate. Programs differ by a factor of two.
-func (e *Estimator) held(r runs.Row, p likeness.Point, a *Answer) (why string) {
+func (e *Estimator) held(r runs.Row, p residual.Point, a *Answer) (why string) {
 	if r.Host == nil || r.Decoded {
 		return ""
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"scrimp/internal/estimate/hardware"
-	"scrimp/internal/estimate/likeness"
 	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/residual"
 	"scrimp/internal/estimate/runs"
 )
 
@@ -32,10 +32,10 @@ var neutral = physics.Constants{
 }
 
 // blank returns the kernel before any run: every term moves a run by a tenth, and distances are a factor of four.
-func blank() *likeness.Kernel {
+func blank() *residual.Kernel {
 	k := *standard()
 	k.Noise = 0.05
-	k.Terms = append([]likeness.Term(nil), k.Terms...)
+	k.Terms = append([]residual.Term(nil), k.Terms...)
 	for i := range k.Terms {
 		t := &k.Terms[i]
 		t.SD = 0.1
@@ -73,17 +73,17 @@ type setting struct {
 type settling struct {
 	rows   []runs.Row
 	chips  hardware.Chips
-	k      *likeness.Kernel
+	k      *residual.Kernel
 	consts []*float64
 	list   []setting // the constants, the noise, then the shares and distances in the order of terms
 	terms  []struct{ term, num int }
 	blocks [][]int
-	by     []likeness.Leaving
+	by     []residual.Leaving
 }
 
 // settle fits the constants and the kernel from the rows alone, starting with neutral and blank. It descends the loss
 // of left-out groups, sources and profiled runs; every setting that moves pays the cost of its prior.
-func settle(rows []runs.Row, chips hardware.Chips, steps int, say func(string, ...any)) (physics.Constants, *likeness.Kernel) {
+func settle(rows []runs.Row, chips hardware.Chips, steps int, say func(string, ...any)) (physics.Constants, *residual.Kernel) {
 	was := physics.Fitted
 	defer func() { physics.Fitted = was }()
 	physics.Fitted = neutral
@@ -127,12 +127,12 @@ func newSettling(rows []runs.Row, chips hardware.Chips) *settling {
 	}
 	_, counts := profileGroups(rows, false)
 	_, longer := profileGroups(rows, true)
-	s.by = []likeness.Leaving{{Groups: groups(rows, stackKey), Weight: 1}, {Groups: s.blocks, Weight: 0.5},
+	s.by = []residual.Leaving{{Groups: groups(rows, stackKey), Weight: 1}, {Groups: s.blocks, Weight: 0.5},
 		{Groups: counts, Weight: 0.5}, {Groups: longer, Weight: 0.5}}
 	return s
 }
 
-func (s *settling) describe() (out []likeness.Point) {
+func (s *settling) describe() (out []residual.Point) {
 	n := &names{}
 	for _, r := range s.rows {
 		out = append(out, describe(r, s.chips, n))

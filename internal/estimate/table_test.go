@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"scrimp/internal/estimate/hardware"
-	"scrimp/internal/estimate/likeness"
 	"scrimp/internal/estimate/physics"
+	"scrimp/internal/estimate/residual"
 	"scrimp/internal/estimate/runs"
 	"scrimp/internal/test/lane"
 )
@@ -20,7 +20,7 @@ var show = flag.Bool("show", false, "print the table of the benchmark")
 
 type weighed struct {
 	row  runs.Row
-	p    likeness.Point
+	p    residual.Point
 	gb   float64
 	fits bool
 }
@@ -395,7 +395,7 @@ func TestUnlearned_IntervalHoldsFourOfFivePublicRuns(t *testing.T) {
 func TestMemory_HardlyDependsOnKernelShares(t *testing.T) {
 	list := weighedRows(t)
 	var rows []runs.Row
-	var points []likeness.Point
+	var points []residual.Point
 	for _, w := range list {
 		if w.fits {
 			rows, points = append(rows, w.row), append(points, w.p)

@@ -24,10 +24,10 @@ import (
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
 )
 
 // rents is a provider whose machines are names only.
@@ -108,7 +108,7 @@ func (w *world) instance(attempt string) (id string) {
 // until waits until f holds for the core's state.
 func (w *world) until(f func(*core.Machine) bool) {
 	w.t.Helper()
-	for limit := time.After(await.Limit); ; {
+	for limit := time.After(eventually.Limit); ; {
 		changed, ok := w.control.Changed(), false
 		w.control.Read(func(m *core.Machine) { ok = f(m) })
 		if ok {
@@ -143,7 +143,7 @@ func TestBootstrapToken_RegistersOneMachineOnce(t *testing.T) {
 	key := keys[first]
 	begun := time.Now().Truncate(time.Second)
 	again, _ := w.ask("POST", "/v1/agent/register", w.gate.Tickets.For(auth.BootstrapTicket, attempt), api.Registration{})
-	if at, ok := signed.DateOf(again.Header()); !ok || at.Before(begun) || at.After(time.Now()) {
+	if at, ok := httpsig.DateOf(again.Header()); !ok || at.Before(begun) || at.After(time.Now()) {
 		t.Errorf("the server's time is told as %v, %v", at, ok)
 	}
 	if code, p := w.register(w.gate.Tickets.For(auth.BootstrapTicket, attempt), w.instance(attempt), key); code != 200 {

@@ -20,7 +20,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/notices"
 	"scrimp/internal/server/outbox"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -101,12 +101,12 @@ func (w *world) reportsOf(name string) (list []client.Notice) {
 	return nil
 }
 
-// nextDesk is the desk of the server that starts next in the folder.
-func (w *world) nextDesk() {
+// nextService is the service of the server that starts next in the folder.
+func (w *world) nextService() {
 	old := w.Server.anomalies
 	w.outbox = &outbox.Outbox{Control: old.Control, Hooks: w.hooks, Mails: w.outbox.Mails, Dir: w.opts.Dir,
 		Past: &notices.Past{Dir: w.opts.Dir}, Log: w.opts.Log}
-	w.Server.anomalies = &anomalies.Desk{Gate: old.Gate, Control: old.Control, Books: old.Books, View: old.View,
+	w.Server.anomalies = &anomalies.Service{Gate: old.Gate, Control: old.Control, Books: old.Books, View: old.View,
 		HasTeam: old.HasTeam, HasTeams: old.HasTeams, Meta: old.Meta, Vault: old.Vault, Outbox: w.outbox, Log: old.Log}
 }
 
@@ -127,18 +127,18 @@ func TestAlert_ReportsAnAnomalyOnceAndItsEnd(t *testing.T) {
 	for range 3 {
 		w.look()
 	}
-	await.True(t, "each receiver has the report", func() bool { return len(r.all()) == 3 && len(p.messages()) == 1 && w.noneDue() })
-	w.nextDesk()
+	eventually.True(t, "each receiver has the report", func() bool { return len(r.all()) == 3 && len(p.messages()) == 1 && w.noneDue() })
+	w.nextService()
 	w.look()
 	w.event(core.InstanceEnded{Instance: instance, Until: w.control.Now().Add(29 * time.Hour), Cause: "idle"}, 29*time.Hour)
 	var cfg core.Config
 	w.control.Read(func(m *core.Machine) { cfg = *m.State().Config() })
 	w.event(core.Configured{Config: cfg}, 30*time.Hour) // time goes on
-	await.True(t, "each receiver has the end", func() bool {
+	eventually.True(t, "each receiver has the end", func() bool {
 		w.look()
 		return len(r.all()) == 6 && len(p.messages()) == 2 && w.noneDue()
 	})
-	w.nextDesk()
+	w.nextService()
 	for range 2 {
 		w.look()
 	}
@@ -178,7 +178,7 @@ func TestAlert_NextServerGoesOnWithAFailedReport(t *testing.T) {
 	taken, failing := w.alert(`{"to":"`+good.URL+`/T0PSECRET"}`), w.alert(`{"to":"`+bad.URL+`/T0PSECRET"}`)
 	w.idles(2 * time.Hour)
 	w.look()
-	await.True(t, "one is delivered, the other fails", func() bool {
+	eventually.True(t, "one is delivered, the other fails", func() bool {
 		a, b := w.reportsOf(taken.Name), w.reportsOf(failing.Name)
 		return len(a) == 1 && a[0].State == client.Delivered && len(b) == 1 && b[0].State == client.Retrying
 	})
@@ -191,9 +191,9 @@ func TestAlert_NextServerGoesOnWithAFailedReport(t *testing.T) {
 		t.Errorf("%+v", open)
 	}
 	bad.answers(http.StatusOK)
-	w.nextDesk()
+	w.nextService()
 	w.look()
-	await.True(t, "the next server delivers it", func() bool {
+	eventually.True(t, "the next server delivers it", func() bool {
 		b := w.reportsOf(failing.Name)
 		return len(b) == 1 && b[0].State == client.Delivered && b[0].Tries > 1
 	})
@@ -234,7 +234,7 @@ func TestAlert_IsSilentAboutWhatPeopleHaveHidden(t *testing.T) {
 			w.event(core.Tick{}, 61*time.Hour)
 			w.look()
 			if c.later {
-				await.True(t, "it is reported after the snooze", func() bool { return len(w.reportsOf(a.Name)) == 1 })
+				eventually.True(t, "it is reported after the snooze", func() bool { return len(w.reportsOf(a.Name)) == 1 })
 				return
 			}
 			if list := w.reportsOf(a.Name); len(list) != 0 || len(r.all()) != 0 {

@@ -25,7 +25,7 @@ import (
 	"scrimp/internal/server/metrics"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/sqlite"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
@@ -68,7 +68,7 @@ func TestAPI_WorksThroughTheClient(t *testing.T) {
 	token := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
 	site := httptest.NewServer(w.h)
 	t.Cleanup(site.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	defer cancel()
 	c := client.New(site.URL+"/", token, nil)
 	submit := func(name string) client.Job {
@@ -169,7 +169,7 @@ func TestEvents_OmitJobsOfOtherTeams(t *testing.T) {
 	bob := w.user("bob", identity.Grant{Team: "text", Role: identity.Viewer})
 	site := httptest.NewServer(w.h)
 	t.Cleanup(site.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 	defer cancel()
 	w.must("POST", "/v1/jobs", aJob("theirs", "vision"), nil)
 	w.must("POST", "/v1/jobs", aJob("ours", "text"), nil)

@@ -8,7 +8,7 @@ import (
 
 	"scrimp/internal/server/auth"
 	"scrimp/internal/store/sqlite"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/wire/api"
 )
 
@@ -24,7 +24,7 @@ func TestArchivedJobs_CanBeReadAndResumed(t *testing.T) {
 	check(t, st.Close())
 	t.Run("the first start puts the log in order by job", func(t *testing.T) {
 		w := newWorld(t, in)
-		await.True(t, "the log is in order", func() bool {
+		eventually.True(t, "the log is in order", func() bool {
 			rec, _ := w.ask("GET", "/v1/jobs/c-0000039/explain", auth.OwnerName, nil)
 			return rec.Code == http.StatusOK
 		})

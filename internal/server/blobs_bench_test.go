@@ -25,9 +25,9 @@ import (
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/content/checkpoint/format"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/front"
-	"scrimp/internal/server/kept"
+	"scrimp/internal/server/listener"
 	"scrimp/internal/test/must"
 )
 
@@ -41,7 +41,7 @@ func (w *world) listens(t testing.TB, network string) string {
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), network, address)
 	must.Do(t, err)
-	h := front.Server(w.h, slog.New(slog.DiscardHandler))
+	h := listener.Server(w.h, slog.New(slog.DiscardHandler))
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.Serve(l) }()
 	t.Cleanup(func() {
@@ -174,7 +174,7 @@ type onlyWriter struct{ io.Writer }
 func benchRound(b *testing.B, bucket *gocloud.Bucket, dir, round string, files int,
 	size int64) (publish, restore span) {
 	b.Helper()
-	s := checkpoint.Open(bucket, kept.OwnKeys("a")+round)
+	s := checkpoint.Open(bucket, artifacts.OwnKeys("a")+round)
 	ctx := context.Background()
 	writer, err := s.Claim(ctx, 1, "a.1")
 	must.Do(b, err)

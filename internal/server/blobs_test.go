@@ -23,7 +23,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
@@ -240,7 +240,7 @@ func sendSlowly(t *testing.T, agents, each int) (grown int64) {
 			1<<30, strings.Repeat("x", 100_000))
 		must.Do(t, err)
 	}
-	await.True(t, "all contents are on their way", func() bool {
+	eventually.True(t, "all contents are on their way", func() bool {
 		end, err := w.moves.Open("another", 1, agents*each)
 		if err == nil {
 			end()

@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
@@ -80,7 +80,7 @@ func (w *world) booting(n int) []string {
 		}
 		select {
 		case <-changed:
-		case <-time.After(await.Limit):
+		case <-time.After(eventually.Limit):
 			w.t.Fatalf("only %v hold a machine, want %d", list, n)
 		}
 	}

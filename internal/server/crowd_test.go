@@ -26,7 +26,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
 )
 
 // crowd is a market whose machines are goroutines: each pulls its task over TCP with the token of its launch, and
@@ -231,7 +231,7 @@ func (c *crowd) agent(ctx context.Context, id, token string) {
 	defer is.Close()
 	err = wire.Retry(ctx, func(ctx context.Context) error {
 		return c.timed(ctx, "register", func() error {
-			_, err := is.Register(ctx, api.Registration{Instance: id, Key: signed.Encode(public), Boot: time.Now().UTC(), Version: "test"})
+			_, err := is.Register(ctx, api.Registration{Instance: id, Key: httpsig.Encode(public), Boot: time.Now().UTC(), Version: "test"})
 			return err
 		})
 	})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/front"
+	"scrimp/internal/server/listener"
 	"scrimp/internal/server/pages"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
@@ -86,7 +86,7 @@ func (s *Server) runDashboard(ctx context.Context) {
 	case <-s.dashboard.begun:
 	}
 	l := s.dashboard.listener
-	h := front.Server(pages.Here(l.Addr().String(), s.dashboard.site.Handler()), s.opts.Log)
+	h := listener.Server(pages.Here(l.Addr().String(), s.dashboard.site.Handler()), s.opts.Log)
 	h.BaseContext = func(net.Listener) context.Context { return ctx }
 	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
 	_ = h.Serve(l) // returns when ctx ends

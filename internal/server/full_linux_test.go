@@ -11,7 +11,7 @@ import (
 
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
@@ -90,7 +90,7 @@ func TestFullDisk_ServerAnswersAndStops(t *testing.T) {
 	must.Do(t, os.Remove(filler))
 	w.free.Store(0)
 	w.reserve.Room = disk.Of(dir)
-	await.True(t, "a job is taken again", func() bool {
+	eventually.True(t, "a job is taken again", func() bool {
 		rec, _ := w.ask("POST", "/v1/jobs", auth.OwnerName, aJob("d", ""))
 		return rec.Code == http.StatusOK
 	})

@@ -9,7 +9,7 @@ import (
 
 	"scrimp/internal/server/auth"
 	"scrimp/internal/store"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/wire/api"
 )
 
@@ -34,7 +34,7 @@ func TestFullDisk_FailsRequestsAtOnce(t *testing.T) {
 	w.must("POST", "/v1/jobs", aJob("a", ""), nil)
 	is.Store(true)
 	go w.ask("POST", "/v1/jobs", auth.OwnerName, aJob("b", "")) // it waits for room
-	await.True(t, "the disk is full", func() bool { return w.control.Full() != nil })
+	eventually.True(t, "the disk is full", func() bool { return w.control.Full() != nil })
 	for _, path := range []string{"/v1/jobs", "/v1/jobs/a"} {
 		if rec, p := w.ask("GET", path, auth.OwnerName, nil); rec.Code != http.StatusInsufficientStorage || p.Fix == "" || p.Detail == "" {
 			t.Errorf("%s: %d %+v", path, rec.Code, p)
@@ -48,7 +48,7 @@ func TestFullDisk_FailsRequestsAtOnce(t *testing.T) {
 		t.Errorf("the server does not end: %d %+v", rec.Code, p)
 	}
 	is.Store(false)
-	await.True(t, "there is room, and the job is taken", func() bool {
+	eventually.True(t, "there is room, and the job is taken", func() bool {
 		rec, _ := w.ask("GET", "/v1/jobs/b", auth.OwnerName, nil)
 		return rec.Code == http.StatusOK
 	})

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/joining"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -143,7 +143,7 @@ func TestJoin_StreamsUntilTheLeadEnds(t *testing.T) {
 		t.Errorf("what is found of the engine: %+v", found)
 	}
 	close(w.closed)
-	await.True(t, "it is cut off with the server", func() bool {
+	eventually.True(t, "it is cut off with the server", func() bool {
 		select {
 		case <-c.served:
 			return true

@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/lib/identity"
-	"scrimp/internal/server/kept"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
@@ -152,12 +152,12 @@ func TestOutputs_SlowReadersNeedNoCopies(t *testing.T) {
 	}
 	err := errors.Join(os.MkdirAll(from+"/out/sub", 0o700), os.WriteFile(from+"/out/sub/large", content, 0o640),
 		os.Symlink("sub/large", from+"/out/link"))
-	b, err2 := blob.Open(t.Context(), kept.Address(w.opts.Dir))
+	b, err2 := blob.Open(t.Context(), artifacts.Address(w.opts.Dir))
 	if err = errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.Close() }()
-	if _, _, err := checkpoint.Open(b, kept.OwnKeys("job")).Keep(t.Context(), confined.Folder{Path: from}, []string{"out"}, "job"); err != nil {
+	if _, _, err := checkpoint.Open(b, artifacts.OwnKeys("job")).Keep(t.Context(), confined.Folder{Path: from}, []string{"out"}, "job"); err != nil {
 		t.Fatal(err)
 	}
 	before := files(t, w.opts.Dir)

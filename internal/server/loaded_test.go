@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"scrimp/internal/server"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 )
@@ -62,7 +62,7 @@ func (s *loaded) start(name string) {
 		text, _ := os.ReadFile(filepath.Join(s.dir, "load.log"))
 		return string(text)
 	}
-	await.True(s.b, "the server is ready", func() bool {
+	eventually.True(s.b, "the server is ready", func() bool {
 		select {
 		case <-s.left:
 			s.b.Fatalf("the server has left: %s", said())
@@ -73,7 +73,7 @@ func (s *loaded) start(name string) {
 			return false
 		}
 		s.address = at[1]
-		r, err := s.http.Get(s.address + "/readyz") //nolint:noctx // await.Limit bounds it
+		r, err := s.http.Get(s.address + "/readyz") //nolint:noctx // eventually.Limit bounds it
 		if err != nil {
 			return false
 		}

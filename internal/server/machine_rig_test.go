@@ -16,16 +16,16 @@ import (
 	"time"
 
 	"scrimp/internal/server/auth"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
 )
 
 // register registers a machine.
 func (w *world) register(token, instance string, key ed25519.PrivateKey) (int, api.Problem) {
 	public, _ := key.Public().(ed25519.PublicKey)
-	rec, p := w.ask("POST", "/v1/agent/register", token, api.Registration{Instance: instance, Key: signed.Encode(public)})
+	rec, p := w.ask("POST", "/v1/agent/register", token, api.Registration{Instance: instance, Key: httpsig.Encode(public)})
 	return rec.Code, p
 }
 
@@ -35,7 +35,7 @@ func (w *world) signed(method, path, instance string, key ed25519.PrivateKey, in
 	body, err := json.Marshal(in)
 	must.Do(w.t, err)
 	r := httptest.NewRequestWithContext(w.t.Context(), method, path, bytes.NewReader(body))
-	signed.Sign(r, key, instance, time.Now(), body)
+	httpsig.Sign(r, key, instance, time.Now(), body)
 	r.Header.Set(api.WireHeader, strconv.Itoa(api.Wire))
 	return r
 }
@@ -53,7 +53,7 @@ func (w *world) send(r *http.Request) (*httptest.ResponseRecorder, api.Problem) 
 // pull returns what a machine gets within a moment.
 func (w *world) pull(instance string, key ed25519.PrivateKey) (out api.Pulled) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), await.Limit)
+	ctx, cancel := context.WithTimeout(w.t.Context(), eventually.Limit)
 	defer cancel()
 	rec, _ := w.send(w.signed("POST", "/v1/agent/pull", instance, key, api.Pull{}).WithContext(ctx))
 	if rec.Code == http.StatusGone {
@@ -72,7 +72,7 @@ func (w *world) take(attempt string) api.Assignment {
 	_, key, err := ed25519.GenerateKey(nil)
 	must.Do(w.t, err)
 	var p api.Problem
-	await.True(w.t, "the machine is registered", func() (ok bool) {
+	eventually.True(w.t, "the machine is registered", func() (ok bool) {
 		var code int
 		code, p = w.register(w.gate.Tickets.For(auth.BootstrapTicket, attempt), w.instance(attempt), key)
 		return code == http.StatusOK

@@ -9,7 +9,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
@@ -79,7 +79,7 @@ func TestMeasured_ListsVisibleRunsNewestFirst(t *testing.T) {
 	w.went("words", spec("words", "text"), 1000, 1)
 	w.must("POST", "/v1/jobs", spec("waits", "text"), nil)
 
-	var all []measured.Run
+	var all []runhistory.Run
 	w.must("GET", "/v1/measured", nil, &all)
 	if len(all) != 3 || all[0].Job != "words" || all[2].Job != "lanes" {
 		t.Fatalf("%+v", all)
@@ -91,14 +91,14 @@ func TestMeasured_ListsVisibleRunsNewestFirst(t *testing.T) {
 		b, _ := json.Marshal(r)
 		t.Errorf("%s: 3.6 million samples in two hours are 500 a second", b)
 	}
-	var lanes []measured.Run
+	var lanes []runhistory.Run
 	w.must("GET", "/v1/measured?name=lanes&limit=1&expected=1", nil, &lanes)
 	if len(lanes) != 1 || lanes[0].Job != "lanes-2" {
 		t.Errorf("%+v: the newest of its name", lanes)
 	}
 	ann := w.user("ann", identity.Grant{Team: "text", Role: identity.Viewer})
 	rec, _ := w.ask("GET", "/v1/measured", ann, nil)
-	var hers []measured.Run
+	var hers []runhistory.Run
 	if err := json.Unmarshal(rec.Body.Bytes(), &hers); err != nil || len(hers) != 1 || hers[0].Job != "words" {
 		t.Errorf("%v %s", err, rec.Body)
 	}

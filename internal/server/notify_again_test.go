@@ -19,7 +19,7 @@ import (
 	"scrimp/internal/server/mailer"
 	"scrimp/internal/server/notices"
 	"scrimp/internal/server/outbox"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -55,7 +55,7 @@ func TestNotify_NextServerRepeatsNothingThatWasDelivered(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.outbox.Notify(ctx, end) }()
-	await.True(t, "each address was tried", func() bool {
+	eventually.True(t, "each address was tried", func() bool {
 		all := w.noticesOf("j")
 		return len(all) == 3 && all["bob@example.org"].Tries == 1
 	})
@@ -141,7 +141,7 @@ func TestNotify_JobThatEndsAfterItsDeadlineIsLate(t *testing.T) {
 			w.outbox.Notify(t.Context(), core.Notify{Job: name, State: core.Cancelled, Why: "asked"})
 		}
 	}
-	await.True(t, "all is sent", func() bool { return len(p.messages()) >= 3 })
+	eventually.True(t, "all is sent", func() bool { return len(p.messages()) >= 3 })
 	late := 0
 	for _, m := range p.messages() {
 		if strings.Contains(m, "missed its deadline") {
@@ -177,7 +177,7 @@ func TestNotify_NextServerGoesOnWithTheTriesOfAWebhook(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.outbox.Notify(ctx, end) }()
-	await.True(t, "a try is recorded", func() bool { return w.noticesOf("j")[host].Tries > 0 })
+	eventually.True(t, "a try is recorded", func() bool { return w.noticesOf("j")[host].Tries > 0 })
 	if n := w.noticesOf("j")[host]; n.State != client.Retrying || n.By != "webhook" || n.Next == nil || n.Error != "status 503" {
 		t.Errorf("%+v", n)
 	}

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // Every number in a request has a bound.
@@ -23,8 +23,8 @@ func TestRequests_EveryNumberHasABound(t *testing.T) {
 		if r.In == nil {
 			continue
 		}
-		for _, missing := range bound.Unbounded(reflect.TypeOf(r.In)) {
-			t.Errorf("%s %s: %s has no bound: add it to kinds in internal/wire/bound", r.Method, r.Path, missing)
+		for _, missing := range limits.Unbounded(reflect.TypeOf(r.In)) {
+			t.Errorf("%s %s: %s has no bound: add it to kinds in internal/wire/limits", r.Method, r.Path, missing)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
@@ -74,7 +74,7 @@ func (w *world) forecasts(until func() bool) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); w.odds.Run(ctx) }()
-	await.True(w.t, "the job has a forecast", until)
+	eventually.True(w.t, "the job has a forecast", until)
 	cancel()
 	<-done
 }

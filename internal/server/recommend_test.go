@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/work/recommend"
 )
@@ -134,7 +134,7 @@ func TestRecommend_SpotShareIsSimulated(t *testing.T) {
 	const saves = `,"checkpoint":{"dir":"c"}`
 	w.went("saver", text("saver", saves+`,"budget":{"dollars":"9"}`), 1000, 3)
 	w.went("silent", text("silent", ""), 1000, 2)
-	w.planning.Limit = await.Limit
+	w.planning.Limit = eventually.Limit
 	var list []recommend.Plan
 	w.must("GET", "/v1/recommend?target=25%25", nil, &list)
 	at := slices.IndexFunc(list[0].Recommendations, func(l recommend.Recommendation) bool { return l.Name == "spot share" })
@@ -174,7 +174,7 @@ func TestCheaper_ComparesIntervalsOfTheSameJob(t *testing.T) {
 		must.Do(t, err)
 		return j
 	}
-	w.planning.Limit = await.Limit
+	w.planning.Limit = eventually.Limit
 	got := w.planning.Cheaper(httptest.NewRequest("GET", "/", nil), [][2]spec.Job{{job("5h"), job("")}, {job("1h"), job("1h")}},
 		[]time.Duration{0, 0})
 	if len(got) != 2 || got[0] == nil || got[1] == nil || *got[0] < 0.02 || *got[1] != 0 {

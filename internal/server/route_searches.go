@@ -12,22 +12,22 @@ func searchRoutes() []route {
 	return []route{
 		{"POST", "/v1/searches", identity.Submitter, anyTeam, false,
 			"Open a search whose trials your own program trains; the same name and definition again changes nothing",
-			client.NewSearch{}, client.Search{}, "", nil, ofSearches((*searches.Desk).Open)},
+			client.NewSearch{}, client.Search{}, "", nil, ofSearches((*searches.Service).Open)},
 		{"GET", "/v1/searches", identity.Viewer, anyTeam, true, "List the searches of users' own programs, by name", nil,
-			[]client.Search{}, "", nil, ofSearches((*searches.Desk).List)},
+			[]client.Search{}, "", nil, ofSearches((*searches.Service).List)},
 		{"GET", "/v1/searches/{id}", identity.Viewer, anyTeam, true, "Show a search with its best trial", nil,
-			client.Search{}, "", nil, ofSearches((*searches.Desk).Get)},
+			client.Search{}, "", nil, ofSearches((*searches.Service).Get)},
 		{"GET", "/v1/searches/{id}/trials", identity.Viewer, anyTeam, true,
 			"List the trials of a search, in the order in which they were chosen", nil, []client.SearchTrial{}, "", nil,
-			ofSearches((*searches.Desk).Trials)},
+			ofSearches((*searches.Service).Trials)},
 		{"POST", "/v1/searches/{id}/ask", identity.Submitter, anyTeam, true,
 			"Ask what a worker trains next; the same trial until it is over, however often it asks", client.AskTrial{},
-			client.SearchAnswer{}, "", nil, ofSearches((*searches.Desk).Ask)},
+			client.SearchAnswer{}, "", nil, ofSearches((*searches.Service).Ask)},
 		{"POST", "/v1/searches/{id}/tell", identity.Submitter, anyTeam, true,
 			"Tell the value of a trial's metric, and hear whether it goes on; the same value again changes nothing",
-			client.TellTrial{}, client.SearchAnswer{}, "", nil, ofSearches((*searches.Desk).Told)},
+			client.TellTrial{}, client.SearchAnswer{}, "", nil, ofSearches((*searches.Service).Told)},
 		{"DELETE", "/v1/searches/{id}", identity.Submitter, anyTeam, false, "Remove a search with its trials", nil, nil, "",
-			nil, ofSearches((*searches.Desk).Remove)},
+			nil, ofSearches((*searches.Service).Remove)},
 	}
 }
 
@@ -35,5 +35,5 @@ func searchRoutes() []route {
 func searchCallRoute() route {
 	return route{"POST", "/v1/agent/search", 0, attempts, true,
 		"Open a search, ask it or tell it a value, for the program of the job", client.SearchCall{}, client.SearchAnswer{},
-		"", nil, ofSearches((*searches.Desk).Call)}
+		"", nil, ofSearches((*searches.Service).Call)}
 }

@@ -32,7 +32,7 @@ func aSearch(name, rest string) string {
 
 // forgets makes the server read its searches from the store, as after a restart.
 func (w *world) forgets() {
-	w.searches = &searches.Desk{Meta: w.store, Gate: w.gate, Control: w.control}
+	w.searches = &searches.Service{Meta: w.store, Gate: w.gate, Control: w.control}
 }
 
 // askAndTell plays a search to its end: the values fall with each epoch, and grow with the number of the trial. It
@@ -249,7 +249,7 @@ func TestSearches_KeepNoValueThatTheStoreLacks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	f := &failing{meta: w.store}
-	w.searches = &searches.Desk{Meta: f, Gate: w.gate, Control: w.control}
+	w.searches = &searches.Service{Meta: f, Gate: w.gate, Control: w.control}
 	w.must("POST", "/v1/searches", aSearch("mine", ""), nil)
 	for n, kept := range []int{0, 2} { // the second value is written, and nobody hears of it
 		var a client.SearchAnswer
@@ -291,7 +291,7 @@ func TestSearches_GoOnInARestoredBackup(t *testing.T) {
 	if _, err := backup.Restore(t.Context(), other, &file); err != nil {
 		t.Fatal(err)
 	}
-	w.searches = &searches.Desk{Meta: other, Gate: w.gate, Control: w.control}
+	w.searches = &searches.Service{Meta: other, Gate: w.gate, Control: w.control}
 	w.must("POST", "/v1/searches/mine/ask", `{}`, &b)
 	if !reflect.DeepEqual(a, b) || b.Search.Values != 3 || b.Search.Spent.String() != "3" {
 		t.Errorf("a restored search answers %+v, and the one before %+v", b, a)

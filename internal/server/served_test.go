@@ -21,7 +21,7 @@ import (
 	"scrimp/internal/agent"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/wire/api"
@@ -103,7 +103,7 @@ func (w *world) elsewhere(t *testing.T, url, attempt string) (p *os.Process, end
 		select {
 		case err := <-over:
 			return err
-		case <-time.After(await.Limit):
+		case <-time.After(eventually.Limit):
 			return errors.New("the agent does not end")
 		}
 	}

@@ -21,22 +21,22 @@ import (
 	"scrimp/internal/market/marketfile"
 	"scrimp/internal/server/agents"
 	"scrimp/internal/server/anomalies"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/bills"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/diagnosis"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/exports"
 	"scrimp/internal/server/forecast"
-	"scrimp/internal/server/front"
 	"scrimp/internal/server/groups"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/jobs/exec"
 	"scrimp/internal/server/jobs/output"
 	"scrimp/internal/server/jobs/update"
 	"scrimp/internal/server/joining"
-	"scrimp/internal/server/kept"
+	"scrimp/internal/server/keymutex"
+	"scrimp/internal/server/listener"
 	"scrimp/internal/server/mailer"
 	"scrimp/internal/server/metrics"
 	"scrimp/internal/server/oidc"
@@ -46,13 +46,13 @@ import (
 	"scrimp/internal/server/planning"
 	"scrimp/internal/server/proposals"
 	"scrimp/internal/server/receipts"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/server/retention"
 	"scrimp/internal/server/savings"
 	"scrimp/internal/server/searches"
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/submit"
 	"scrimp/internal/server/telemetry"
-	"scrimp/internal/server/turn"
 	"scrimp/internal/server/webhook"
 	"scrimp/internal/server/workblob"
 	"scrimp/internal/server/workdir"
@@ -61,7 +61,7 @@ import (
 	"scrimp/internal/store/postgres"
 	"scrimp/internal/view"
 	"scrimp/internal/view/projection"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
 )
 
 // Options configures a server: its data folder, who may reach it and when it stops. Durations are wall time.
@@ -128,13 +128,13 @@ type Server struct {
 	engines   []engine.Engine
 	clock     engine.Clock // the clock of all times
 	gate      *auth.Gate
-	people    *people.Desk
+	people    *people.Service
 	provider  *oidc.Provider // nil: none
 	started   time.Time
 	stop      context.CancelCauseFunc
 	now       atomic.Bool // stop terminates all machines, too
 	hooks     webhook.Sender
-	stores    kept.Stores
+	stores    artifacts.Stores
 	logPace   *auth.Pace // bytes of output of an attempt
 	allPace   *auth.Pace // bytes of output of all attempts
 	metrics   *metrics.Metrics
@@ -142,39 +142,39 @@ type Server struct {
 	disk      disk.Room
 	openAPI   openapi.Document
 	reserve   disk.Reserve
-	turns     turn.Turns
+	turns     keymutex.Turns
 	follower  *projection.Follower
 	view      *view.View
-	bills     *bills.Desk
+	bills     *bills.Service
 	exports   *exports.Fetcher
-	books     *books.Books
-	receipts  *receipts.Desk
-	savings   *savings.Desk
-	anomalies *anomalies.Desk
-	proposals *proposals.Desk
-	budgets   *budgets.Desk
-	kept      *kept.Kept
-	agents    *agents.Desk
-	jobs      *jobs.Desk
-	output    *output.Desk
-	update    *update.Desk
-	exec      *exec.Desk
-	groups    *groups.Desk
-	searches  *searches.Desk
-	submit    *submit.Desk
+	books     *reports.Books
+	receipts  *receipts.Service
+	savings   *savings.Service
+	anomalies *anomalies.Service
+	proposals *proposals.Service
+	budgets   *budgets.Service
+	kept      *artifacts.Kept
+	agents    *agents.Service
+	jobs      *jobs.Service
+	output    *output.Service
+	update    *update.Service
+	exec      *exec.Service
+	groups    *groups.Service
+	searches  *searches.Service
+	submit    *submit.Service
 	outbox    *outbox.Outbox
 	odds      forecast.Forecaster
 	folders   *workdir.Store
 	workBlobs *workblob.Blobs
-	old       *retention.Desk
+	old       *retention.Service
 	quota     *retention.Quota
-	telemetry *telemetry.Desk
+	telemetry *telemetry.Service
 	uploads   *workdir.Uploads
 	dashboard dashboard
-	planning  *planning.Desk
-	diagnosis *diagnosis.Desk
+	planning  *planning.Service
+	diagnosis *diagnosis.Service
 	ready     readiness
-	joining   *joining.Desk
+	joining   *joining.Service
 	closed    chan struct{} // closed when the server needs its joined machines no longer
 	wide      bool          // shared server: serves other users too, in the foreground
 
@@ -190,7 +190,7 @@ func Serve(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if _, err := kept.NewStores(false, o.Stores, o.Dir); err != nil {
+	if _, err := artifacts.NewStores(false, o.Stores, o.Dir); err != nil {
 		return err
 	}
 	if _, err := mailer.New(o.Mail, o.Log); err != nil {
@@ -212,8 +212,8 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	f, pace := &front.Front{}, auth.NewPace(o.Rate)
-	done, err := f.Listen(ctx, front.Options{Listen: o.Listen, Cert: o.TLSCert, Key: o.TLSKey, Insecure: o.Insecure,
+	f, pace := &listener.Front{}, auth.NewPace(o.Rate)
+	done, err := f.Listen(ctx, listener.Options{Listen: o.Listen, Cert: o.TLSCert, Key: o.TLSKey, Insecure: o.Insecure,
 		Ready: o.Ready, Log: o.Log})
 	if err != nil {
 		if st != nil {
@@ -245,7 +245,7 @@ func Serve(ctx context.Context, o Options) error {
 
 // follow waits until this server may lead the database, then leads. It sets joined once it has reached the
 // database.
-func follow(ctx context.Context, o Options, f *front.Front, pace *auth.Pace, joined *bool) error {
+func follow(ctx context.Context, o Options, f *listener.Front, pace *auth.Pace, joined *bool) error {
 	st, err := postgres.Open(ctx, postgres.Default(o.DB, o.Dir))
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ func follow(ctx context.Context, o Options, f *front.Front, pace *auth.Pace, joi
 }
 
 // lead serves from a store that this server alone writes to, and closes it at the end.
-func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace *auth.Pace) error {
+func lead(ctx context.Context, o Options, st store.Replica, f *listener.Front, pace *auth.Pace) error {
 	defer func() { _ = st.Close() }()
 	if err := backup.Ready(ctx, st); err != nil {
 		return fmt.Errorf("open %s: %w", o.Dir, err)
@@ -333,10 +333,10 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s.view = view.New(st, s.follower)
 	s.openAPI.Make = func() []byte { return OpenAPI(o.Version) }
 	s.reserve = disk.Reserve{Dir: o.Dir, Room: s.disk}
-	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.noteRequest, Seen: signed.Seen{Since: time.Now()},
+	s.gate = &auth.Gate{Dir: o.Dir, Pace: pace, Log: o.Log, Asked: s.noteRequest, Seen: httpsig.Seen{Since: time.Now()},
 		Limits: auth.NewLimits(pace, o.Log, s.metrics.RefusedBy)}
-	s.stores, _ = kept.NewStores(!s.wide, o.Stores, o.Dir) // Serve has reported the errors
-	s.provider, _ = oidc.New(o.OIDC, time.Now, o.Log)      // here, too
+	s.stores, _ = artifacts.NewStores(!s.wide, o.Stores, o.Dir) // Serve has reported the errors
+	s.provider, _ = oidc.New(o.OIDC, time.Now, o.Log)           // here, too
 	s.openOutbox(address)
 	return s
 }
@@ -371,7 +371,7 @@ func (s *Server) begin(ctx context.Context) (err error) {
 
 // local returns the HTTP server for the socket of the data folder.
 func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
-	h := front.Server(routes, s.opts.Log)
+	h := listener.Server(routes, s.opts.Log)
 	h.BaseContext = func(net.Listener) context.Context { return ctx }
 	h.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return auth.OnSocket(ctx) }
 	return h

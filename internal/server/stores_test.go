@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"scrimp/internal/lib/identity"
-	"scrimp/internal/server/kept"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/wire/api"
 )
 
@@ -55,7 +55,7 @@ func TestStores_UnlistedOnesAreNeverOpened(t *testing.T) {
 		t.Errorf("checkpoints in an allowed store: %d %+v", rec.Code, p)
 	}
 	// A store that is no longer allowed is not opened for earlier jobs.
-	w.kept.Stores = kept.Stores{}
+	w.kept.Stores = artifacts.Stores{}
 	from := strings.Replace(keeping("from", ""), `{"spec"`, `{"from":"ok","spec"`, 1)
 	for _, ask := range []struct{ method, path, body string }{{"GET", "/v1/jobs/ok/checkpoints", ""},
 		{"GET", "/v1/jobs/ok/checkpoints/latest", ""}, {"POST", "/v1/jobs", from}} {

@@ -20,11 +20,11 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/confined"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/server/kept"
 	"scrimp/internal/server/workdir"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
@@ -160,16 +160,16 @@ func TestOutputs_IgnoreTheAgentsAddress(t *testing.T) {
 	asked := false
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer inside.Close()
-	b, err := blob.Open(t.Context(), kept.Address(w.opts.Dir))
+	b, err := blob.Open(t.Context(), artifacts.Address(w.opts.Dir))
 	must.Do(t, err)
 	defer func() { _ = b.Close() }()
 	from := t.TempDir()
 	must.Do(t, os.MkdirAll(from+"/out", 0o700))
 	must.Do(t, os.WriteFile(from+"/out/f", []byte("of another team"), 0o600))
-	if _, _, err := checkpoint.Open(b, kept.OwnKeys("other")).Keep(t.Context(), confined.Folder{Path: from}, []string{"out"}, "other"); err != nil {
+	if _, _, err := checkpoint.Open(b, artifacts.OwnKeys("other")).Keep(t.Context(), confined.Folder{Path: from}, []string{"out"}, "other"); err != nil {
 		t.Fatal(err)
 	}
-	for n, says := range []string{kept.Address(w.opts.Dir) + "#other", "s3://b?endpoint=" + inside.URL + "&region=x#other",
+	for n, says := range []string{artifacts.Address(w.opts.Dir) + "#other", "s3://b?endpoint=" + inside.URL + "&region=x#other",
 		"file:///etc#passwd"} {
 		job := fmt.Sprint("job", n)
 		attempt := w.rent(job)
@@ -249,7 +249,7 @@ func TestStream_EndsWithTokenOrRoles(t *testing.T) {
 		w.must("PUT", "/v1/users/"+name, api.SetUser{Grants: []client.Grant{{Team: "vision", Role: client.Viewer}}}, nil)
 		var made api.MadeToken
 		w.must("POST", "/v1/tokens", api.NewToken{User: name}, &made)
-		ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+		ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 		req, _ := http.NewRequestWithContext(ctx, "GET", front.URL+"/v1/events", nil)
 		req.Header.Set("Authorization", "Bearer "+made.Text)
 		resp, err := http.DefaultClient.Do(req)

@@ -127,7 +127,7 @@ func TestTelemetry_SurvivesARestartAndIsRemovedWithOutput(t *testing.T) {
 	w, attempt := rentedWorld(t, nil)
 	begin := tenSeconds(5 * time.Minute)
 	w.reports(attempt, 0, measuredAt(begin, 0.5, 0.5, 0))
-	again := &telemetry.Desk{Control: w.control, Store: w.store, Room: w.disk, Errors: w.opts.Log, Quota: w.quota.Bytes}
+	again := &telemetry.Service{Control: w.control, Store: w.store, Room: w.disk, Errors: w.opts.Log, Quota: w.quota.Bytes}
 	take := func(list ...api.Measurement) int64 {
 		return again.Take(t.Context(), "a", api.Report{Attempt: attempt, Now: time.Now(),
 			Telemetry: &api.Measurements{Head: twoGPUs, Buckets: list}})
@@ -141,7 +141,7 @@ func TestTelemetry_SurvivesARestartAndIsRemovedWithOutput(t *testing.T) {
 	if err := w.store.AppendSeries(t.Context(), attempt, []byte{200, 1, 'B', 7}); err != nil { // killed during a write
 		t.Fatal(err)
 	}
-	again = &telemetry.Desk{Control: w.control, Store: w.store, Room: w.disk, Errors: w.opts.Log, Quota: w.quota.Bytes}
+	again = &telemetry.Service{Control: w.control, Store: w.store, Room: w.disk, Errors: w.opts.Log, Quota: w.quota.Bytes}
 	take(measuredAt(begin+20, 1, 0.5, 0))
 	if n := len(w.measured("a", "").Nodes[0].Buckets); n != 3 {
 		t.Errorf("after a torn write there are %d buckets, want 3", n)
@@ -224,14 +224,14 @@ func TestTelemetry_DropsGarbageAndHidesItFromOthers(t *testing.T) {
 func TestTelemetry_IsCompacted(t *testing.T) {
 	t.Parallel()
 	w, attempt := rentedWorld(t, nil)
-	desk := &telemetry.Desk{Control: w.control, Store: w.store, Room: w.disk, Errors: w.opts.Log, Quota: w.quota.Bytes}
+	service := &telemetry.Service{Control: w.control, Store: w.store, Room: w.disk, Errors: w.opts.Log, Quota: w.quota.Bytes}
 	begin, sum, n := tenSeconds(25*time.Hour), 0.0, 0
 	var list []api.Measurement
 	for at := begin; at < tenSeconds(0); at += 10 {
 		v := float64(n%7) / 10
 		list, sum, n = append(list, measuredAt(at, v, 0.3, 0)), sum+v, n+1
 		if len(list) == 60 {
-			desk.Take(t.Context(), "a", api.Report{Attempt: attempt, Node: 1, Now: time.Now(),
+			service.Take(t.Context(), "a", api.Report{Attempt: attempt, Node: 1, Now: time.Now(),
 				Telemetry: &api.Measurements{Head: twoGPUs, Buckets: list}})
 			list = nil
 		}

@@ -19,7 +19,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/store/sqlite"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
@@ -103,7 +103,7 @@ func TestFeed_ThousandWatchersDoNotSlowOthers(t *testing.T) {
 			})
 		}
 	}
-	await.True(t, "they watch", func() bool { return answered.Load() == 700 })
+	eventually.True(t, "they watch", func() bool { return answered.Load() == 700 })
 	p50, p99, most = measure("watched")
 	t.Logf("with 1,000 watchers: p50 %v, p99 %v, most %v", p50, p99, most)
 	if p99 > 100*time.Millisecond {
@@ -153,7 +153,7 @@ func TestFeed_EncodesAJobOnceForAllWatchers(t *testing.T) {
 	}
 	w.must("POST", "/v1/jobs/j1/end", api.End{}, nil)
 	for _, n := range []int{0, 2} { // watchers of all jobs may have come after the end
-		await.True(t, "all got the end", func() bool { return ends[n].Load() == each })
+		eventually.True(t, "all got the end", func() bool { return ends[n].Load() == each })
 	}
 	if drawn := w.jobs.Drawn(); drawn > 3*jobs {
 		t.Errorf("%d watchers of %d jobs: they are encoded %d times", 3*each, jobs, drawn)

@@ -30,7 +30,7 @@ import (
 	"scrimp/internal/test/must"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
 )
 
 // shut is a provider without offers: jobs wait.
@@ -94,7 +94,7 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 	must.Do(t, err)
 	st = wrap(st)
 	w.Server = newServer(o, st, "", auth.NewPace(o.Rate))
-	w.gate.Owner, w.gate.Tickets, w.gate.Seen = strings.Repeat("0", 64), auth.Tickets("agents"), signed.Seen{}
+	w.gate.Owner, w.gate.Tickets, w.gate.Seen = strings.Repeat("0", 64), auth.Tickets("agents"), httpsig.Seen{}
 	system := w.disk
 	w.disk = func() (disk.Left, bool) {
 		left, ok := system()

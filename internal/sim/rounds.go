@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/work/groups"
 )
 
@@ -13,8 +13,8 @@ import (
 // server that dies meanwhile never gets them.
 func (w *World) round() {
 	s := w.m.RoundInputs()
-	p := round.Plan(s)
-	took := round.Took(&s) * time.Duration(max(1, w.slowRounds))
+	p := assign.Plan(s)
+	took := assign.Took(&s) * time.Duration(max(1, w.slowRounds))
 	life := w.lives
 	w.after(took, func() {
 		if life == w.lives && w.up {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -111,7 +111,7 @@ func (r *roundTwin) watch(e core.Event, out core.Outcome) {
 
 // happened verifies that a group was applied whole or not at all, and only if its jobs were unchanged since the round
 // began, unpinned, and not resting.
-func (r *roundTwin) happened(moves []round.Move, placed map[string]market.OfferID) {
+func (r *roundTwin) happened(moves []assign.Move, placed map[string]market.OfferID) {
 	w, n := r.w, 0
 	for _, m := range moves {
 		if to, ok := placed[m.Job]; !ok || to != m.To {

@@ -23,7 +23,7 @@ import (
 	"scrimp/internal/store/migrations"
 	"scrimp/internal/store/postgres"
 	"scrimp/internal/store/sqlite"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/storetest"
@@ -280,7 +280,7 @@ func cancelled(t *testing.T, c *pgtest.Cluster) {
 		written, next := make(chan error, 1), w.Make(3)
 		go func() { written <- s.Append(t.Context(), next) }()
 		for range 3 {
-			await.True(t, "the append is ended by "+ends, func() bool {
+			eventually.True(t, "the append is ended by "+ends, func() bool {
 				n, err := c.Query(cfg.URL, "SELECT count("+ends+"(pid)) FROM pg_stat_activity WHERE datname = current_database() AND "+
 					"wait_event = 'PgSleep'")
 				must(t, err)
@@ -363,7 +363,7 @@ func oneAfterTheOther(t *testing.T, c *pgtest.Cluster) {
 	defer func() { _ = holder.Close(context.Background()) }()
 	counts := func(what, where string) {
 		t.Helper()
-		await.True(t, what, func() bool {
+		eventually.True(t, what, func() bool {
 			n, err := c.Query(cfg.URL, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "+where)
 			must(t, err)
 			return n != "0"

@@ -16,7 +16,7 @@ import (
 
 	"scrimp/internal/store"
 	"scrimp/internal/store/postgres"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/pgtest"
 	"scrimp/internal/test/storetest"
 )
@@ -203,7 +203,7 @@ func lateWrite(t *testing.T, c *pgtest.Cluster) {
 		t.Fatalf("an append that is given up on the way: %v", err)
 	}
 	close(wire.thaw)
-	await.True(t, "the append is there", func() bool {
+	eventually.True(t, "the append is there", func() bool {
 		end, err := s.End(t.Context())
 		must(t, err)
 		return end == 10

@@ -29,7 +29,7 @@ import (
 	"scrimp/internal/agent/workspace"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // Attempt is one run of one task on this machine.
@@ -304,7 +304,7 @@ func (g *Attempt) reported(source *progress.Counter, s api.Step, epochs float64)
 	}
 	s = g.maskStep(s)
 	now := g.Now()
-	if out := bound.ClipNumbers(&s, now); len(out) > 0 {
+	if out := limits.ClipNumbers(&s, now); len(out) > 0 {
 		g.trouble.set(troubleNumber, errors.New(strings.Join(out[:min(len(out), 3)], ", ")))
 	}
 	g.mu.Lock()

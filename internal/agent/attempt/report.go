@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // Slowest bounds the pause between two reports while the server is unreachable.
@@ -32,7 +32,7 @@ func (g *Attempt) report(ctx context.Context) {
 		said := api.Report{Attempt: g.Task.Attempt, Node: g.Task.Node, Now: wire.Wall(g.Now()), Messages: g.Box.Next(),
 			First: g.Box.First(), LogEnd: g.ship.Size(), Trouble: g.masked(g.trouble.text()),
 			Telemetry: g.series.Next(time.Now())}
-		bound.Clip(&said)
+		limits.Clip(&said)
 		orders, err := g.server.Report(ctx, said)
 		switch {
 		case errors.Is(err, wire.ErrFenced):

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/fast"
 )
 
@@ -326,7 +326,7 @@ func TestBring_AnotherProgramTakesOver(t *testing.T) {
 			t.Errorf("the stopped program: %v", err)
 		}
 	})
-	await.True(t, "the first program reads", func() bool { return src.opens.Load() == 3 })
+	eventually.True(t, "the first program reads", func() bool { return src.opens.Load() == 3 })
 	wg.Go(func() {
 		if _, _, err := c.Bring(t.Context(), src, nil, dir+"/2"); err != nil {
 			t.Error(err)

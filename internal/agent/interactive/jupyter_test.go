@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/proc"
 	"scrimp/internal/wire/api"
@@ -63,27 +63,27 @@ func TestSeat_RealJupyterIsBusyWhileACellRuns(t *testing.T) {
 		}
 		return answer.Request.URL.Path
 	}
-	await.True(t, "the notebook opens with its token", func() bool { return page("/?token="+s.token) == "/tree" })
+	eventually.True(t, "the notebook opens with its token", func() bool { return page("/?token="+s.token) == "/tree" })
 	if got := page("/?token=wrong"); got == "/tree" {
 		t.Error("it opens with another token")
 	}
 	var kernel struct{ ID string }
 	s.asks(t, http.MethodPost, "/api/kernels", &kernel)
 	if s.kernelBusy(t.Context()) {
-		await.True(t, "the kernel has started", func() bool { return !s.kernelBusy(t.Context()) })
+		eventually.True(t, "the kernel has started", func() bool { return !s.kernelBusy(t.Context()) })
 	}
 	run := exec.Command(python, "-c", cell, filepath.Join(dir, "run", "kernel-"+kernel.ID+".json"))
 	if out, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	await.True(t, "the cell runs, and its user has left", func() bool {
+	eventually.True(t, "the cell runs, and its user has left", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "started"))
 		return err == nil && s.kernelBusy(t.Context())
 	})
 	if err := os.WriteFile(filepath.Join(dir, "stop"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "the cell is over", func() bool { return !s.kernelBusy(t.Context()) })
+	eventually.True(t, "the cell is over", func() bool { return !s.kernelBusy(t.Context()) })
 	s.asks(t, http.MethodPost, "/api/shutdown", nil) // it ends its kernels
 	_ = p.Wait()
 }

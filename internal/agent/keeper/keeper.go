@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/blob/httpblob"
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/content/checkpoint"
 	"scrimp/internal/content/checkpoint/folder"
 	"scrimp/internal/content/checkpoint/format"
@@ -140,9 +140,9 @@ func (k *store) openCheckpoints(ctx context.Context) (*gcblob.Bucket, error) {
 		return k.openStore(ctx, c.URL)
 	}
 	return blob.OpenLent(ctx, c.URL, blob.Loan{Prefix: c.Prefix,
-		Fetch: func(ctx context.Context) (lent.Credentials, error) {
+		Fetch: func(ctx context.Context) (scopedcreds.Credentials, error) {
 			c, err := k.lends(ctx)
-			return lent.Credentials{Key: c.Key, Secret: c.Secret, Token: c.Token, Region: c.Region, Expires: c.Expires}, err
+			return scopedcreds.Credentials{Key: c.Key, Secret: c.Secret, Token: c.Token, Region: c.Region, Expires: c.Expires}, err
 		}})
 }
 

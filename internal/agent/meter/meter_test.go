@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/meter"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/wire/telemetry"
 )
 
@@ -98,7 +98,7 @@ func TestMachine_MeasuresThisMachine(t *testing.T) {
 	var m meter.Machine
 	var b telemetry.Bucket
 	m.Measure(time.Now(), &b)
-	await.True(t, "the kernel has counted on", func() bool {
+	eventually.True(t, "the kernel has counted on", func() bool {
 		return m.Measure(time.Now(), &b) > 0 && len(b.V[telemetry.CPU]) > 0
 	})
 	sum := b.Value(telemetry.CPU, 0).Mean + b.Value(telemetry.Idle, 0).Mean + b.Value(telemetry.IOWait, 0).Mean
@@ -178,7 +178,7 @@ echo "0, NVIDIA L4, 550.54.15, 42, 100, 23034, 30.5, 72.00, 40"`)
 		t.Error("it was asked before somebody wanted to know")
 	}
 	var list []meter.Reading
-	await.True(t, "a reading", func() bool { list = g.Latest(time.Now()); return len(list) == 1 })
+	eventually.True(t, "a reading", func() bool { list = g.Latest(time.Now()); return len(list) == 1 })
 	if list[0].Utilization != 0.42 || list[0].Name != "NVIDIA L4" {
 		t.Errorf("%+v", list[0])
 	}

@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/lib/durable"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // Box is the queue of messages to the server. It numbers messages from 1, keeps them on disk until
@@ -180,7 +180,7 @@ func (o *Box) push(m api.Message, sync bool) error {
 	o.seq++
 	m.Seq = o.seq
 	m.At = m.At.UTC()
-	bound.Clip(&m) // a program's texts may have any length
+	limits.Clip(&m) // a program's texts may have any length
 	o.queue = append(o.queue, m)
 	if err := o.write(line{Message: &m}, sync); err != nil {
 		return fmt.Errorf("queue message %d: %w", m.Seq, err)

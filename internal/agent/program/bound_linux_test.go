@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 )
 
@@ -30,7 +30,7 @@ func playBomb() int {
 	}
 	defer func() { _ = KillUser(user) }()
 	for begun := time.Now(); len(processesOf(user)) < most/2; {
-		if time.Since(begun) > await.Limit {
+		if time.Since(begun) > eventually.Limit {
 			return say("it has not its share")
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/proc"
 )
@@ -113,12 +113,12 @@ func TestGuard_KillsDaemonOfKilledAgent(t *testing.T) {
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), "SCRIMP_TEST_AGENT="+fmt.Sprintf(daemonize, mark, mark)+"; sleep 1000")
 	agent := proc.Start(t, cmd)
-	await.True(t, "the daemon runs", func() bool { return len(living(mark)) == 1 })
+	eventually.True(t, "the daemon runs", func() bool { return len(living(mark)) == 1 })
 	if err := agent.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = agent.Wait() // it was killed
-	await.True(t, "the daemon has ended", func() bool { return len(living(mark)) == 0 })
+	eventually.True(t, "the daemon has ended", func() bool { return len(living(mark)) == 0 })
 }
 
 // playOrphans is an agent that adopts orphans and may make no control group. It runs a program that

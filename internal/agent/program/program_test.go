@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/proc"
 )
 
@@ -91,12 +91,12 @@ func TestSignal_ReachesWholeGroup(t *testing.T) {
 	t.Parallel()
 	// The shell has no handler and dies at once; its child saves a moment longer.
 	p, out := start(t, `sh -c 'trap "sleep 0.1; echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done' ; true`)
-	await.True(t, "ready", func() bool { return strings.Contains(read(out), "ready") })
+	eventually.True(t, "ready", func() bool { return strings.Contains(read(out), "ready") })
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	<-p.Done()
-	await.True(t, "the group gone", func() bool { return !p.Alive() })
+	eventually.True(t, "the group gone", func() bool { return !p.Alive() })
 	if got := read(out); !strings.HasSuffix(got, "saved\n") {
 		t.Errorf("output %q: the child was not given its time", got)
 	}
@@ -108,7 +108,7 @@ func TestKill_KillsProcessThatLeftGroup(t *testing.T) {
 		t.Skip("skipped: needs Linux")
 	}
 	p, out := start(t, `setsid sh -c 'echo $$; exec sleep 1000' & wait`)
-	await.True(t, "the stray's id", func() bool { return strings.HasSuffix(read(out), "\n") })
+	eventually.True(t, "the stray's id", func() bool { return strings.HasSuffix(read(out), "\n") })
 	stray, err := strconv.Atoi(strings.TrimSpace(read(out)))
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestProgram_DiesWithItsAgent(t *testing.T) {
 		t.Fatalf("%q: %v", line, err)
 	}
 	// The guard starts just after the program. Wait for it, as if the machine were killed later.
-	await.True(t, "the guard", func() bool {
+	eventually.True(t, "the guard", func() bool {
 		for _, p := range processes() {
 			if p.parent == agent.Process.Pid && p.group != pids[0] {
 				return true
@@ -161,7 +161,7 @@ func TestProgram_DiesWithItsAgent(t *testing.T) {
 	}
 	_ = agent.Wait() // it was killed
 	for _, pid := range pids {
-		await.True(t, "the program dead", func() bool {
+		eventually.True(t, "the program dead", func() bool {
 			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 			p, ok := parseStat(b)
 			return err != nil || ok && p.zombie
@@ -194,7 +194,7 @@ func TestMeter_CountsCoresInUse(t *testing.T) {
 	p, _ := start(t, `sh -c 'while :; do :; done'; true`)
 	m := NewMeter(p.Group(), time.Now())
 	var u Usage
-	await.True(t, "a busy program measured", func() bool {
+	eventually.True(t, "a busy program measured", func() bool {
 		got, ok := m.Measure(time.Now())
 		u = got
 		return ok && u.CPU > 0.05

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/wire/api"
 )
 
@@ -70,7 +70,7 @@ func TestServe_LimitsConnections(t *testing.T) {
 		mine = append(mine, c)
 		_, _ = c.Write([]byte(map[int]string{1: "GET / HTTP/1.1\r\nX: ", 2: "GET / HTTP/1.1\r\nHost: x\r\n\r\n"}[i%3]))
 	}
-	await.True(t, "the agent lets go of those that are too many", func() bool {
+	eventually.True(t, "the agent lets go of those that are too many", func() bool {
 		return openFiles()-before-len(mine) <= maxConnections+1
 	})
 	if err := ask(p.Token); err != nil {

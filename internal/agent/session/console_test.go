@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/logship"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/wire/api"
 )
 
@@ -116,7 +116,7 @@ func TestConsole_ClosesAlthoughChildHoldsIt(t *testing.T) {
 	t.Cleanup(func() { _ = exec.Command("kill", child).Run() })
 	_ = cmd.Wait()
 	c.Close()
-	await.True(t, "the console closes", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.closed })
+	eventually.True(t, "the console closes", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.closed })
 }
 
 // A line that scrimp says stands at its place for a viewer that follows, comes at once to one that is far behind, and

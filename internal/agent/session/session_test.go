@@ -11,7 +11,7 @@ import (
 
 	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/wire/api"
 )
 
@@ -70,7 +70,7 @@ func (s *typist) types(text string) { s.change(func() { s.typed = append(s.typed
 
 func (s *typist) prints(t *testing.T, text string) {
 	t.Helper()
-	await.True(t, "it prints "+text, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return strings.Contains(string(s.printed), text) })
+	eventually.True(t, "it prints "+text, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return strings.Contains(string(s.printed), text) })
 }
 
 // begin starts a session, and returns a channel for its result.
@@ -90,8 +90,8 @@ func over(t *testing.T, done chan api.ExecResult) api.ExecResult {
 	select {
 	case r := <-done:
 		return r
-	case <-time.After(await.Limit):
-		t.Fatalf("the session has not ended after %v", await.Limit)
+	case <-time.After(eventually.Limit):
+		t.Fatalf("the session has not ended after %v", eventually.Limit)
 		return api.ExecResult{}
 	}
 }

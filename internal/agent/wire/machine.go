@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
 )
 
 // Machine is a machine's connection to the server: it registers the machine's key, and pulls tasks
@@ -44,7 +44,7 @@ func DialMachine(address, instance string, key ed25519.PrivateKey, token string)
 			r.Header.Set("Authorization", "Bearer "+m.token)
 			return
 		}
-		signed.Sign(r, key, instance, time.Now().Add(time.Duration(m.off.Load())), body)
+		httpsig.Sign(r, key, instance, time.Now().Add(time.Duration(m.off.Load())), body)
 	}
 	return m, nil
 }
@@ -53,7 +53,7 @@ const registerPath = "/v1/agent/register"
 
 // heard records the difference between the server's clock and this machine's.
 func (m *Machine) heard(resp *http.Response) {
-	if at, ok := signed.DateOf(resp.Header); ok {
+	if at, ok := httpsig.DateOf(resp.Header); ok {
 		m.off.Store(int64(time.Until(at)))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
-	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/pastruns"
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show/comparison"
 	"scrimp/internal/cli/submit"
@@ -108,7 +108,7 @@ func (a *app) foretell(ctx context.Context, c *command.Client, v api.Server, arm
 		p.Budget = new(money.Short(*budget, money.USD))
 	}
 	for i, x := range arms {
-		j, _ := learn.From(ctx, a.App, c, x.job)
+		j, _ := pastruns.From(ctx, a.App, c, x.job)
 		j.Budget.Dollars, j.Deadline = nil, spec.Deadline{}
 		one, err := cliplan.Predict(ctx, a.App, c, j, v)
 		if err != nil {
@@ -200,13 +200,13 @@ func (a *app) submit(ctx context.Context, c *command.Client, b baseline, arms [2
 			j.Budget.Dollars = x.job.Budget.Dollars
 			j, err := j.WithEnv([]string{fmt.Sprintf("%s=%d", spec.SeedVariable, seed)})
 			if err == nil && b.file != "" {
-				j, err = learn.Modelled(j, b.folder)
+				j, err = pastruns.Modelled(j, b.folder)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", x.name, err)
 			}
 			if b.file != "" {
-				j = learn.Given(j, b.folder)
+				j = pastruns.Given(j, b.folder)
 			}
 			text, err := j.Encode()
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/checkpoint"
-	"scrimp/internal/server/kept"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/server/workdir/pack"
 	serverapi "scrimp/internal/wire/api"
@@ -46,12 +46,12 @@ func (c *Client) FetchOutputs(ctx context.Context, job string, node int, to stri
 	if c.Far {
 		return c.unpack(ctx, OfJob(job, "/outputs?node=")+strconv.Itoa(node), to)
 	}
-	bucket, err := blob.Open(ctx, kept.Address(c.Dir))
+	bucket, err := blob.Open(ctx, artifacts.Address(c.Dir))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = bucket.Close() }()
-	_, err = checkpoint.Open(bucket, kept.OwnKeys(job)).Fetch(ctx, serverapi.OutputsName(job, node), to)
+	_, err = checkpoint.Open(bucket, artifacts.OwnKeys(job)).Fetch(ctx, serverapi.OutputsName(job, node), to)
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	api "scrimp/client"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -47,7 +47,7 @@ func TestGone_ZombieCountsAsEnded(t *testing.T) {
 	cmd := exec.Command("true")
 	must.Do(t, cmd.Start())
 	defer func() { _ = cmd.Wait() }() // a zombie until then
-	if err := Gone(t.Context(), cmd.Process.Pid, await.Limit); err != nil {
+	if err := Gone(t.Context(), cmd.Process.Pid, eventually.Limit); err != nil {
 		t.Error(err)
 	}
 }

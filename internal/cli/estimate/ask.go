@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/modelfile"
@@ -51,7 +51,7 @@ func (f *estimateFlags) ask(chips hardware.Chips) (q estimate.Request, own []run
 		}
 		return q, []runs.Row{r}, nil
 	}
-	q.Model, err = learn.ModelOf(f.model)
+	q.Model, err = pastruns.ModelOf(f.model)
 	if q.Seq == 0 && q.Model.Text() {
 		q.Seq = q.Model.Seq()
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/offers"
+	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/cli/show/sizing"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/hardware"
 )
@@ -79,7 +79,7 @@ func (f *estimateFlags) add(cmd *cobra.Command) {
 		"estimate)")
 	s.StringVar(&f.batch, "batch", "", "CSV `file` of runs in the form of the published measurements: one JSON object "+
 		"is written for each (default: none)")
-	s.StringSliceVar(&f.calibrate, "calibrate", nil, "CSV `file` of measured runs to learn from, besides "+learn.TableName+
+	s.StringSliceVar(&f.calibrate, "calibrate", nil, "CSV `file` of measured runs to learn from, besides "+pastruns.TableName+
 		" in the data folder (may be repeated; default: none)")
 	s.BoolVar(&f.accuracy, "accuracy", false, "show past errors by kind: of your runs what was expected beside what "+
 		"came out, of tables each run as if it had not been measured (default: estimate)")
@@ -140,7 +140,7 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 	if f.accuracy || f.measured {
 		return a.past(ctx, f)
 	}
-	learned, err := learn.Rows(ctx, a.App, f.calibrate)
+	learned, err := pastruns.Rows(ctx, a.App, f.calibrate)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 		return err
 	}
 	if q.Program == "" {
-		q.Program = measured.Own // the stack of the user's own runs, if there are any
+		q.Program = runhistory.Own // the stack of the user's own runs, if there are any
 	}
 	e := estimate.New(chips, prices, append(learned, own...))
 	runs, err := f.weekly()
@@ -173,7 +173,7 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 
 // batch prints an estimate for each row of a table.
 func (a *app) batch(file string, e *estimate.Estimator) error {
-	rows, err := learn.ReadTable(file)
+	rows, err := pastruns.ReadTable(file)
 	if err != nil {
 		return err
 	}

@@ -4,16 +4,16 @@ import (
 	"context"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/cli/show/sizing"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/hardware"
 )
 
 // past shows what runs have measured, or the errors of their estimates.
 func (a *app) past(ctx context.Context, f estimateFlags) error {
-	runs, err := learn.Ran(ctx, a.App, "", true)
+	runs, err := pastruns.Ran(ctx, a.App, "", true)
 	if err != nil {
 		return err
 	}
@@ -21,14 +21,14 @@ func (a *app) past(ctx context.Context, f estimateFlags) error {
 	if f.measured {
 		return command.ShowEach(a.App, runs, sizing.MeasuredRuns(runs, chips, f.most, a.Place()))
 	}
-	rows, err := learn.Tables(a.App, f.calibrate)
+	rows, err := pastruns.Tables(a.App, f.calibrate)
 	if err != nil {
 		return err
 	}
-	v := sizing.History{Pairs: measured.Compare(runs, rows, chips)}
-	v.Missed = measured.Missing(v.Pairs)
+	v := sizing.History{Pairs: runhistory.Compare(runs, rows, chips)}
+	v.Missed = runhistory.Missing(v.Pairs)
 	if len(rows) > 0 {
-		v.LeftOut = estimate.New(chips, nil, append(rows, measured.Rows(runs, chips)...)).Accuracy()
+		v.LeftOut = estimate.New(chips, nil, append(rows, runhistory.Rows(runs, chips)...)).Accuracy()
 	}
 	if !a.JSON {
 		a.Printf("%s", v.Text(f.most, a.Place()))

@@ -15,9 +15,9 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/learn"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/decide/receipt"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/job/check"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/figure"
@@ -67,7 +67,7 @@ func Runs(ctx context.Context, cl *command.Client, name string) ([]check.Run, er
 		return nil, err
 	}
 	used := map[string]float64{} // of the processors, on machines without accelerators
-	list, err := learn.Runs(ctx, cl, name, false)
+	list, err := pastruns.Runs(ctx, cl, name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func Runs(ctx context.Context, cl *command.Client, name string) ([]check.Run, er
 			return nil, err
 		}
 		run := earlier(r)
-		run.Profile = j.Name == measured.Profile(name)
+		run.Profile = j.Name == runhistory.Profile(name)
 		if v, ok := used[j.ID]; ok && !run.Utilisation.OK {
 			run.Utilisation = figure.Known(v)
 		}
@@ -108,7 +108,7 @@ func newestOf(ctx context.Context, cl *command.Client, name string) ([]api.Job, 
 			return nil, err
 		}
 		for _, j := range slices.Backward(page) {
-			if j.Closed && (j.Name == name || j.Name == measured.Profile(name)) {
+			if j.Closed && (j.Name == name || j.Name == runhistory.Profile(name)) {
 				if found = append(found, j); len(found) == mostRuns {
 					return found, nil
 				}

@@ -11,7 +11,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show/kept"
+	"scrimp/internal/cli/show/artifacts"
 )
 
 func (a *app) checkpointsCmd() *cobra.Command {
@@ -26,7 +26,7 @@ func (a *app) checkpointsCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, command.OfJob(args[0], "/checkpoints"), nil, &list); err != nil {
 				return err
 			}
-			return command.ShowEach(a.App, list, kept.Checkpoints(args[0], list, a.Place()))
+			return command.ShowEach(a.App, list, artifacts.Checkpoints(args[0], list, a.Place()))
 		})}
 	cmd.AddCommand(a.checkpointsGetCmd(), a.checkpointsRmCmd())
 	return cmd

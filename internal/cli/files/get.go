@@ -16,7 +16,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show/kept"
+	"scrimp/internal/cli/show/artifacts"
 	"scrimp/internal/server/workdir/pack"
 )
 
@@ -88,7 +88,7 @@ func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f g
 	if err != nil {
 		return err
 	}
-	k := kept.Kept{Job: j.ID}
+	k := artifacts.Kept{Job: j.ID}
 	if err := c.Do(ctx, http.MethodGet, command.OfJob(j.ID, "/kept"), nil, &k.Outputs); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (a *app) getOutputs(ctx context.Context, c *command.Client, job string, f g
 		if err != nil {
 			return fmt.Errorf("copy outputs to %s: %w", dir, err)
 		}
-		k.Copied = append(k.Copied, kept.Copied{Outputs: o, Folder: dir})
+		k.Copied = append(k.Copied, artifacts.Copied{Outputs: o, Folder: dir})
 	}
 	if err := mark(to, ours && len(k.Copied) > 0); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (a *app) getCheckpoint(ctx context.Context, c *command.Client, job, name, t
 	if err := mark(to, ours); err != nil {
 		return err
 	}
-	got := kept.GotCheckpoint{Job: job, Checkpoint: name, Folder: to}
+	got := artifacts.GotCheckpoint{Job: job, Checkpoint: name, Folder: to}
 	for _, l := range list {
 		if l.Name == name {
 			got.Step, got.Files, got.Bytes = l.Step, l.Files, l.Bytes

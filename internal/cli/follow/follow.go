@@ -13,7 +13,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/cli/show/kept"
+	"scrimp/internal/cli/show/artifacts"
 	"scrimp/internal/lib/wait"
 )
 
@@ -76,7 +76,7 @@ func Closed(ctx context.Context, a *command.App, c *command.Client, final api.Jo
 		a.Notef("%s", show.Failed(final, LastLines(ctx, c, final.ID, 5), a.Line()))
 	}
 	if final.State == "stopped" || final.State == "cancelled" {
-		a.Notef("\n%s", kept.GoesOn(final, a.Line()))
+		a.Notef("\n%s", artifacts.GoesOn(final, a.Line()))
 	}
 	if v := final.Approval; v != nil && v.Approved != nil && !*v.Approved {
 		a.Notef("%s", show.Refused(final, a.Line()))

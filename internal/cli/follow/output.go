@@ -11,7 +11,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/cli/show/kept"
+	"scrimp/internal/cli/show/artifacts"
 	"scrimp/internal/lib/wait"
 )
 
@@ -73,5 +73,5 @@ func saysKept(ctx context.Context, a *command.App, c *command.Client, j api.Job)
 	if !slices.ContainsFunc(list, func(o api.Outputs) bool { return o.Files > 0 }) { // nothing to copy
 		return
 	}
-	a.Notef("\n%s", kept.HasKept(j, list, a.Line()))
+	a.Notef("\n%s", artifacts.HasKept(j, list, a.Line()))
 }

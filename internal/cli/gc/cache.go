@@ -8,7 +8,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show/kept"
+	"scrimp/internal/cli/show/artifacts"
 )
 
 // Cache returns the command below scrimp pipeline that lists kept outputs.
@@ -26,6 +26,6 @@ func Cache(shared *command.App) *cobra.Command {
 			if err := c.Do(ctx, http.MethodGet, "/v1/cache", nil, &v); err != nil {
 				return err
 			}
-			return a.Show(v, kept.Cache(v, a.Place()))
+			return a.Show(v, artifacts.Cache(v, a.Place()))
 		})}
 }

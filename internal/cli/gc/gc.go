@@ -10,7 +10,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/show/kept"
+	"scrimp/internal/cli/show/artifacts"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/size"
 )
@@ -63,7 +63,7 @@ func (a *app) gcCmd() *cobra.Command {
 			if err := c.Do(ctx, http.MethodPost, "/v1/gc", b, &done); err != nil {
 				return err
 			}
-			return command.ShowEach(a.App, done.Items, kept.GC(done, a.Place()))
+			return command.ShowEach(a.App, done.Items, artifacts.GC(done, a.Place()))
 		})}
 	f := cmd.Flags()
 	f.StringVar(&older, "older-than", "", "`time` since the job was over, such as 30d (default: as the server keeps it)")

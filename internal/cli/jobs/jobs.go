@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/page"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/cli/show/kept"
+	"scrimp/internal/cli/show/artifacts"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/receipt"
 )
@@ -88,7 +88,7 @@ func (a *app) endJob(ctx context.Context, c *command.Client, job string, save bo
 		return a.Print(j)
 	}
 	file, err := c.Spec(ctx, j.ID)
-	a.Printf("%s", kept.Ending(j, save, err == nil && file.Checkpoint.Dir != "", a.Place()))
+	a.Printf("%s", artifacts.Ending(j, save, err == nil && file.Checkpoint.Dir != "", a.Place()))
 	return nil
 }
 

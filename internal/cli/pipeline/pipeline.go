@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/jobfile"
-	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/pastruns"
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show/group"
 	"scrimp/internal/cli/show/planning"
@@ -271,12 +271,12 @@ func (a *app) prepare(file string, f flags) (p prepared, err error) {
 	for i, s := range p.file.Spec.Stages {
 		j, err := p.file.Jobs[i].WithEnv(f.job.Env)
 		if err == nil {
-			j, err = learn.Modelled(j, p.folder)
+			j, err = pastruns.Modelled(j, p.folder)
 		}
 		if err != nil {
 			return p, fmt.Errorf("stage %s: %w", s.Name, err)
 		}
-		text, err := learn.Given(j, p.folder).Encode()
+		text, err := pastruns.Given(j, p.folder).Encode()
 		if err != nil {
 			return p, err
 		}

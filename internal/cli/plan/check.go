@@ -19,8 +19,8 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/evidence"
 	"scrimp/internal/cli/jobfile"
-	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/offers"
+	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/decide/rank"
 	"scrimp/internal/job/check"
@@ -175,7 +175,7 @@ func (a *app) history(ctx context.Context, c *check.Case) error {
 			Quote: convert.To[market.Quote](l.Quote), RuleSource: m.Clock.Name})
 	}
 	c.Offers = append(c.Offers, c.Here...)
-	c.Job, c.WorkFrom = learn.From(ctx, a.App, cl, c.Job)
+	c.Job, c.WorkFrom = pastruns.From(ctx, a.App, cl, c.Job)
 	c.Runs, err = evidence.Runs(ctx, cl, c.Job.Name)
 	return err
 }

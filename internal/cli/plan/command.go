@@ -10,7 +10,7 @@ import (
 
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
-	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/work/studyfile"
 )
@@ -100,10 +100,10 @@ func (a *app) plan(ctx context.Context, args []string, dash int, f jobfile.Flags
 	if err != nil {
 		return err
 	}
-	if j, err = learn.Modelled(j, folder); err != nil {
+	if j, err = pastruns.Modelled(j, folder); err != nil {
 		return err
 	}
-	j, from := learn.From(ctx, a.App, c, j)
+	j, from := pastruns.From(ctx, a.App, c, j)
 	member, array, err := f.Member(j)
 	if err != nil {
 		return err

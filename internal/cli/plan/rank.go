@@ -14,8 +14,8 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/offers"
+	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/rank"
@@ -67,10 +67,10 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 		return err
 	}
 	from := ""
-	if runs, err := learn.Ran(ctx, a.App, j.Name, false); err != nil {
+	if runs, err := pastruns.Ran(ctx, a.App, j.Name, false); err != nil {
 		a.Notef("note: earlier runs are left out: %v\n", err)
 	} else {
-		j, from = learn.Fill(a.App, j, runs)
+		j, from = pastruns.Fill(a.App, j, runs)
 	}
 	q, v, err := a.question(ctx, j, from, folder, c, now)
 	if err != nil {

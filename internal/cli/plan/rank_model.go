@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"scrimp/internal/cli/evidence"
-	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/cli/show/planning"
-	"scrimp/internal/decide/measured"
 	"scrimp/internal/decide/rank"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/runs"
@@ -30,7 +30,7 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Re
 	if ask.Model.Text() && j.Model.Sequence == 0 {
 		v.Assumed = append(v.Assumed, fmt.Sprintf("%g tokens a sample (model.sequence says otherwise)", ask.Seq))
 	}
-	if bytes := measured.Checkpoint(ask.Model, ask.Tuning); bytes > 0 && q.Checkpoints {
+	if bytes := runhistory.Checkpoint(ask.Model, ask.Tuning); bytes > 0 && q.Checkpoints {
 		n := cmp.Or(j.Checkpoint.Keep, 3)
 		q.Kept = bytes * size.Bytes(n)
 		v.Assumed = append(v.Assumed, fmt.Sprintf("%d checkpoints of %s are kept in the provider's store", n, bytes))
@@ -39,7 +39,7 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Re
 	if text := dividedAs(ask); text != "" {
 		v.Assumed = append(v.Assumed, text)
 	}
-	rows, err := learn.Rows(ctx, a.App, nil)
+	rows, err := pastruns.Rows(ctx, a.App, nil)
 	if err != nil {
 		return err
 	}
@@ -54,18 +54,18 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Re
 
 // askOf converts a job with a model to a request to the estimator.
 func askOf(j spec.Job, folder string) (estimate.Request, error) {
-	if err := measured.Sound(j.Model); err != nil {
+	if err := runhistory.Sound(j.Model); err != nil {
 		return estimate.Request{}, err
 	}
-	j, err := learn.Divided(j, folder)
+	j, err := pastruns.Divided(j, folder)
 	if err != nil {
 		return estimate.Request{}, err
 	}
-	m, err := learn.Model(j, folder)
+	m, err := pastruns.Model(j, folder)
 	if err != nil {
 		return estimate.Request{}, err
 	}
-	ask := measured.Request(j, m)
+	ask := runhistory.Request(j, m)
 	switch err := ask.Check(); {
 	case err != nil:
 		return ask, fmt.Errorf("model: %w", err)

@@ -12,10 +12,10 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/follow"
 	"scrimp/internal/cli/jobfile"
-	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/cli/show/sizing"
 	"scrimp/internal/cli/submit"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 )
@@ -67,11 +67,11 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Fl
 	if err != nil {
 		return err
 	}
-	if j, err = learn.Modelled(j, folder); err != nil {
+	if j, err = pastruns.Modelled(j, folder); err != nil {
 		return fmt.Errorf("not run: %w", err)
 	}
 	steps := j.Work.Steps
-	j.Name = measured.Profile(j.Name)
+	j.Name = runhistory.Profile(j.Name)
 	j.Deadline, j.Notify = spec.Deadline{}, spec.Notify{}
 	j.Budget.WallClock = spec.Duration(length)
 	job, err := submit.Job(ctx, a.App, c, api.Submission{AcceptUnproven: true}, j, folder) // it ends soon

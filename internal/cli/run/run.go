@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/cli/follow"
 	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/jobfile"
-	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/pastruns"
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/cli/submit"
@@ -97,7 +97,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags,
 	if j, err = a.modelled(j, folder); err != nil {
 		return err
 	}
-	j, from := learn.From(ctx, a.App, c, j)
+	j, from := pastruns.From(ctx, a.App, c, j)
 	p, err := a.foretell(ctx, c, j, v, from, args, dash, f, force)
 	if err != nil {
 		return err
@@ -148,11 +148,11 @@ func (a *app) checkFile(args []string, dash int, f jobfile.Flags) error {
 
 // modelled adds what the model of a job needs, and notes that the job may begin from files of an earlier run.
 func (a *app) modelled(j spec.Job, folder string) (spec.Job, error) {
-	j, err := learn.Modelled(j, folder)
+	j, err := pastruns.Modelled(j, folder)
 	if err != nil {
 		return j, fmt.Errorf("not run: %w", err)
 	}
-	if learn.Given(j, folder).Checkpoint.Given {
+	if pastruns.Given(j, folder).Checkpoint.Given {
 		a.Notef("note: %s holds files already: the program may go on from them, so that nothing is learned from how long "+
 			"it takes\n", j.Checkpoint.Dir)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/cli/command"
-	"scrimp/internal/cli/learn"
 	"scrimp/internal/cli/offers"
+	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/cli/show/inference"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
@@ -179,7 +179,7 @@ const maxFile = 1<<20 + 1
 // files reads the files that are not the trace.
 func (f *flags) files(ask *serving.Ask) error {
 	if f.model != "" {
-		m, err := learn.ModelOf(f.model)
+		m, err := pastruns.ModelOf(f.model)
 		if err != nil {
 			return err
 		}

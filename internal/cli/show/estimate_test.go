@@ -7,7 +7,7 @@ import (
 
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/sizing"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/physics"
@@ -35,17 +35,17 @@ func estimates(p show.Place) map[string]string {
 		{Kind: "all", What: "throughput", LeftOut: "stack", Runs: 691, Groups: 193, Mean: 0.179, Median: 0.081, Covered: 0.79},
 		{Kind: "transformer-dense", What: "memory", LeftOut: "source", Runs: 83, Groups: 5, Mean: 0.115, Median: 0.075, Covered: 0.81},
 	}
-	runs := []measured.Run{
+	runs := []runhistory.Run{
 		{Job: "llama-ft-3", Name: "llama-ft", Finished: now, Machine: "p5.48xlarge", Accelerator: "H100-SXM-80GB", Accelerators: 8, StepsPerHour: ptr(1234.5), WorkS: ptr(5 * 3600.0), Unit: "tokens/s", Throughput: ptr(111111.0), PeakMemory: ptr(71.5), Cost: amount("275.2"), Model: &spec.Model{Config: "llama-3-8b"}},
 		{Job: "chargpt-profile", Name: "chargpt-profile", Finished: now, Machine: "m1", StepsPerHour: ptr(2870.0), Cost: amount("0.016")},
 		{Job: "sh", Name: "sh", Finished: now, WorkS: ptr(1.0)},
 	}
-	past := sizing.History{Pairs: []measured.Pair{
+	past := sizing.History{Pairs: []runhistory.Pair{
 		{Job: "llama-ft-3", Finished: now, What: "throughput", Kind: "transformer-dense", Unit: "tokens/s", Expected: 104000, Actual: 111111, Within: ptr(true)},
 		{Job: "llama-ft-3", Finished: now, What: "hours", Kind: "experiment", Unit: "h", Expected: 6, Actual: 5},
 		{Job: "llama-ft-3", Finished: now, What: "dollars", Kind: "experiment", Unit: "USD", Expected: 250, Actual: 275.2},
 	}}
-	past.Missed = measured.Missing(past.Pairs)
+	past.Missed = runhistory.Missing(past.Pairs)
 	both := past
 	both.LeftOut = errors
 	chips := hardware.Catalogued()
@@ -79,13 +79,13 @@ func TestEstimates_MatchGolden(t *testing.T) {
 
 func TestHistory_ForPrograms(t *testing.T) {
 	within := 0.8
-	golden.JSON(t, "json/measured-run.json", measured.Run{
+	golden.JSON(t, "json/measured-run.json", runhistory.Run{
 		Job: "llama-ft-3", Name: "llama-ft", Kind: "experiment", State: "succeeded", Submitted: now, Finished: now, Offer: "aws/us-east-1/p5.48xlarge/on-demand", Machine: "p5.48xlarge", Accelerator: "H100-SXM-80GB", Accelerators: 8, Speed: 1,
 		Steps: 1000, Total: ptr(int64(1000)), StepsPerHour: ptr(200.0), WorkS: ptr(18000.0), Currency: "USD", Cost: amount("275.2"), Model: &spec.Model{Config: "llama-3-8b"}, Unit: "tokens/s", Throughput: ptr(111111.0),
 	})
-	golden.JSON(t, "json/measured-unknown.json", measured.Run{Job: "sh", Name: "sh"})
-	golden.JSON(t, "json/measured-missed.json", measured.Missed{What: "throughput", Kind: "all", Runs: 5, Median: 0.06, Mean: 0.08, Bias: -0.02, Within: &within})
-	golden.JSON(t, "json/measured-pair.json", measured.Pair{Job: "llama-ft-3", Name: "llama-ft", Finished: now, What: "hours", Kind: "experiment", Unit: "h", Expected: 6, Actual: 5})
+	golden.JSON(t, "json/measured-unknown.json", runhistory.Run{Job: "sh", Name: "sh"})
+	golden.JSON(t, "json/measured-missed.json", runhistory.Missed{What: "throughput", Kind: "all", Runs: 5, Median: 0.06, Mean: 0.08, Bias: -0.02, Within: &within})
+	golden.JSON(t, "json/measured-pair.json", runhistory.Pair{Job: "llama-ft-3", Name: "llama-ft", Finished: now, What: "hours", Kind: "experiment", Unit: "h", Expected: 6, Actual: 5})
 }
 
 func TestEstimates_FitTerminal(t *testing.T) {

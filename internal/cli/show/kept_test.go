@@ -7,7 +7,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/cli/show/kept"
+	"scrimp/internal/cli/show/artifacts"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/golden"
 )
@@ -24,19 +24,19 @@ func TestKept_ListsStoredOutputs(t *testing.T) {
 	saves := []api.Checkpoint{{Name: "2", Step: 40, Newest: true}, {Name: "1", Step: 20}}
 	const keptText, also = ", 2KiB, kept 2026-11-22T21:50:00Z\n", "Also kept: "
 	for _, c := range []struct {
-		k          kept.Kept
+		k          artifacts.Kept
 		node, want string
 	}{
-		{kept.Kept{Outputs: of(0)}, "", "d holds the outputs of j: 1 file" + keptText},
-		{kept.Kept{Outputs: of(0), Checkpoints: saves[1:]}, "", "d holds the outputs of j: 1 file" + keptText + also + "1 checkpoint: scrimp get j --checkpoint\n"},
-		{kept.Kept{Outputs: of(0, 1, 2, 3), Checkpoints: saves}, "", "d holds the outputs of node 0 of j: 1 file" + keptText +
+		{artifacts.Kept{Outputs: of(0)}, "", "d holds the outputs of j: 1 file" + keptText},
+		{artifacts.Kept{Outputs: of(0), Checkpoints: saves[1:]}, "", "d holds the outputs of j: 1 file" + keptText + also + "1 checkpoint: scrimp get j --checkpoint\n"},
+		{artifacts.Kept{Outputs: of(0, 1, 2, 3), Checkpoints: saves}, "", "d holds the outputs of node 0 of j: 1 file" + keptText +
 			also + "outputs of nodes 1 to 3: scrimp get j --node all\n" + also + "2 checkpoints, the newest of step 40: scrimp get j --checkpoint\n"},
-		{kept.Kept{Outputs: of(0, 2)}, "2", "d holds the outputs of node 2 of j: 3 files" + keptText + also + "outputs of node 0: scrimp get j --node all\n"},
-		{kept.Kept{Outputs: of(0, 2)}, "all", "d holds the outputs of node 0 of j: 1 file" + keptText + "d holds the outputs of node 2 of j: 3 files" + keptText},
-		{kept.Kept{}, "", "j has kept no outputs: name folders in outputs of its job file"},
-		{kept.Kept{Checkpoints: saves}, "", "j has kept no outputs: name folders in outputs of its job file; it has kept 2 checkpoints, the newest of step 40: scrimp get j --checkpoint"},
-		{kept.Kept{Outputs: of(1, 3)}, "", "node 0 of j has kept no outputs: scrimp get j --node all copies those of nodes 1 and 3"},
-		{kept.Kept{Outputs: of(0)}, "x", "--node x is not the number of a machine: give one from 0, or all"},
+		{artifacts.Kept{Outputs: of(0, 2)}, "2", "d holds the outputs of node 2 of j: 3 files" + keptText + also + "outputs of node 0: scrimp get j --node all\n"},
+		{artifacts.Kept{Outputs: of(0, 2)}, "all", "d holds the outputs of node 0 of j: 1 file" + keptText + "d holds the outputs of node 2 of j: 3 files" + keptText},
+		{artifacts.Kept{}, "", "j has kept no outputs: name folders in outputs of its job file"},
+		{artifacts.Kept{Checkpoints: saves}, "", "j has kept no outputs: name folders in outputs of its job file; it has kept 2 checkpoints, the newest of step 40: scrimp get j --checkpoint"},
+		{artifacts.Kept{Outputs: of(1, 3)}, "", "node 0 of j has kept no outputs: scrimp get j --node all copies those of nodes 1 and 3"},
+		{artifacts.Kept{Outputs: of(0)}, "x", "--node x is not the number of a machine: give one from 0, or all"},
 	} {
 		c.k.Job = "j"
 		got := ""
@@ -45,7 +45,7 @@ func TestKept_ListsStoredOutputs(t *testing.T) {
 			got = err.Error()
 		} else {
 			for _, o := range list {
-				c.k.Copied = append(c.k.Copied, kept.Copied{Outputs: o, Folder: "d"})
+				c.k.Copied = append(c.k.Copied, artifacts.Copied{Outputs: o, Folder: "d"})
 			}
 			got = c.k.Text(show.Place{})
 		}
@@ -58,11 +58,11 @@ func TestKept_ListsStoredOutputs(t *testing.T) {
 // The output of an end names the command that continues the job.
 func TestEnding_NamesCommandThatContinues(t *testing.T) {
 	for want, got := range map[string]string{
-		"j saves a checkpoint and ends: scrimp attach j shows it. scrimp resume j goes on from there.\n":                               kept.Ending(api.Job{ID: "j", State: "running"}, true, true, show.Place{}),
-		"j ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach j shows it, scrimp resume j begins it anew.\n": kept.Ending(api.Job{ID: "j", State: "running"}, true, false, show.Place{}),
-		"j is stopped.\nscrimp resume j takes it up again.\n":                                                                          kept.Ending(api.Job{ID: "j", State: "stopped", Closed: true}, true, true, show.Place{}),
-		"j is cancelled.\nscrimp resume j goes on from its checkpoint of step 40.\n":                                                   kept.Ending(api.Job{ID: "j", State: "cancelled", SavedStep: 40}, false, true, show.Place{}),
-		"j is stopped.\nNobody approved the proposal: scrimp rerun j submits it anew.\n": kept.Ending(api.Job{ID: "j",
+		"j saves a checkpoint and ends: scrimp attach j shows it. scrimp resume j goes on from there.\n":                               artifacts.Ending(api.Job{ID: "j", State: "running"}, true, true, show.Place{}),
+		"j ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach j shows it, scrimp resume j begins it anew.\n": artifacts.Ending(api.Job{ID: "j", State: "running"}, true, false, show.Place{}),
+		"j is stopped.\nscrimp resume j takes it up again.\n":                                                                          artifacts.Ending(api.Job{ID: "j", State: "stopped", Closed: true}, true, true, show.Place{}),
+		"j is cancelled.\nscrimp resume j goes on from its checkpoint of step 40.\n":                                                   artifacts.Ending(api.Job{ID: "j", State: "cancelled", SavedStep: 40}, false, true, show.Place{}),
+		"j is stopped.\nNobody approved the proposal: scrimp rerun j submits it anew.\n": artifacts.Ending(api.Job{ID: "j",
 			State: "stopped", Closed: true, Approval: &api.Approval{Proposal: true}}, true, true, show.Place{}),
 	} {
 		if got != want {
@@ -78,9 +78,9 @@ func TestCache_ListsWhatOutputsAreWorth(t *testing.T) {
 			Used: &used, Odds: 0.79, Value: &value, Needed: true},
 		{Job: "old.train", Bytes: 5, Odds: 0.04}}}
 	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}} {
-		golden.Check(t, "cache."+width+".txt", kept.Cache(v, p))
+		golden.Check(t, "cache."+width+".txt", artifacts.Cache(v, p))
 	}
-	if text := kept.Cache(api.Cache{}, show.Place{}); !strings.Contains(text, "No outputs") {
+	if text := artifacts.Cache(api.Cache{}, show.Place{}); !strings.Contains(text, "No outputs") {
 		t.Errorf("without outputs: %s", text)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/account"
-	"scrimp/internal/cli/show/kept"
+	"scrimp/internal/cli/show/artifacts"
 	"scrimp/internal/cli/show/listing"
 	"scrimp/internal/cli/show/spending"
 	"scrimp/internal/lib/draw"
@@ -61,7 +61,7 @@ func TestTables_KeepRowNames(t *testing.T) {
 		}, []string{"0123456789ab"}},
 		"market": {func(p show.Place) string { return listing.Sale{Market: sold}.Text(p) }, []string{offer}},
 		"checkpoints": {func(p show.Place) string {
-			return kept.Checkpoints(long, []api.Checkpoint{{Name: "000012-000007", Attempt: long + ".12", Step: 1_250_000, Captured: now, Bytes: 1 << 40, Files: 12, Newest: true,
+			return artifacts.Checkpoints(long, []api.Checkpoint{{Name: "000012-000007", Attempt: long + ".12", Step: 1_250_000, Captured: now, Bytes: 1 << 40, Files: 12, Newest: true,
 				Metrics: map[string]float64{"validation_loss": 1.25, "accuracy": 0.5}}}, p)
 		}, []string{"000012-000007"}},
 	} {

@@ -11,7 +11,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/jobfile"
-	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server/workdir/pack"
 )
@@ -26,12 +26,12 @@ func Job(ctx context.Context, a *command.App, c *command.Client, s api.Submissio
 }
 
 // Request builds the request for a job. For a remote server it uploads the folder. s holds the accepted warnings.
-// The job includes the model found in its folder (learn.Modelled).
+// The job includes the model found in its folder (pastruns.Modelled).
 func Request(ctx context.Context, a *command.App, c *command.Client, s api.Submission, j spec.Job, folder string) (
 	api.Submission, error) {
 	var err error
 	s.Key, s.Folder = jobfile.Key(), folder
-	j = learn.Given(j, folder)
+	j = pastruns.Given(j, folder)
 	if c.Far {
 		if s.Folder = ""; folder != "" {
 			if s.Work, err = c.SendFolder(ctx, folder); err != nil {

@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/groups"
 	"scrimp/internal/cli/jobfile"
-	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/pastruns"
 	cliplan "scrimp/internal/cli/plan"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/group"
@@ -246,7 +246,7 @@ func (a *app) readStudy(ctx context.Context, file string, f jobfile.Flags) (s pr
 		return s, err
 	}
 	jobfile.Note(a.App, notes)
-	if j, err = learn.Modelled(j, s.folder); err != nil {
+	if j, err = pastruns.Modelled(j, s.folder); err != nil {
 		return s, err
 	}
 	if j.Checkpoint.Dir == "" {

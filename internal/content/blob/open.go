@@ -15,7 +15,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"scrimp/internal/content/blob/folderblob"
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 )
 
 // ErrURL says that a store's address is invalid; a retry is useless.
@@ -44,7 +44,7 @@ func Open(ctx context.Context, address string) (*blob.Bucket, error) {
 type Loan struct {
 	Prefix string // of the keys that they cover, below the address's own
 	// Fetch requests new credentials. It is called again some minutes before they expire.
-	Fetch func(context.Context) (lent.Credentials, error)
+	Fetch func(context.Context) (scopedcreds.Credentials, error)
 }
 
 // OpenLent is Open with lent credentials for an S3 bucket. Access outside the loan's prefix is denied.

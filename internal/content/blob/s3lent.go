@@ -17,7 +17,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	"gocloud.dev/blob"
 
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/lib/awshttp"
 )
 
@@ -54,17 +54,17 @@ func openLentS3(ctx context.Context, bucket string, query url.Values, loan Loan)
 }
 
 // lentBy caches lent credentials until their renewal.
-func lentBy(fetch func(context.Context) (lent.Credentials, error)) (*lender, *aws.CredentialsCache) {
+func lentBy(fetch func(context.Context) (scopedcreds.Credentials, error)) (*lender, *aws.CredentialsCache) {
 	l := &lender{fetch: fetch}
 	return l, aws.NewCredentialsCache(l, func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = renewBefore })
 }
 
 // lender provides lent credentials to the SDK.
 type lender struct {
-	fetch func(context.Context) (lent.Credentials, error)
+	fetch func(context.Context) (scopedcreds.Credentials, error)
 
 	mu   sync.Mutex
-	last lent.Credentials
+	last scopedcreds.Credentials
 	next time.Time // when to ask again after a failure
 }
 

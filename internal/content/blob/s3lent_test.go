@@ -13,7 +13,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 )
@@ -25,12 +25,12 @@ func TestLender_RenewsBeforeExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, lends, errAway := 0, true, errors.New("away")
 		const good = 15 * time.Minute
-		_, cache := lentBy(func(context.Context) (lent.Credentials, error) {
+		_, cache := lentBy(func(context.Context) (scopedcreds.Credentials, error) {
 			asked++
 			if !lends {
-				return lent.Credentials{}, errAway
+				return scopedcreds.Credentials{}, errAway
 			}
-			return lent.Credentials{Key: fmt.Sprint("K", asked), Secret: "s", Token: "t", Expires: time.Now().Add(good)}, nil
+			return scopedcreds.Credentials{Key: fmt.Sprint("K", asked), Secret: "s", Token: "t", Expires: time.Now().Add(good)}, nil
 		})
 		begin := time.Now()
 		for time.Since(begin) < 3*time.Hour {

@@ -6,7 +6,7 @@ import (
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/plan"
-	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/market"
 	"scrimp/internal/work/groups"
@@ -41,7 +41,7 @@ func (m *Machine) ArchivedAt() uint64 { return m.jobs.ArchivedAt() }
 func (m *Machine) MissingGroup(b Body) string { return m.members.MissingGroup(b) }
 
 // RoundInputs is placement.Bids.RoundInputs.
-func (m *Machine) RoundInputs() round.Inputs { return m.bids.RoundInputs() }
+func (m *Machine) RoundInputs() assign.Inputs { return m.bids.RoundInputs() }
 
 // TakesBill is books.Books.TakesBill.
 func (m *Machine) TakesBill(instance, launch string) bool { return m.books.TakesBill(instance, launch) }

@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
-	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
@@ -156,7 +156,7 @@ func (f *fleet) round() (read, planned, all time.Duration) {
 	begun := processor()
 	in := f.m.RoundInputs()
 	read = processor() - begun
-	p := round.Plan(in)
+	p := assign.Plan(in)
 	planned = processor() - begun - read
 	f.tell("", core.RoundProposed{Base: p.Base, Groups: p.Groups, Again: p.Again})
 	if len(in.Bids) == 0 {

@@ -23,7 +23,7 @@ import (
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // extreme puts numbers at the ends of their bounds into events.
@@ -71,7 +71,7 @@ func (x extreme) stretch(v reflect.Value, k *quantity.Kind) {
 	case v.Kind() == reflect.Struct:
 		for _, f := range reflect.VisibleFields(v.Type()) {
 			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && name != "-" && len(f.Index) == 1 {
-				x.stretch(v.FieldByIndex(f.Index), bound.KindOf(v.Type(), name, f.Type))
+				x.stretch(v.FieldByIndex(f.Index), limits.KindOf(v.Type(), name, f.Type))
 			}
 		}
 	}

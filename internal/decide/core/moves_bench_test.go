@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
@@ -28,7 +28,7 @@ func BenchmarkRoundOfManyJobs(b *testing.B) {
 		begun := processor()
 		in := q.m.RoundInputs()
 		read += processor() - begun
-		p := round.Plan(in)
+		p := assign.Plan(in)
 		if len(in.Bids) == 0 {
 			b.Fatal("nobody bids")
 		}

@@ -9,7 +9,7 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/plan"
-	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -98,7 +98,7 @@ func (h *hall) propose() core.RoundProposed {
 		h.t.Fatal("no round is asked for")
 	}
 	h.rounds = nil
-	p := round.Plan(h.m.RoundInputs())
+	p := assign.Plan(h.m.RoundInputs())
 	return core.RoundProposed{Base: p.Base, Groups: p.Groups, Again: p.Again}
 }
 
@@ -218,25 +218,25 @@ func TestRound_AppliesAGroupAllOrNothing(t *testing.T) {
 	h.submit("b", 0)
 	j, _ := h.m.Job("a")
 	k, _ := h.m.Job("b")
-	move := func(j *core.Job) round.Move {
-		return round.Move{Job: j.ID(), Epoch: j.Epoch(), Nodes: 1, To: paidFor, Most: 3e12}
+	move := func(j *core.Job) assign.Move {
+		return assign.Move{Job: j.ID(), Epoch: j.Epoch(), Nodes: 1, To: paidFor, Most: 3e12}
 	}
 	stale := move(k)
 	stale.Epoch++
-	both := []round.Move{move(j), stale}
-	out := h.tell(core.RoundProposed{Base: h.m.Seq(), Groups: []round.Group{{Moves: both}}})
+	both := []assign.Move{move(j), stale}
+	out := h.tell(core.RoundProposed{Base: h.m.Seq(), Groups: []assign.Group{{Moves: both}}})
 	if out.Stale != 1 || slices.ContainsFunc(out.Facts, func(f core.Fact) bool { _, placed := f.(state.JobPlaced); return placed }) {
 		t.Fatalf("%d stale, %+v", out.Stale, out.Facts)
 	}
 	both[1] = move(k)
-	if h.tell(core.RoundProposed{Base: h.m.Seq(), Groups: []round.Group{{Moves: both}}}); h.on("a") != paidFor || h.on("b") != paidFor {
+	if h.tell(core.RoundProposed{Base: h.m.Seq(), Groups: []assign.Group{{Moves: both}}}); h.on("a") != paidFor || h.on("b") != paidFor {
 		t.Errorf("they are on %q and %q", h.on("a"), h.on("b"))
 	}
 	// Two jobs cannot have the same seat, so the group is dropped.
 	h = newHall(t, 1)
 	h.submit("a", 0)
 	h.submit("b", 0)
-	out = h.tell(core.RoundProposed{Base: h.m.Seq(), Groups: []round.Group{{Moves: both}}})
+	out = h.tell(core.RoundProposed{Base: h.m.Seq(), Groups: []assign.Group{{Moves: both}}})
 	if out.Stale != 1 || h.on("a") == paidFor || h.on("b") == paidFor {
 		t.Errorf("%d stale, and they are on %q and %q", out.Stale, h.on("a"), h.on("b"))
 	}
@@ -250,7 +250,7 @@ func TestGuard_TakesASeatAndPinsTheJob(t *testing.T) {
 	if h.on("late") != paidFor || !j.Pinned() {
 		t.Fatalf("it is on %q, pinned %v", h.on("late"), j.Pinned())
 	}
-	leave := core.RoundProposed{Base: h.m.Seq(), Groups: []round.Group{{Moves: []round.Move{
+	leave := core.RoundProposed{Base: h.m.Seq(), Groups: []assign.Group{{Moves: []assign.Move{
 		{Job: "late", Epoch: j.Epoch(), Nodes: 1, From: paidFor, Rests: time.Hour}}}}}
 	if out := h.tell(leave); out.Stale != 1 || len(h.drains) > 0 {
 		t.Fatalf("a pinned job is moved: %+v", out.Facts)
@@ -296,7 +296,7 @@ func TestRound_LetsAMovedJobRest(t *testing.T) {
 	if h.on("a") != paidFor {
 		t.Fatalf("it is on %q", h.on("a"))
 	}
-	back := core.RoundProposed{Base: h.m.Seq(), Groups: []round.Group{{Moves: []round.Move{
+	back := core.RoundProposed{Base: h.m.Seq(), Groups: []assign.Group{{Moves: []assign.Move{
 		{Job: "a", Epoch: j.Epoch(), Nodes: 1, From: paidFor}}}}}
 	if out := h.tell(back); out.Stale != 1 {
 		t.Error("it is moved, and rests")
@@ -320,7 +320,7 @@ func TestRound_BoundsItsInputs(t *testing.T) {
 	if len(in.Bids) == 0 || len(in.Bids) > 192 {
 		t.Fatalf("%d bids", len(in.Bids))
 	}
-	if !slices.ContainsFunc(in.Bids, func(b round.Bid) bool { return b.Job == "j299" }) {
+	if !slices.ContainsFunc(in.Bids, func(b assign.Bid) bool { return b.Job == "j299" }) {
 		t.Error("the most urgent of those that wait is not among them")
 	}
 }
@@ -356,15 +356,15 @@ func TestStep_AcceptsEveryRound(t *testing.T) {
 				out := h.tell(h.propose())
 				moved, stale = moved+out.Moved, stale+out.Stale
 			default:
-				var g round.Group
+				var g assign.Group
 				for range 1 + rng.IntN(3) {
-					m := round.Move{Job: job(), Epoch: rng.IntN(3), Nodes: 1, From: offer(), To: offer(), Most: 3e12}
+					m := assign.Move{Job: job(), Epoch: rng.IntN(3), Nodes: 1, From: offer(), To: offer(), Most: 3e12}
 					if j, ok := h.m.Job(m.Job); ok && rng.IntN(3) > 0 {
 						m.Epoch = j.Epoch()
 					}
 					g.Moves = append(g.Moves, m)
 				}
-				out := h.tell(core.RoundProposed{Base: h.m.Seq(), Groups: []round.Group{g}})
+				out := h.tell(core.RoundProposed{Base: h.m.Seq(), Groups: []assign.Group{g}})
 				moved, stale = moved+out.Moved, stale+out.Stale
 			}
 			has := 0

@@ -1,8 +1,8 @@
 package core
 
 import (
+	"scrimp/internal/decide/core/accounting"
 	"scrimp/internal/decide/core/admission"
-	"scrimp/internal/decide/core/books"
 	"scrimp/internal/decide/core/lifecycle"
 	"scrimp/internal/decide/core/members"
 	"scrimp/internal/decide/core/placement"
@@ -11,7 +11,7 @@ import (
 
 // Exported types of the parts.
 type (
-	Account       = books.Account
+	Account       = accounting.Account
 	Action        = step.Action
 	BuildTable    = step.BuildTable
 	Cancel        = step.Cancel
@@ -50,7 +50,7 @@ const (
 	NoMoreRuns        = members.NoMoreRuns
 	PausedBySearch    = step.PausedBySearch
 	Plateau           = step.Plateau
-	PricedLater       = books.PricedLater
+	PricedLater       = accounting.PricedLater
 	Rejected          = step.Rejected
 	ResumedFor        = step.ResumedFor
 	SetAside          = lifecycle.SetAside

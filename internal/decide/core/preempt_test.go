@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/plan"
-	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -215,7 +215,7 @@ func TestPreempt_TakesSeatOfSharedMachine(t *testing.T) {
 		return w.step(0, JobSubmitted{Job: name, Terms: terms})
 	}
 	submit("a", 0, 4)
-	p := round.Plan(w.RoundInputs())
+	p := assign.Plan(w.RoundInputs())
 	w.step(0, RoundProposed{Base: p.Base, Groups: p.Groups})
 	w.step(0, LaunchDone{Launch: "a.1", Instance: "i1", Offer: o.ID, Rate: 1e12, From: agentsStart})
 	w.step(0, MachineRegistered{Instance: "i1", Allocation: "a.1", Key: "k"})

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/core/accounting"
 	"scrimp/internal/decide/core/admission"
-	"scrimp/internal/decide/core/books"
 	"scrimp/internal/decide/core/lifecycle"
 	"scrimp/internal/decide/core/members"
 	"scrimp/internal/decide/core/placement"
@@ -25,7 +25,7 @@ import (
 // besides the state and uses the parts above it in this list; the parts of one package use each other.
 type Machine struct {
 	step      *step.Context
-	books     *books.Books
+	books     *accounting.Books
 	admission *admission.Admission
 	queue     *queue.Quotas
 
@@ -54,7 +54,7 @@ func NewWith(planner *plan.Planner) *Machine { return On(state.New(), planner) }
 // On returns a machine that continues from a state. The machine owns the state from then on.
 func On(s *state.State, planner *plan.Planner) *Machine {
 	m := &Machine{step: &step.Context{State: s}}
-	m.books = books.New(m.step)
+	m.books = accounting.New(m.step)
 	m.admission = admission.New(m.step, m.books)
 	m.queue = queue.New(m.step, m.admission)
 	m.market, m.decider, m.bids = placement.New(m.books, m.admission, m.queue, planner.Fork())

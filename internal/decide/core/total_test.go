@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/budget"
-	"scrimp/internal/decide/core/books"
+	"scrimp/internal/decide/core/accounting"
 	"scrimp/internal/decide/fair"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
@@ -20,7 +20,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // noise draws nonsensical events: about jobs, attempts and instances that exist, existed or never will, with
@@ -274,7 +274,7 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logge
 			if e.Body = lively(m, sense, e.At, e.Body); sense.IntN(2) > 0 {
 				x.chance = 30
 			}
-			e.Body, _ = bound.Clipped(x.of(e.Body), e.At) // the noise itself draws numbers out of bounds
+			e.Body, _ = limits.Clipped(x.of(e.Body), e.At) // the noise itself draws numbers out of bounds
 		}
 		before := jobs(t, m)
 		worked := 0
@@ -314,8 +314,8 @@ func nonsense(t *testing.T, seed uint64, events int, extremes bool) (log []logge
 		var spent money.Amount
 		for _, a := range j.Attempts() {
 			whole := a.Posted().Add(a.Rules())
-			if books.Sum(a.Uses()) != whole || costs[a.ID()] != whole {
-				t.Errorf("seed %d: %s cost %v, its uses %v, its postings %v", seed, a.ID(), whole, books.Sum(a.Uses()), costs[a.ID()])
+			if accounting.Sum(a.Uses()) != whole || costs[a.ID()] != whole {
+				t.Errorf("seed %d: %s cost %v, its uses %v, its postings %v", seed, a.ID(), whole, accounting.Sum(a.Uses()), costs[a.ID()])
 			}
 			if open := a.Uses()[ledger.Open]; !a.Live() && !open.IsZero() {
 				t.Errorf("seed %d: %s is gone and %v of it is open", seed, a.ID(), open)

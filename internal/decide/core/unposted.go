@@ -3,7 +3,7 @@ package core
 import (
 	"time"
 
-	"scrimp/internal/decide/core/books"
+	"scrimp/internal/decide/core/accounting"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 )
@@ -54,7 +54,7 @@ func (u *unposted) idle(m *Machine, i *Instance) {
 	due := i.Cost(u.at).Sub(i.Posted())
 	for _, p := range i.Pieces(idle.PostedUntil(), u.at) {
 		due = due.Sub(p.Amount)
-		u.add(m.books.Timed(m.books.IdleEntry(i, &idle, ledger.Estimated, ""), i.Machine(), books.Undivided(p)), p.Amount)
+		u.add(m.books.Timed(m.books.IdleEntry(i, &idle, ledger.Estimated, ""), i.Machine(), accounting.Undivided(p)), p.Amount)
 	}
 	u.add(m.books.IdleEntry(i, &idle, ledger.Estimated, PricedLater), due)
 }

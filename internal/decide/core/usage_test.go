@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/budget"
-	"scrimp/internal/decide/core/books"
+	"scrimp/internal/decide/core/accounting"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
@@ -70,9 +70,9 @@ func scanned(m *Machine, all []ledger.Posting, t time.Time) (budget.Accounts, ma
 
 // accounted computes Accounts the slow way.
 func accounted(m *Machine, t time.Time) []Account {
-	sums := map[books.AccountKey]*Account{}
+	sums := map[accounting.AccountKey]*Account{}
 	for j := range m.Jobs() {
-		k := books.AccountKey{Team: j.Terms().Owner.Team, Project: j.Terms().Owner.Project}
+		k := accounting.AccountKey{Team: j.Terms().Owner.Team, Project: j.Terms().Owner.Project}
 		if sums[k] == nil {
 			sums[k] = &Account{Team: k.Team, Project: k.Project, States: map[State]int{}}
 		}
@@ -90,7 +90,7 @@ func accounted(m *Machine, t time.Time) []Account {
 			a.Open++
 		}
 	}
-	return books.ListedAccounts(sums)
+	return accounting.ListedAccounts(sums)
 }
 
 // bookedIn sums the postings before an event in the limit's window at t.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/horizon"
+	"scrimp/internal/decide/policy/onezone"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -17,7 +17,7 @@ func typed(left time.Duration, held string, up time.Duration, fast money.Rate) (
 		Now: now, Began: now.Add(-time.Hour), Deadline: now.Add(20 * time.Hour), Left: left, Known: true,
 		Restart: 3 * time.Minute, Detect: time.Minute,
 	}, Held: market.OfferID(held), HeldRate: 600_000_000_000}
-	watch := horizon.Watch{Known: true, Whole: true, Up: true, Since: now.Add(-up)}
+	watch := onezone.Watch{Known: true, Whole: true, Up: true, Since: now.Add(-up)}
 	option := func(id string, c market.Capacity, speed float64, rate money.Rate) Listing {
 		return Listing{
 			Offer: market.Offer{ID: market.OfferID(id), Capacity: c, Speed: speed, CPUs: 1, Zone: "z", Region: "r"},

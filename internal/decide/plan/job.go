@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -36,7 +36,7 @@ type Job struct {
 	CheckpointRegion string
 	Transfer         time.Duration
 	EgressCost       money.Amount
-	Egress           place.Egress // routes with another cost
+	Egress           zonechoice.Egress // routes with another cost
 	// Losses is how many times more often the job is interrupted than one machine, because it has several; 0: once.
 	Losses float64
 	// ID identifies the job in the planner's state between decisions.

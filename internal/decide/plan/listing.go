@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/decide/policy/horizon"
+	"scrimp/internal/decide/policy/onezone"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -18,7 +18,7 @@ type Listing struct {
 	// Backoff is until when scrimp does not request the offer after it refused a launch; zero: it did not.
 	Backoff time.Time     `json:"backoff,omitzero"`
 	Offer   market.Offer  `json:"offer"`
-	Watch   horizon.Watch `json:"watch,omitzero"`  // spot observations
+	Watch   onezone.Watch `json:"watch,omitzero"`  // spot observations
 	Record  Record        `json:"record,omitzero"` // the same for jobs that choose between zones
 	Low     Low           `json:"low,omitzero"`
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/place"
-	"scrimp/internal/decide/policy/place/hazard"
+	"scrimp/internal/decide/policy/zonechoice"
+	"scrimp/internal/decide/policy/zonechoice/hazard"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/market"
@@ -18,13 +18,13 @@ type Record = hazard.Record
 
 // placed holds the table of a job that may run in several zones. Its answers depend only on its inputs.
 type placed struct {
-	see *place.Foresight
-	job place.Job
+	see *zonechoice.Foresight
+	job zonechoice.Job
 }
 
 // is reports whether p can answer for a job over the same zones on the same terms. The total amount of work does
 // not matter.
-func (p *placed) is(j *place.Job) bool {
+func (p *placed) is(j *zonechoice.Job) bool {
 	k := &p.job
 	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline &&
 		k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry &&
@@ -76,14 +76,14 @@ func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option)
 		unit = max(tick/4, 1)
 	}
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
-	p := &placed{job: place.Job{
+	p := &placed{job: zonechoice.Job{
 		Tick: tick, Work: v.Left + v.Done, Deadline: spanOf(v), Restart: restart,
 		Transfer: job.Transfer, Carry: job.EgressCost, Egress: job.Egress,
 		Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
 	for _, o := range zones {
 		onDemand := r.onDemandIn(o.Offer.Region)
-		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region,
+		zone := zonechoice.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region,
 			OnDemand: onDemand.more() + onDemand.readRate()}
 		p.job.Zones = append(p.job.Zones, zone)
 	}
@@ -92,7 +92,7 @@ func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option)
 		kept.job = p.job
 		return kept
 	}
-	p.see = &place.Foresight{Job: &p.job, Shelf: m.zones}
+	p.see = &zonechoice.Foresight{Job: &p.job, Shelf: m.zones}
 	if len(m.placed) >= places {
 		m.placed = slices.Delete(m.placed, 0, 1)
 	}
@@ -101,38 +101,38 @@ func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option)
 }
 
 // sight returns the state of the market as the policy sees it.
-func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) place.View {
+func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) zonechoice.View {
 	n := len(zones)
-	w := place.View{
+	w := zonechoice.View{
 		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick),
 		Left: v.Left + v.Margin, Done: v.Done, Overhead: v.Warming, Home: job.CheckpointRegion,
 		Now: v.Now, Losses: job.Losses,
-		Prices: make([]money.Rate, n), Seen: make([]place.Sight, n), Past: make([]hazard.Record, n),
+		Prices: make([]money.Rate, n), Seen: make([]zonechoice.Sight, n), Past: make([]hazard.Record, n),
 	}
 	for z, o := range zones {
 		held := o.Offer.ID == job.Held
 		w.Prices[z] = o.Quote.Rate + o.readRate()
 		switch {
 		case held:
-			w.Held, w.Zone, w.Seen[z] = place.Spot, z, place.Up
+			w.Held, w.Zone, w.Seen[z] = zonechoice.Spot, z, zonechoice.Up
 		case o.Quote.Untried:
 		case o.Quote.Available && !job.cools(o):
-			w.Seen[z] = place.Up
+			w.Seen[z] = zonechoice.Up
 		default:
-			w.Seen[z] = place.Down
+			w.Seen[z] = zonechoice.Down
 		}
 		w.Past[z] = o.Record
-		if w.Seen[z] == place.Unseen {
+		if w.Seen[z] == zonechoice.Unseen {
 			continue
 		}
 		if w.Past[z].Known && !o.Quote.Untried { // a quote stands until the next one
 			w.Past[z] = w.Past[z].See(v.Now.Add(-max(v.Poll, v.Detect)), w.Past[z].Up)
 		}
 		// it may differ if the offer cools off, or is held and about to be lost
-		w.Past[z] = w.Past[z].See(v.Now, w.Seen[z] == place.Up)
+		w.Past[z] = w.Past[z].See(v.Now, w.Seen[z] == zonechoice.Up)
 	}
-	if r.held != nil && w.Held == place.None {
-		w.Held = place.OnDemand
+	if r.held != nil && w.Held == zonechoice.None {
+		w.Held = zonechoice.OnDemand
 		for z, o := range zones {
 			if o.Offer.Region == r.held.Offer.Region {
 				w.Zone = z
@@ -174,9 +174,9 @@ func (m *Planner) place(
 }
 
 // migratingTo returns the offer that the job left its machine for if it is available, or nil.
-func migratingTo(job *Job, zones []*Option, w *place.View) *Option {
+func migratingTo(job *Job, zones []*Option, w *zonechoice.View) *Option {
 	for z, o := range zones {
-		if job.MigratingTo != "" && o.Offer.ID == job.MigratingTo && w.Seen[z] == place.Up {
+		if job.MigratingTo != "" && o.Offer.ID == job.MigratingTo && w.Seen[z] == zonechoice.Up {
 			return o
 		}
 	}
@@ -185,13 +185,13 @@ func migratingTo(job *Job, zones []*Option, w *place.View) *Option {
 
 // placedIn returns the option that the choice stands for, nil for waiting, and the reason. now is the zone of the
 // held machine.
-func (r *ranking) placedIn(c place.Choice, zones []*Option, now int) (take *Option, why Reason) {
+func (r *ranking) placedIn(c zonechoice.Choice, zones []*Option, now int) (take *Option, why Reason) {
 	switch {
-	case c.Kind == place.Spot:
+	case c.Kind == zonechoice.Spot:
 		take, why = zones[c.Zone], Cheapest
-	case c.Kind == place.OnDemand && r.held != nil && !r.held.spot && c.Zone == now:
+	case c.Kind == zonechoice.OnDemand && r.held != nil && !r.held.spot && c.Zone == now:
 		take = r.held
-	case c.Kind == place.OnDemand:
+	case c.Kind == zonechoice.OnDemand:
 		take, why = r.onDemandIn(zones[c.Zone].Offer.Region), WaitsMore
 	default:
 		why = WaitsSpot
@@ -209,41 +209,41 @@ func placeable(v *policy.View) bool {
 }
 
 // expect summarizes the weighed options: the best of each kind, and every zone's spot.
-func (p *placed) expect(w place.View, zones []*Option) *Expect {
+func (p *placed) expect(w zonechoice.View, zones []*Option) *Expect {
 	options := p.see.Options()
 	if len(options) == 0 {
 		return nil
 	}
-	e := &Expect{Up: slices.Contains(w.Seen, place.Up), NextPoll: p.job.Tick}
+	e := &Expect{Up: slices.Contains(w.Seen, zonechoice.Up), NextPoll: p.job.Tick}
 	none, best := 1.0, -1
 	for z, o := range zones {
 		odds := math.Round(p.see.Chance(w, z, time.Hour)*1e4) / 1e4
 		e.Zones = append(e.Zones, ZoneExpect{
-			Offer: o.Offer.ID, Up: w.Seen[z] == place.Up, Tried: w.Seen[z] != place.Unseen, Chance: odds,
+			Offer: o.Offer.ID, Up: w.Seen[z] == zonechoice.Up, Tried: w.Seen[z] != zonechoice.Unseen, Chance: odds,
 		})
-		if w.Seen[z] != place.Up {
+		if w.Seen[z] != zonechoice.Up {
 			none *= 1 - p.see.Chance(w, z, e.NextPoll)
 		}
 	}
 	for _, o := range options {
 		slot := &e.Wait
 		switch o.Kind {
-		case place.Spot:
+		case zonechoice.Spot:
 			slot = &e.Spot
-		case place.OnDemand:
+		case zonechoice.OnDemand:
 			slot = &e.OnDemand
-		case place.None:
+		case zonechoice.None:
 		}
 		usd := dollars(o.USD)
 		if o.USD >= 1e8 || usd == nil {
 			continue
 		}
-		if o.Kind == place.Spot {
+		if o.Kind == zonechoice.Spot {
 			e.Zones[o.Zone].USD = usd
 		}
 		if *slot == nil || *usd < **slot {
 			*slot = usd
-			if o.Kind == place.Spot {
+			if o.Kind == zonechoice.Spot {
 				best = o.Zone
 			}
 		}

@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/horizon"
-	"scrimp/internal/decide/policy/place/costtogo"
+	"scrimp/internal/decide/policy/onezone"
+	"scrimp/internal/decide/policy/zonechoice/costtogo"
 	"scrimp/internal/market"
 )
 
 // Planner keeps expensive results between decisions: tables, a cache of pure results. Observations of the markets
 // come with the options, so a planner without its cache decides the same. It is not safe for concurrent use.
 type Planner struct {
-	shelf  *horizon.Shelf
+	shelf  *onezone.Shelf
 	zones  *costtogo.Shelf // tables for several zones that others build; nil: the planner builds them when needed
 	placed []*placed       // for jobs in several zones, the newest last
 
@@ -34,7 +34,7 @@ const maxProblems = 64
 // NewPlanner returns a planner with an empty cache. It builds missing tables within a decision, unless OnRequest is
 // called.
 func NewPlanner() *Planner {
-	return &Planner{shelf: horizon.NewShelf(horizon.Public, maxProblems)}
+	return &Planner{shelf: onezone.NewShelf(onezone.Public, maxProblems)}
 }
 
 // Expect is the expected cost from now to the end of the job for each choice made now, in dollars; it is a
@@ -109,13 +109,13 @@ func (r *ranking) foreseeable(job *Job, v *policy.View) bool {
 const coarse = 8
 
 // problem returns the problem that the job's future is weighed by.
-func (r *ranking) problem(v *policy.View) horizon.Problem {
+func (r *ranking) problem(v *policy.View) onezone.Problem {
 	speed := r.speed()
 	if speed <= 0 {
 		speed = 1
 	}
 	price := ratio(perWork(r.market()) * speed / r.onDemand.dollarsPerHour())
-	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Poll, v.Detect), price, 1)
+	return onezone.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Poll, v.Detect), price, 1)
 }
 
 // market returns the spot option whose availability counts: the held or best available one, else the best
@@ -136,7 +136,7 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 	if m.missing(d, p, seen) {
 		return policy.Wait, p.Grid
 	}
-	state := horizon.State{Until: v.Deadline.Sub(v.Now) - v.Reserve - v.Detect - v.Margin, Left: v.Left, Market: seen}
+	state := onezone.State{Until: v.Deadline.Sub(v.Now) - v.Reserve - v.Detect - v.Margin, Left: v.Left, Market: seen}
 	if v.Held != policy.Wait {
 		state.Held, state.Owed = v.Held, v.Warming
 	}
@@ -145,8 +145,8 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 		got.USD[k] *= r.onDemand.dollarsPerHour() // the table counts in hours of on-demand
 	}
 	d.Expect = &Expect{
-		Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]),
-		OnDemand: dollars(got.USD[horizon.OnDemand]),
+		Wait: dollars(got.USD[onezone.None]), Spot: dollars(got.USD[onezone.Spot]),
+		OnDemand: dollars(got.USD[onezone.OnDemand]),
 		Up:       seen.Up, Chance: chance(got.Lasts, seen.Up), NextPoll: p.Grid,
 	}
 	return got.Choice, p.Grid

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/horizon"
-	"scrimp/internal/decide/policy/place"
-	"scrimp/internal/decide/policy/place/costtogo"
+	"scrimp/internal/decide/policy/onezone"
+	"scrimp/internal/decide/policy/zonechoice"
+	"scrimp/internal/decide/policy/zonechoice/costtogo"
 )
 
 // TableVersion names the rules that build tables. It changes whenever a table of the same request would answer
@@ -19,7 +19,7 @@ const TableVersion = "tables/2"
 
 // TableRequest is the complete input of a table. Exactly one field is set.
 type TableRequest struct {
-	Zone  *horizon.Piece  `json:"zone,omitempty"`  // for a job weighed in one zone
+	Zone  *onezone.Piece  `json:"zone,omitempty"`  // for a job weighed in one zone
 	Zones *costtogo.Piece `json:"zones,omitempty"` // in several zones
 }
 
@@ -36,7 +36,7 @@ func (r TableRequest) Key() string {
 // Table holds the data with which a planner weighs a job's options. It is immutable and safe for concurrent use.
 type Table struct {
 	key, hash string
-	zone      *horizon.Tables
+	zone      *onezone.Tables
 	zones     *costtogo.Table
 }
 
@@ -45,7 +45,7 @@ func Build(r TableRequest) Table {
 	t, sum := Table{key: r.Key()}, sha256.New()
 	switch {
 	case r.Zone != nil:
-		t.zone = horizon.Build(*r.Zone, horizon.Public)
+		t.zone = onezone.Build(*r.Zone, onezone.Public)
 		t.zone.Sum(sum)
 	case r.Zones != nil:
 		t.zones = costtogo.Build(*r.Zones)
@@ -152,7 +152,7 @@ func soonest(list ...time.Time) (at time.Time) {
 }
 
 // missing reports whether the table for a job in one zone must be requested first.
-func (m *Planner) missing(d *Decision, p horizon.Problem, seen horizon.Market) bool {
+func (m *Planner) missing(d *Decision, p onezone.Problem, seen onezone.Market) bool {
 	if m.zones == nil {
 		return false
 	}
@@ -164,7 +164,7 @@ func (m *Planner) missing(d *Decision, p horizon.Problem, seen horizon.Market) b
 }
 
 // missingZones is missing for a job in several zones.
-func (m *Planner) missingZones(d *Decision, p *placed, w *place.View) bool {
+func (m *Planner) missingZones(d *Decision, p *placed, w *zonechoice.View) bool {
 	want, ok := p.see.Missing(*w)
 	if ok {
 		d.Table = &TableRequest{Zones: &want}

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/horizon"
+	"scrimp/internal/decide/policy/onezone"
 )
 
 // benchCase is a job of that many days in that many zones, with slack of a tenth of that twice over, on a market
 // that has changed for a day.
 func benchCase(days, zones int) (Job, []Listing) {
 	c := drawCourse(3, zones)
-	seen, records := make([]horizon.Watch, zones), make([]Record, zones)
+	seen, records := make([]onezone.Watch, zones), make([]Record, zones)
 	for t := range 288 {
 		at := now.Add(-24*time.Hour + time.Duration(t)*5*time.Minute)
 		for z := range zones {

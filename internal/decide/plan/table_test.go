@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/horizon"
+	"scrimp/internal/decide/policy/onezone"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/test/lane"
@@ -54,7 +54,7 @@ func drawCourse(seed uint64, zones int) course {
 }
 
 // options are the offers in tick t: spot in each zone, and on-demand in each region.
-func (c *course) options(t int, seen []horizon.Watch, records []Record) (list []Listing) {
+func (c *course) options(t int, seen []onezone.Watch, records []Record) (list []Listing) {
 	for z := range c.price {
 		rate := c.price[z]
 		if t >= c.first && t < c.last {
@@ -93,7 +93,7 @@ type played struct {
 // play decides every tick, or when called. It passes each missing table to ready, and decides again if ready
 // returns true.
 func (c *course) play(m *Planner, ready func(TableRequest, time.Time) bool) (out played) {
-	seen, records := make([]horizon.Watch, len(c.price)), make([]Record, len(c.price))
+	seen, records := make([]onezone.Watch, len(c.price)), make([]Record, len(c.price))
 	left, offer, warm := c.work, Listing{}, time.Duration(0)
 	job := Job{Rule: policy.Default, Transfer: time.Minute, EgressCost: money.Picos(2e10), Need: Need{Requirements: Requirements{CPUs: 1}}}
 	d, called := Decision{}, true
@@ -295,7 +295,7 @@ func (l *lateness) check(c *course, got *played, i int) string {
 func TestMeanwhile_AgainIsNoLaterThanGuard(t *testing.T) {
 	c := drawCourse(4, 1)
 	c.up[0][0] = true
-	options := c.options(0, make([]horizon.Watch, 1), make([]Record, 1))
+	options := c.options(0, make([]onezone.Watch, 1), make([]Record, 1))
 	for _, held := range []market.OfferID{"", "z0/spot"} {
 		p := policy.Progress{
 			Now: now, Began: now.Add(-time.Hour), Left: 3 * time.Hour, Known: true,
@@ -316,7 +316,7 @@ func TestMeanwhile_UniformProgressDecidesAfterAMinute(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 13))
 		c := drawCourse(seed, 1+int(seed%3))
-		records, seen := make([]Record, len(c.price)), make([]horizon.Watch, len(c.price))
+		records, seen := make([]Record, len(c.price)), make([]onezone.Watch, len(c.price))
 		options := c.options(rng.IntN(len(c.up)), seen, records)
 		job := Job{Rule: policy.Default, Need: Need{Requirements: Requirements{CPUs: 1}}, TableSince: now.Add(-time.Minute)}
 		job.Progress = policy.Progress{

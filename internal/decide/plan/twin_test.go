@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/horizon"
+	"scrimp/internal/decide/policy/onezone"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/market/egress"
@@ -228,7 +228,7 @@ func drawQuote(rng *rand.Rand, l *Listing) {
 	if l.Low = (Low{}); rng.IntN(4) == 0 {
 		l.Low = Low{Rate: l.Quote.Rate / 2, Known: true}
 	}
-	l.Watch = horizon.Watch{
+	l.Watch = onezone.Watch{
 		Known: rng.IntN(2) == 0,
 		Whole: true,
 		Up:    l.Quote.Available,

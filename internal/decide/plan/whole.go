@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/horizon"
+	"scrimp/internal/decide/policy/onezone"
 	"scrimp/internal/lib/quantity"
 )
 
@@ -85,8 +85,8 @@ func (o *Option) hours(span time.Duration) float64 { return o.Quote.Rate.Float()
 // retries is the expected cost after a loss: as many runs as fit into room are tried on fresh spot, and on-demand
 // is paid after them, or instead of them if that costs less.
 func (o *Option) retries(now time.Time, run, room time.Duration, onDemand float64) float64 {
-	seen := horizon.Market{Up: true, Odds: o.Watch.At(now).Odds, Losses: o.losses}
-	lasts, mean := horizon.Public.Outlasts(seen, run)
+	seen := onezone.Market{Up: true, Odds: o.Watch.At(now).Odds, Losses: o.losses}
+	lasts, mean := onezone.Public.Outlasts(seen, run)
 	usd := onDemand
 	for range min(room/max(run, 1), 20) {
 		usd = min(onDemand, o.reads.Float()+o.hours(mean)+float64((1-lasts)*usd))
@@ -106,5 +106,5 @@ func (o *Option) attempt(now time.Time, run time.Duration, again float64) (usd, 
 func (o *Option) outlasts(now time.Time, run time.Duration) (chance float64, mean time.Duration) {
 	seen := o.Watch.At(now)
 	seen.Up, seen.Losses = true, o.losses
-	return horizon.Public.Outlasts(seen, run)
+	return onezone.Public.Outlasts(seen, run)
 }

@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/ledger"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/lib/money"
 )
 
@@ -198,8 +198,8 @@ func TestMarks_FollowFromTheirShares(t *testing.T) {
 
 // The estimates compared are those of the runs that ended in the month, and of no others.
 func TestAccuracy_IsThatOfTheMonth(t *testing.T) {
-	run := func(job string, days int, expected, cost float64, hours ...float64) measured.Run {
-		x := measured.Run{Job: job, Name: job, Kind: "experiment", State: "succeeded", Finished: begin.AddDate(0, 0, days),
+	run := func(job string, days int, expected, cost float64, hours ...float64) runhistory.Run {
+		x := runhistory.Run{Job: job, Name: job, Kind: "experiment", State: "succeeded", Finished: begin.AddDate(0, 0, days),
 			Submitted: begin.AddDate(0, 0, days-1), Currency: money.USD, Cost: money.Picos(int64(cost * 1e12)),
 			ExpectedCost: new(money.Picos(int64(expected * 1e12)))}
 		if len(hours) > 0 {
@@ -209,10 +209,10 @@ func TestAccuracy_IsThatOfTheMonth(t *testing.T) {
 	}
 	failed := run("failed", 4, 50, 1)
 	failed.State = "failed"
-	all, furthest := Accuracy([]measured.Run{run("next", 31, 100, 1), run("d", 30, 2, 4), run("c", 20, 8, 10, 6, 4), failed, run("b", 3, 6, 4, 3, 4),
+	all, furthest := Accuracy([]runhistory.Run{run("next", 31, 100, 1), run("d", 30, 2, 4), run("c", 20, 8, 10, 6, 4), failed, run("b", 3, 6, 4, 3, 4),
 		run("a", 0, 5, 4), run("before", -1, 100, 1, 9, 1)}, begin, begin.AddDate(0, 1, 0))
 	// By hand: dollars 2/4, 8/10, 6/4, 5/4 are off by 50, 20, 50 and 25 %; hours 6/4 and 3/4 by 50 and 25 %.
-	want := map[string]measured.Missed{
+	want := map[string]runhistory.Missed{
 		"dollars": {Runs: 4, Median: 0.375, Mean: 0.3625, Bias: 0.025}, "hours": {Runs: 2, Median: 0.375, Mean: 0.375, Bias: 0.125}}
 	seen := 0
 	for _, m := range all {

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/hours"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
@@ -80,10 +80,10 @@ type Terms struct {
 	// Streams names the inputs that the program reads while they arrive. Agents report them at its end.
 	Streams []string `json:"streams,omitempty"`
 	// Egress lists the routes between regions with another cost.
-	Egress   place.Egress  `json:"egress,omitempty"`
-	Grace    time.Duration `json:"grace_ns"`              // longest time for a drain
-	Interval time.Duration `json:"interval_ns,omitempty"` // between checkpoints; 0: auto
-	Saves    bool          `json:"saves,omitempty"`       // whether the job has a checkpoint folder
+	Egress   zonechoice.Egress `json:"egress,omitempty"`
+	Grace    time.Duration     `json:"grace_ns"`              // longest time for a drain
+	Interval time.Duration     `json:"interval_ns,omitempty"` // between checkpoints; 0: auto
+	Saves    bool              `json:"saves,omitempty"`       // whether the job has a checkpoint folder
 
 	Metric     policy.Metric `json:"metric,omitzero"`
 	IdleLimit  time.Duration `json:"idle_limit_ns,omitempty"`

@@ -3,16 +3,16 @@ package state
 import (
 	"time"
 
-	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/market"
 )
 
 // RoundProposed: a round that started after event Base proposes moves. Again is the next time at which the passing
 // of time alone could change its result; zero: never.
 type RoundProposed struct {
-	Base   uint64        `json:"base"`
-	Groups []round.Group `json:"groups,omitempty"`
-	Again  time.Time     `json:"again,omitzero"`
+	Base   uint64         `json:"base"`
+	Groups []assign.Group `json:"groups,omitempty"`
+	Again  time.Time      `json:"again,omitzero"`
 }
 
 // Kind implements Body.

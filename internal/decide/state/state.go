@@ -12,7 +12,7 @@ import (
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/horizon"
+	"scrimp/internal/decide/policy/onezone"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 )
@@ -83,7 +83,7 @@ type listingRecord struct {
 func (l *Listing) Offer() *market.Offer  { return &l.r.Offer }
 func (l *Listing) Quote() market.Quote   { return l.r.Quote }
 func (l *Listing) Hazard() policy.Hazard { return l.r.Hazard }
-func (l *Listing) Watch() *horizon.Watch { return &l.r.Watch }
+func (l *Listing) Watch() *onezone.Watch { return &l.r.Watch }
 func (l *Listing) Record() *plan.Record  { return &l.r.Record }
 func (l *Listing) Low() plan.Low         { return l.r.Low }
 

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"scrimp/internal/lib/wait"
-	"scrimp/internal/test/await"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/realserver"
 	"scrimp/internal/test/testbin"
@@ -88,14 +88,14 @@ func (h *home) agents() (pids []int) {
 // until waits for something that may take several of EC2's consistency delays.
 func (h *home) until(what string, ok func() bool) {
 	h.Helper()
-	for until := time.Now().Add(5 * await.Limit); time.Now().Before(until) && !ok(); {
+	for until := time.Now().Add(5 * eventually.Limit); time.Now().Before(until) && !ok(); {
 		if wait.For(h.Context(), 200*time.Millisecond) != nil {
 			return
 		}
 	}
 	if !ok() {
 		out, _ := h.Scrimp("jobs")
-		h.Fatalf("not within %v: %s\n%s%v\n%s", 5*await.Limit, what, out, h.Left(), h.ServerLog())
+		h.Fatalf("not within %v: %s\n%s%v\n%s", 5*eventually.Limit, what, out, h.Left(), h.ServerLog())
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/test/await"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -32,7 +32,7 @@ func TestSecurityGroup_IsCreatedAgainAfterRemoval(t *testing.T) {
 	if err != nil || id == "" {
 		t.Fatal(id, err)
 	}
-	await.True(t, "nothing is in it", func() bool {
+	eventually.True(t, "nothing is in it", func() bool {
 		_, err = a.EC2.DeleteSecurityGroup(t.Context(), &ec2.DeleteSecurityGroupInput{GroupId: &id})
 		return err == nil
 	})

@@ -5,24 +5,24 @@ package aws
 import (
 	"context"
 
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/lend"
 )
 
 // Lends implements engine.Lender.
-func (d *Driver) Lends() (lent.Store, bool) {
+func (d *Driver) Lends() (scopedcreds.Store, bool) {
 	if d.with.Bucket == nil {
-		return lent.Store{}, false
+		return scopedcreds.Store{}, false
 	}
 	return *d.with.Bucket, true
 }
 
 // Lend implements engine.Lender.
-func (d *Driver) Lend(ctx context.Context, prefix, job string) (lent.Credentials, error) {
+func (d *Driver) Lend(ctx context.Context, prefix, job string) (scopedcreds.Credentials, error) {
 	a, err := d.connected(ctx)
 	if err != nil {
-		return lent.Credentials{}, err
+		return scopedcreds.Credentials{}, err
 	}
 	return lend.Credentials(ctx, a, d.name, &d.with, prefix, job)
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/policy"
 	"scrimp/internal/engine/aws/setting"
@@ -137,7 +137,7 @@ func TestLend_DistinguishesItsErrors(t *testing.T) {
 		}
 		got, err := d.Lend(t.Context(), "team/jobs/lm-1", "lm-1")
 		s.Clear()
-		if err == nil || !strings.Contains(err.Error(), c.says) || errors.Is(err, lent.ErrDenied) != c.denied ||
+		if err == nil || !strings.Contains(err.Error(), c.says) || errors.Is(err, scopedcreds.ErrDenied) != c.denied ||
 			errors.Is(err, engine.ErrThrottled) != c.throttled || got.Key != "" {
 			t.Errorf("%+v: %v, %v", c.fault, got, err)
 		}

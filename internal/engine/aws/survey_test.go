@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"scrimp/internal/market/resource"
-	"scrimp/internal/test/await"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/work/waste"
 )
@@ -18,7 +18,7 @@ func TestResources_SeesWhatOthersMade(t *testing.T) {
 	s := newSite(t, awstest.Options{})
 	d := s.driver()
 	runs, stops := s.foreign(t), s.foreign(t)
-	await.True(t, "a machine runs that can be stopped", func() bool { return s.Stop(stops) == nil })
+	eventually.True(t, "a machine runs that can be stopped", func() bool { return s.Stop(stops) == nil })
 	list, err := d.Resources(t.Context())
 	must.Do(t, err)
 	volumes := map[string]resource.Resource{}

@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -78,7 +78,7 @@ func (s *site) asked() int {
 func (s *site) conn(t *testing.T, n int) net.Conn {
 	t.Helper()
 	var c net.Conn
-	await.True(t, fmt.Sprintf("connection %d", n), func() bool {
+	eventually.True(t, fmt.Sprintf("connection %d", n), func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if len(s.conns) > n {
@@ -127,7 +127,7 @@ func TestJoin_ReconnectsUnderTheSameID(t *testing.T) {
 			break
 		}
 		before := s.asked()
-		await.True(t, "it comes to a server that refuses it now", func() bool { return s.asked() > before }, func() string { return "" })
+		eventually.True(t, "it comes to a server that refuses it now", func() bool { return s.asked() > before }, func() string { return "" })
 		s.mu.Lock()
 		s.status = 0
 		s.mu.Unlock()
@@ -155,7 +155,7 @@ func TestJoin_EndsWhenTheTokenIsRefused(t *testing.T) {
 	over := make(chan error, 1)
 	before := s.asked()
 	go func() { over <- Join(ctx, s.options(t, "secret")) }()
-	await.True(t, "it asks again", func() bool { return s.asked() > before+1 }, func() string { return "" })
+	eventually.True(t, "it asks again", func() bool { return s.asked() > before+1 }, func() string { return "" })
 	cancel()
 	if err := <-over; err != nil {
 		t.Error(err)

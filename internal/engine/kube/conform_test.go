@@ -24,8 +24,8 @@ import (
 	"scrimp/internal/engine/kube/client"
 	"scrimp/internal/engine/kube/pool"
 	"scrimp/internal/lib/wait"
-	"scrimp/internal/test/await"
 	"scrimp/internal/test/enginetest"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
@@ -49,7 +49,7 @@ func (a *again) Launch(ctx context.Context, q engine.Request) ([]engine.Instance
 	}
 	for began := time.Now(); ; { // a request that fits is granted, but later than on an idle machine
 		list, err := a.now().Launch(ctx, q)
-		if !errors.Is(err, engine.ErrPending) || string(q.Offer) != std || time.Since(began) > await.Limit {
+		if !errors.Is(err, engine.ErrPending) || string(q.Offer) != std || time.Since(began) > eventually.Limit {
 			return list, err
 		}
 	}
@@ -92,7 +92,7 @@ func evict(ctx context.Context, a *client.Client, pod string) error {
 // read lists objects of the site as an administrator, and retries while the API server is down.
 func (s *site) read(kind string, opts *metav1.ListOptions, to runtime.Object) {
 	s.Helper()
-	await.True(s, "a list of "+kind, func() bool { return s.admin.List(s.Context(), kind, opts, to) == nil })
+	eventually.True(s, "a list of "+kind, func() bool { return s.admin.List(s.Context(), kind, opts, to) == nil })
 }
 
 // left returns the engine's objects in the site, without its records.
@@ -210,7 +210,7 @@ value: 1
 			if kill { // the API server dies with this server
 				s.Kill(t, "kube-apiserver")
 				s.Begin(t, "kube-apiserver")
-				await.True(t, "an answer of the API server", func() bool { _, err := s.Try("get", "--raw", "/readyz"); return err == nil })
+				eventually.True(t, "an answer of the API server", func() bool { _, err := s.Try("get", "--raw", "/readyz"); return err == nil })
 			}
 			d.mu.Lock()
 			defer d.mu.Unlock()

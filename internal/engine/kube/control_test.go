@@ -16,7 +16,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/kube/record"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
@@ -75,7 +75,7 @@ func (s *site) ask(d *Driver, key, offer string, nodes int) ([]engine.Instance, 
 
 func (s *site) until(what string, ok func() bool) {
 	s.Helper()
-	await.True(s, what, ok, func() string {
+	eventually.True(s, what, ok, func() string {
 		out, _ := s.Try("get", "pods,jobs,configmaps,events", "-n", s.namespace)
 		return out
 	})
@@ -278,7 +278,7 @@ func unseen(s *site) {
 	s.Evict(s, s.namespace, s.pods()[0])
 	s.until("the pod goes", func() bool { return len(s.pods()) == 0 })
 	gone := time.Now()
-	await.Past(s, gone.Add(2*time.Second)) // Kubernetes reports whole seconds
+	eventually.Past(s, gone.Add(2*time.Second)) // Kubernetes reports whole seconds
 	i := s.ends(s.driver(), "a.1", engine.Interrupted)
 	if i.Ended.After(gone.Add(time.Second)) {
 		s.Errorf("it ended at %v, and its pod was gone at %v", i.Ended, gone)
@@ -296,7 +296,7 @@ func waitsInWords(s *site) {
 		_, err := s.ask(d, "a.1", later, 1)
 		return strings.Contains(err.Error(), "didn't match Pod's node affinity/selector")
 	})
-	ctx, stop := context.WithTimeout(s.Context(), await.Limit)
+	ctx, stop := context.WithTimeout(s.Context(), eventually.Limit)
 	defer stop()
 	if err := d.Cancel(ctx, "a.1"); err != nil {
 		s.Error(err)

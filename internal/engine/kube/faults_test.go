@@ -28,7 +28,7 @@ import (
 	"scrimp/internal/engine/kube/record"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/wait"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/lane"
 )
@@ -392,7 +392,7 @@ func (h *hurt) run(ctx context.Context) {
 		})
 	}
 	wg.Wait()
-	within, cancel := context.WithTimeout(ctx, 2*await.Limit) // ends a hang
+	within, cancel := context.WithTimeout(ctx, 2*eventually.Limit) // ends a hang
 	defer cancel()
 	h.settles(within)
 	h.books(ctx)

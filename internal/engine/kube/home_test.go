@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/image"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/must"
@@ -115,7 +115,7 @@ func (h *home) serve() {
 
 func (h *home) until(what string, ok func() bool) {
 	h.Helper()
-	await.True(h, what, ok, func() string {
+	eventually.True(h, what, ok, func() string {
 		out, _ := h.Scrimp("jobs")
 		pods, _ := h.Try("get", "pods,jobs,configmaps", "-n", h.namespace, "-o", "wide")
 		said, _ := h.Try("describe", "pods", "-n", h.namespace)

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"scrimp/client"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/realserver"
 	"scrimp/internal/test/testbin"
@@ -46,7 +46,7 @@ func (h *home) engines(text string) {
 
 func (h *home) until(what string, ok func() bool) {
 	h.Helper()
-	await.True(h, what, ok, func() string {
+	eventually.True(h, what, ok, func() string {
 		out, _ := h.Scrimp("jobs")
 		queue, _ := h.try("squeue", "--all", "--states=all")
 		return out + queue + "\n" + h.ServerLog()

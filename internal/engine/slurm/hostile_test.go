@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/engine/slurm/record"
 	"scrimp/internal/engine/slurm/scheduler"
 	"scrimp/internal/engine/slurm/setting"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 )
@@ -102,7 +102,7 @@ func TestHostileTexts_PassThroughSlurm(t *testing.T) {
 		if err := lost.Terminate(t.Context(), list[0].ID); err != nil {
 			t.Errorf("%d, %q: %v", n, text, err)
 		}
-		await.True(t, "its nodes are free", func() bool { return c.do("squeue", "-h", "-t", "R,CG,PD", "-o", "%i") == "" })
+		eventually.True(t, "its nodes are free", func() bool { return c.do("squeue", "-h", "-t", "R,CG,PD", "-o", "%i") == "" })
 	}
 	var ran []string
 	_ = filepath.WalkDir(c.dir, func(path string, _ os.DirEntry, _ error) error {
@@ -127,7 +127,7 @@ func TestForgedComment_IsNoMachine(t *testing.T) {
 		c.do("sbatch", "--parsable", "--partition=ondemand", "--output=/dev/null", "--comment="+"scrimp:"+comment+
 			"&offer="+c.name+"/ondemand/a100x4-8c-3g/on-demand", "--wrap=sleep 1000")
 	}
-	await.True(t, "one runs", func() bool { return c.do("squeue", "-h", "-t", "R", "-o", "%i") != "" })
+	eventually.True(t, "one runs", func() bool { return c.do("squeue", "-h", "-t", "R", "-o", "%i") != "" })
 	d := c.driver(t)
 	list, err := d.List(t.Context())
 	if err != nil || len(list) > 16 {

@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/slurm/setting"
 	"scrimp/internal/market"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/realserver"
@@ -111,7 +111,7 @@ func TestLostNode_IsFenced(t *testing.T) {
 		t.Fatal("the old agent has ended: there is nothing to fence")
 	}
 	must.Do(t, syscall.Kill(agent, syscall.SIGCONT))
-	await.True(t, "the old agent ends", func() bool {
+	eventually.True(t, "the old agent ends", func() bool {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(agent) + "/stat")
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	})
@@ -247,7 +247,7 @@ func TestBadInput_SaysWhatToDo(t *testing.T) {
 	if _, err := a.Launch(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "its end", func() bool {
+	eventually.True(t, "its end", func() bool {
 		list, err := d.List(t.Context())
 		return err == nil && len(list) == 1 && list[0].State == engine.Ended && list[0].Cause == engine.Stopped
 	})
@@ -263,7 +263,7 @@ func TestBadInput_SaysWhatToDo(t *testing.T) {
 		t.Errorf("without munge: %q", all)
 	}
 	c.begin("sh", filepath.Join(c.cluster.Dir, "etc", "munge.sh"))
-	await.True(t, "it answers again", func() bool { _, err := d.List(t.Context()); return err == nil })
+	eventually.True(t, "it answers again", func() bool { _, err := d.List(t.Context()); return err == nil })
 }
 
 // If the commands are missing, nothing else is tried.

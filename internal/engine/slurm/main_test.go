@@ -20,7 +20,7 @@ import (
 	"scrimp/internal/engine/slurm/setting"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/slurmtest"
 )
@@ -190,7 +190,7 @@ func (c *realCluster) driver(t testing.TB) *Driver {
 func (c *realCluster) fill() string {
 	c.Helper()
 	id := c.do("sbatch", "--parsable", "--partition=busy", "--exclusive", "--output=/dev/null", "--wrap=sleep 1000")
-	await.True(c, "the node is taken", func() bool { return c.do("squeue", "-h", "-j", id, "-o", "%T") == "RUNNING" })
+	eventually.True(c, "the node is taken", func() bool { return c.do("squeue", "-h", "-j", id, "-o", "%T") == "RUNNING" })
 	return id
 }
 
@@ -218,7 +218,7 @@ func (c *realCluster) kill(name string) {
 	c.Helper()
 	pid := c.pid(name)
 	_ = syscall.Kill(pid, syscall.SIGKILL)
-	await.True(c, name+" is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+	eventually.True(c, name+" is gone", func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
 // begin starts a daemon of the cluster.
@@ -235,7 +235,7 @@ func (c *realCluster) begin(name string, args ...string) {
 // last five seconds.
 func (c *realCluster) saved() {
 	c.Helper()
-	await.True(c, "the controller saves its jobs", c.settled)
+	eventually.True(c, "the controller saves its jobs", c.settled)
 }
 
 // settled reports whether every job in squeue is older than the state on disk.
@@ -256,7 +256,7 @@ func (c *realCluster) settled() bool {
 // answers waits until the controller and all nodes answer.
 func (c *realCluster) answers(t testing.TB) {
 	t.Helper()
-	await.True(t, "all nodes answer", func() bool {
+	eventually.True(t, "all nodes answer", func() bool {
 		out, err := c.try("sinfo", "-h", "-N", "-o", "%T")
 		return err == nil && !strings.ContainsAny(out, "*") && !strings.Contains(out, "unknown")
 	})

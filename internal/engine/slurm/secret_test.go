@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 )
@@ -29,7 +29,7 @@ func TestToken_IsHidden(t *testing.T) {
 	must.Do(t, err)
 	machine := filepath.Join(c.dir, "scratch", "scrimp-"+strconv.Itoa(os.Getuid()), list[0].ID)
 	var environ []byte
-	await.True(t, "the agent begins", func() bool {
+	eventually.True(t, "the agent begins", func() bool {
 		pid, _ := os.ReadFile(filepath.Join(machine, "pid"))
 		environ, _ = os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/environ")
 		return bytes.Contains(environ, []byte("SCRIMP_INSTANCE_ID="+list[0].ID))

@@ -14,8 +14,8 @@ import (
 	"scrimp/internal/engine/hostd"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/test/await"
 	"scrimp/internal/test/enginetest"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/sshtest"
@@ -102,7 +102,7 @@ func (l *lab) restart() {
 }
 
 func (l *lab) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	defer cancel()
 	l.look(ctx)
 	l.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/realserver"
 	"scrimp/internal/test/sshtest"
@@ -59,7 +59,7 @@ func (h *home) on(id string) (k int) {
 
 func (h *home) until(what string, ok func() bool) {
 	h.Helper()
-	await.True(h, what, ok, func() string {
+	eventually.True(h, what, ok, func() string {
 		out, _ := h.Scrimp("jobs")
 		for k := range h.n {
 			for _, i := range h.records(k + 1)[engine.Running] {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/sshtest"
@@ -16,7 +16,7 @@ import (
 // ended waits until the engine lists an instance as ended.
 func (l *lab) ended(id string) (end engine.Instance) {
 	l.t.Helper()
-	await.True(l.t, id+" has ended", func() bool {
+	eventually.True(l.t, id+" has ended", func() bool {
 		list, err := l.List(l.t.Context())
 		for _, i := range list {
 			if i.ID == id {
@@ -43,7 +43,7 @@ func TestReboot_InterruptsInstances(t *testing.T) {
 	// The kernel reports its boot time in whole seconds, so an instance that started just before a boot would have no
 	// time on its bill.
 	ran := time.Now()
-	await.True(t, "it has run for some seconds", func() bool { return time.Since(ran) > 2*time.Second })
+	eventually.True(t, "it has run for some seconds", func() bool { return time.Since(ran) > 2*time.Second })
 	machines.Reboot(t, 1)
 	machines.Off(t, 2)
 	machines.On(t, 2)

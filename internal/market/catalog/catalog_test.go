@@ -454,7 +454,7 @@ func TestContinent_FromRegionName(t *testing.T) {
 		"eastus2": "north america", "eu-west-1": "europe", "europe-west4": "europe", "westeurope": "europe",
 		"uksouth":    "europe",
 		"ap-south-1": "asia", "asia-east1": "asia", "japaneast": "asia", "brazilsouth": "south america",
-		"australiaeast": "australia", "cluster": "", "": "", "desk": "",
+		"australiaeast": "australia", "cluster": "", "": "", "service": "",
 	} {
 		if got := catalog.Continent(region); got != want {
 			t.Errorf("%s lies in %q, want %q", region, got, want)

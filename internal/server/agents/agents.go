@@ -13,14 +13,14 @@ import (
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store/logfile"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // maxChunk bounds the output of one request, in bytes.
 const maxChunk = 4 << 20
 
 // Report records the events that an agent reports, and returns its orders.
-func (d *Desk) Report(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Report(w http.ResponseWriter, r *http.Request) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return
@@ -38,7 +38,7 @@ func (d *Desk) Report(w http.ResponseWriter, r *http.Request) {
 		otherRank(w, node)
 		return
 	}
-	if out := bound.ClipNumbers(&report, time.Now()); len(out) > 0 && report.Trouble == "" {
+	if out := limits.ClipNumbers(&report, time.Now()); len(out) > 0 && report.Trouble == "" {
 		report.Trouble = "the agent sent numbers that are out of bounds, and the server left them out: " + out[0]
 	}
 	if ok, wait := d.Reports.TakeMany(api.Rank(attempt, node), float64(1+len(report.Messages)), time.Now()); !ok {
@@ -68,7 +68,7 @@ func otherRank(w http.ResponseWriter, node int) {
 
 // logOf returns the name of the output log of the rank that sends the request. The rank in the request must match
 // the token.
-func (d *Desk) logOf(w http.ResponseWriter, r *http.Request) (name string, ok bool) {
+func (d *Service) logOf(w http.ResponseWriter, r *http.Request) (name string, ok bool) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return "", false
@@ -81,7 +81,7 @@ func (d *Desk) logOf(w http.ResponseWriter, r *http.Request) (name string, ok bo
 }
 
 // Logs appends output to the log of a rank.
-func (d *Desk) Logs(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Logs(w http.ResponseWriter, r *http.Request) {
 	name, ok := d.logOf(w, r)
 	if !ok {
 		return
@@ -111,7 +111,7 @@ func (d *Desk) Logs(w http.ResponseWriter, r *http.Request) {
 
 // refuseTooMuch refuses output and returns true if the program prints faster than the server keeps it, or if the server
 // has no room. The program goes on; its output waits on its machine or is truncated there.
-func (d *Desk) refuseTooMuch(w http.ResponseWriter, r *http.Request, log string, n int) bool {
+func (d *Service) refuseTooMuch(w http.ResponseWriter, r *http.Request, log string, n int) bool {
 	now := time.Now()
 	if err := d.Room.Full(0); err != nil {
 		w.Header().Set("Retry-After", "5")
@@ -136,7 +136,7 @@ func (d *Desk) refuseTooMuch(w http.ResponseWriter, r *http.Request, log string,
 }
 
 // refuseOverQuota refuses output and returns true if the job's team has used up its disk limit.
-func (d *Desk) refuseOverQuota(w http.ResponseWriter, r *http.Request, log string, n int) bool {
+func (d *Service) refuseOverQuota(w http.ResponseWriter, r *http.Request, log string, n int) bool {
 	attempt, _, _ := strings.Cut(log, "~")
 	job, live := d.jobOfAttempt(attempt)
 	if !live {
@@ -152,7 +152,7 @@ func (d *Desk) refuseOverQuota(w http.ResponseWriter, r *http.Request, log strin
 }
 
 // LogEnd returns how much of the output the server has, in bytes.
-func (d *Desk) LogEnd(w http.ResponseWriter, r *http.Request) {
+func (d *Service) LogEnd(w http.ResponseWriter, r *http.Request) {
 	name, ok := d.logOf(w, r)
 	if !ok {
 		return
@@ -167,7 +167,7 @@ const (
 	AllLogRate       = 64 << 20 // bytes per second of all ranks together
 )
 
-func (d *Desk) logLimit() int64 {
+func (d *Service) logLimit() int64 {
 	if d.LogLimit > 0 {
 		return d.LogLimit
 	}
@@ -176,7 +176,7 @@ func (d *Desk) logLimit() int64 {
 
 // resumeOffset returns the offset from which an agent must send the named output: the end of what the server has,
 // or, once that has reached the limit, all that the agent has.
-func (d *Desk) resumeOffset(ctx context.Context, name string, has int64) int64 {
+func (d *Service) resumeOffset(ctx context.Context, name string, has int64) int64 {
 	end, err := d.Log.LogEnd(ctx, name)
 	limit := d.logLimit()
 	if err != nil || end < limit {

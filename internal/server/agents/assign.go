@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/control/recent"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/kept"
 	"scrimp/internal/server/terms"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
@@ -21,7 +21,7 @@ import (
 )
 
 // assign builds the assignment for the agent of a rank of the attempt.
-func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node int) (api.Assignment, error) {
+func (d *Service) assign(ctx context.Context, job core.Job, a core.Attempt, node int) (api.Assignment, error) {
 	j, err := d.fileOf(ctx, &job)
 	if err != nil {
 		return api.Assignment{}, err
@@ -55,7 +55,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt, node in
 		Job: job.ID(), Name: j.Name, Attempt: a.ID(), Epoch: a.Epoch(),
 		AttemptToken: d.Gate.Tickets.For(auth.AttemptTicket, api.Rank(a.ID(), node)),
 		Setup:        j.Setup, Command: command, Args: args, Workdir: api.ServerWork, Env: env,
-		Outputs: j.Outputs, OutputsURL: api.ServerStore, OutputsPrefix: kept.OwnKeys(job.ID()),
+		Outputs: j.Outputs, OutputsURL: api.ServerStore, OutputsPrefix: artifacts.OwnKeys(job.ID()),
 		Signal: signal, SignalLead: lead, Grace: terms.Grace(j),
 		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File},
 		Total:    j.Work.Steps, Epochs: j.Work.Epochs, Anew: job.Anew(),
@@ -96,7 +96,7 @@ type File struct {
 func NewFiles() *recent.Cache[File, spec.Job] { return recent.New[File, spec.Job](mostFiles) }
 
 // fileOf returns the file of a job. It is shared: its lists and maps may not change.
-func (d *Desk) fileOf(ctx context.Context, job *core.Job) (spec.Job, error) {
+func (d *Service) fileOf(ctx context.Context, job *core.Job) (spec.Job, error) {
 	return d.Files.Get(File{job.ID(), job.SpecEvent()}, func() (spec.Job, int, error) {
 		raw, _, err := d.Control.Spec(ctx, job.ID())
 		if err != nil {
@@ -119,7 +119,7 @@ const (
 // wandbEnv returns the variables that keep a job in one run at Weights & Biases across interruptions. A project there
 // can hold jobs of the same name from several people and data folders, so the run ID includes a part of the
 // installation's ID.
-func (d *Desk) wandbEnv(job string) map[string]string {
+func (d *Service) wandbEnv(job string) map[string]string {
 	installation := ""
 	d.Control.ReadUncommitted(func(m *core.Machine) { installation = m.State().Installation() })
 	return map[string]string{wandbRun: job + "-" + installation[:min(8, len(installation))], wandbResume: "allow"}
@@ -166,7 +166,7 @@ func inputsOf(j *spec.Job, job *core.Job, a *core.Attempt, node int) (list []api
 }
 
 // checkpoints returns the settings for the job's checkpoints: where they go, and how often the program saves.
-func (d *Desk) checkpoints(j spec.Job, id string) api.Checkpoints {
+func (d *Service) checkpoints(j spec.Job, id string) api.Checkpoints {
 	interval := time.Duration(0)
 	d.Control.ReadUncommitted(func(m *core.Machine) {
 		if j, ok := m.Job(id); ok {
@@ -174,7 +174,7 @@ func (d *Desk) checkpoints(j spec.Job, id string) api.Checkpoints {
 		}
 	})
 	return api.Checkpoints{
-		Dir: j.Checkpoint.Dir, URL: cmp.Or(j.Checkpoint.Store, api.ServerStore), Prefix: kept.OwnKeys(id),
+		Dir: j.Checkpoint.Dir, URL: cmp.Or(j.Checkpoint.Store, api.ServerStore), Prefix: artifacts.OwnKeys(id),
 		Interval: d.Control.Clock().Shrink(interval), KeepLast: cmp.Or(j.Checkpoint.Keep, terms.Standard.Checkpoint.Keep),
 		KeepBest: j.Checkpoint.Best, KeepNth: j.Checkpoint.EveryNth, Metric: j.Metric.Name, Goal: j.Metric.Goal,
 		AllRanks: j.Checkpoint.AllRanks(),
@@ -204,7 +204,7 @@ func shellQuote(args []string) string {
 
 // values adds the secrets and shell variables that the vault keeps for the job. Variables of the submitter's shell
 // reach only machines that share the submitter's files.
-func (d *Desk) values(as *api.Assignment, j *spec.Job, engine string, of *core.Job) {
+func (d *Service) values(as *api.Assignment, j *spec.Job, engine string, of *core.Job) {
 	entry := ""
 	d.Control.Read(func(m *core.Machine) { entry = m.State().Secrets(of) })
 	v, err := d.Vault.Current(as.Job, entry)
@@ -220,7 +220,7 @@ func (d *Desk) values(as *api.Assignment, j *spec.Job, engine string, of *core.J
 
 // addParameters passes the parameters of a trial to its program, as flags and in the environment, and the index to a
 // member of an array.
-func (d *Desk) addParameters(env map[string]string, job *core.Job, command string, args []string) (string, []string) {
+func (d *Service) addParameters(env map[string]string, job *core.Job, command string, args []string) (string, []string) {
 	d.addIndex(env, job)
 	var spec *study.Spec
 	var trial groups.Trial
@@ -241,7 +241,7 @@ func (d *Desk) addParameters(env map[string]string, job *core.Job, command strin
 }
 
 // addIndex sets the variables with the index of an array's member, under scrimp's names and Slurm's.
-func (d *Desk) addIndex(env map[string]string, job *core.Job) {
+func (d *Service) addIndex(env map[string]string, job *core.Job) {
 	name := job.Terms().Group
 	d.Control.Read(func(m *core.Machine) {
 		g := m.State().Group(name)

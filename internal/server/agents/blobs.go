@@ -16,8 +16,8 @@ import (
 	"scrimp/internal/content/tarball"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/server/disk"
-	"scrimp/internal/server/kept"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/workdir/missing"
 	"scrimp/internal/wire/api"
@@ -48,7 +48,7 @@ func (b *blobs) open(data string) (*folderblob.Store, error) {
 }
 
 // jobOfAttempt returns the job of a live attempt.
-func (d *Desk) jobOfAttempt(attempt string) (job string, live bool) {
+func (d *Service) jobOfAttempt(attempt string) (job string, live bool) {
 	d.Control.Read(func(m *core.Machine) {
 		if a, ok := m.Attempt(attempt); ok {
 			job, live = a.Job(), true
@@ -58,7 +58,7 @@ func (d *Desk) jobOfAttempt(attempt string) (job string, live bool) {
 }
 
 // inputsOf returns the name of the work folder of a live attempt, and what its submission stored.
-func (d *Desk) inputsOf(attempt string) (name string, is *state.Stored, live bool) {
+func (d *Service) inputsOf(attempt string) (name string, is *state.Stored, live bool) {
 	d.Control.Read(func(m *core.Machine) {
 		if a, ok := m.Attempt(attempt); ok {
 			live = true
@@ -69,13 +69,13 @@ func (d *Desk) inputsOf(attempt string) (name string, is *state.Stored, live boo
 }
 
 // lendsWork reports whether the work folder of a live attempt is the one that its submission stored.
-func (d *Desk) lendsWork(attempt string) bool {
+func (d *Service) lendsWork(attempt string) bool {
 	name, is, live := d.inputsOf(attempt)
 	return live && (is == nil || is.Work != "" && missing.Check(d.Folders, name, is.Work) == nil)
 }
 
 // work returns the work folder of a job: the one that its submission stored, whatever lies under its name.
-func (d *Desk) work(name string, is *state.Stored) (*tarball.Folder, error) {
+func (d *Service) work(name string, is *state.Stored) (*tarball.Folder, error) {
 	if is != nil && is.Work == "" {
 		return tarball.Of("none", func(func(tarball.Entry, error) bool) {}), nil
 	}
@@ -92,7 +92,7 @@ func (d *Desk) work(name string, is *state.Stored) (*tarball.Folder, error) {
 
 // blobHandler returns a handler for the blobs of the agent's job only. All machines of a gang may read them; ranks
 // above 0 may write only their own outputs and checkpoint parts.
-func (d *Desk) blobHandler(r *http.Request, attempt string, node int) (httpblob.Handler, error) {
+func (d *Service) blobHandler(r *http.Request, attempt string, node int) (httpblob.Handler, error) {
 	job, live := d.jobOfAttempt(attempt)
 	if !live {
 		return httpblob.Handler{}, httpblob.ErrOver
@@ -104,7 +104,7 @@ func (d *Desk) blobHandler(r *http.Request, attempt string, node int) (httpblob.
 	var writes func(key string) bool
 	if node > 0 {
 		writes = func(key string) bool {
-			own, ok := strings.CutPrefix(key, kept.OwnKeys(job))
+			own, ok := strings.CutPrefix(key, artifacts.OwnKeys(job))
 			may := func(parts bool) bool {
 				return ok && checkpoint.Writes(node, api.OutputsName(job, node), own, parts)
 			}
@@ -115,7 +115,7 @@ func (d *Desk) blobHandler(r *http.Request, attempt string, node int) (httpblob.
 		Folder: folder,
 		Writes: writes,
 		Owns: func(key string) bool {
-			return strings.HasPrefix(key, kept.OwnKeys(job)) && path.Clean(key) == strings.TrimSuffix(key, "/") &&
+			return strings.HasPrefix(key, artifacts.OwnKeys(job)) && path.Clean(key) == strings.TrimSuffix(key, "/") &&
 				!strings.Contains(key, `\`)
 		},
 		Room: func(n int) error {
@@ -141,7 +141,7 @@ func (d *Desk) blobHandler(r *http.Request, attempt string, node int) (httpblob.
 }
 
 // limitTransfer runs one transfer of an agent within the limits on transfers.
-func (d *Desk) limitTransfer(w http.ResponseWriter, r *http.Request, do func(attempt string, node int) error) {
+func (d *Service) limitTransfer(w http.ResponseWriter, r *http.Request, do func(attempt string, node int) error) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return
@@ -177,7 +177,7 @@ func (d *Desk) limitTransfer(w http.ResponseWriter, r *http.Request, do func(att
 }
 
 // onBlobs serves a request for the blobs of the agent's job.
-func (d *Desk) onBlobs(w http.ResponseWriter, r *http.Request,
+func (d *Service) onBlobs(w http.ResponseWriter, r *http.Request,
 	do func(httpblob.Handler, http.ResponseWriter, *http.Request) error) {
 	d.limitTransfer(w, r, func(attempt string, node int) error {
 		h, err := d.blobHandler(r, attempt, node)
@@ -189,32 +189,32 @@ func (d *Desk) onBlobs(w http.ResponseWriter, r *http.Request,
 }
 
 // ReadBlob sends a blob of the job, or a range of it.
-func (d *Desk) ReadBlob(w http.ResponseWriter, r *http.Request) {
+func (d *Service) ReadBlob(w http.ResponseWriter, r *http.Request) {
 	d.onBlobs(w, r, httpblob.Handler.Read)
 }
 
 // WriteBlob stores a blob for the job.
-func (d *Desk) WriteBlob(w http.ResponseWriter, r *http.Request) {
+func (d *Service) WriteBlob(w http.ResponseWriter, r *http.Request) {
 	d.onBlobs(w, r, httpblob.Handler.Write)
 }
 
 // DeleteBlob deletes a blob of the job.
-func (d *Desk) DeleteBlob(w http.ResponseWriter, r *http.Request) {
+func (d *Service) DeleteBlob(w http.ResponseWriter, r *http.Request) {
 	d.onBlobs(w, r, httpblob.Handler.Delete)
 }
 
 // ListBlobs lists the job's blobs.
-func (d *Desk) ListBlobs(w http.ResponseWriter, r *http.Request) {
+func (d *Service) ListBlobs(w http.ResponseWriter, r *http.Request) {
 	d.onBlobs(w, r, httpblob.Handler.List)
 }
 
 // SyncBlobs flushes blobs to disk.
-func (d *Desk) SyncBlobs(w http.ResponseWriter, r *http.Request) {
+func (d *Service) SyncBlobs(w http.ResponseWriter, r *http.Request) {
 	d.onBlobs(w, r, httpblob.Handler.Sync)
 }
 
 // Work sends the job's work folder. An agent that was cut off asks for the rest as a range.
-func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Work(w http.ResponseWriter, r *http.Request) {
 	d.limitTransfer(w, r, func(attempt string, _ int) error {
 		job, is, live := d.inputsOf(attempt)
 		if !live {

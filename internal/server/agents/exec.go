@@ -22,7 +22,7 @@ type execution struct {
 // execLimit bounds the wait for a command's output.
 const execLimit = 5 * time.Minute
 
-func (d *Desk) execsFor(rank string) []api.Exec {
+func (d *Service) execsFor(rank string) []api.Exec {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var list []api.Exec
@@ -36,7 +36,7 @@ func (d *Desk) execsFor(rank string) []api.Exec {
 }
 
 // hasWaiter reports whether somebody waits for the output of that command on that rank.
-func (d *Desk) hasWaiter(id, rank string) bool {
+func (d *Service) hasWaiter(id, rank string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e := d.execs[id]
@@ -44,7 +44,7 @@ func (d *Desk) hasWaiter(id, rank string) bool {
 }
 
 // Executed takes the output of a command.
-func (d *Desk) Executed(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Executed(w http.ResponseWriter, r *http.Request) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return
@@ -69,7 +69,7 @@ func (d *Desk) Executed(w http.ResponseWriter, r *http.Request) {
 }
 
 // Exec runs a command on the machine of a rank and returns what it printed.
-func (d *Desk) Exec(ctx context.Context, rank string, command []string) (api.ExecResult, error) {
+func (d *Service) Exec(ctx context.Context, rank string, command []string) (api.ExecResult, error) {
 	e := &execution{rank: rank, done: make(chan api.ExecResult, 1)}
 	d.mu.Lock()
 	e.exec = api.Exec{ID: fmt.Sprintf("%d-%d", time.Now().UnixNano(), len(d.execs)), Command: command}

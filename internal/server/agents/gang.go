@@ -10,7 +10,7 @@ import (
 )
 
 // allRanks reports whether each rank saves a part of the job's checkpoints.
-func (d *Desk) allRanks(ctx context.Context, job string) bool {
+func (d *Service) allRanks(ctx context.Context, job string) bool {
 	raw, _, err := d.Control.Spec(ctx, job)
 	var j spec.Job
 	if err == nil {
@@ -23,7 +23,7 @@ func (d *Desk) allRanks(ctx context.Context, job string) bool {
 }
 
 // join puts the machine's rank and the rendezvous of its gang into the assignment.
-func (d *Desk) join(as *api.Assignment, a *core.Attempt, node int) {
+func (d *Service) join(as *api.Assignment, a *core.Attempt, node int) {
 	as.Node, as.Nodes = node, control.Nodes(a)
 	if as.Nodes == 1 {
 		return

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"scrimp/internal/content/blob/httpblob"
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/engine"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server/reply"
@@ -20,7 +20,7 @@ var errNotLent = errors.New("no engine declares the bucket in checkpoint.store")
 
 // Credentials lends the agent of a live attempt credentials for its job's own prefix. Only the token of the request
 // counts: the server derives the prefix from the job.
-func (d *Desk) Credentials(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Credentials(w http.ResponseWriter, r *http.Request) {
 	attempt, _, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return
@@ -42,7 +42,7 @@ func (d *Desk) Credentials(w http.ResponseWriter, r *http.Request) {
 	}
 	d.Errors.Warn("cannot lend credentials for a store", "job", job, "attempt", attempt, "error", err)
 	switch {
-	case errors.Is(err, lent.ErrDenied): // other agents may use the bucket, so this is not an error of the token
+	case errors.Is(err, scopedcreds.ErrDenied): // other agents may use the bucket, so this is not an error of the token
 		reply.Problem(w, http.StatusBadGateway, "the server may not lend credentials for the job's store",
 			"an administrator lets the server assume the role that is declared under job_role", err)
 	case errors.Is(err, engine.ErrThrottled):
@@ -54,7 +54,7 @@ func (d *Desk) Credentials(w http.ResponseWriter, r *http.Request) {
 }
 
 // lend creates credentials for the job of the attempt.
-func (d *Desk) lend(r *http.Request, attempt string) (job string, c lent.Credentials, err error) {
+func (d *Service) lend(r *http.Request, attempt string) (job string, c scopedcreds.Credentials, err error) {
 	job, store, err := d.lentStore(r, attempt)
 	if err != nil {
 		return job, c, err
@@ -65,7 +65,7 @@ func (d *Desk) lend(r *http.Request, attempt string) (job string, c lent.Credent
 }
 
 // lentStore returns the job of the attempt and its store, if the server lends credentials for it.
-func (d *Desk) lentStore(r *http.Request, attempt string) (job, store string, err error) {
+func (d *Service) lentStore(r *http.Request, attempt string) (job, store string, err error) {
 	job, live := d.jobOfAttempt(attempt)
 	if !live || !d.Control.Live(attempt) {
 		return job, "", httpblob.ErrOver
@@ -95,7 +95,7 @@ const (
 
 // WorkBlob returns where in the job's bucket its work folder lies. If the response names no place, the agent fetches
 // the folder from the server.
-func (d *Desk) WorkBlob(w http.ResponseWriter, r *http.Request) {
+func (d *Service) WorkBlob(w http.ResponseWriter, r *http.Request) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return

@@ -14,11 +14,11 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
 )
 
 // Register stores a machine's public key; it works once.
-func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Register(w http.ResponseWriter, r *http.Request) {
 	allocation, ok := d.Gate.Tickets.Shown(r, auth.BootstrapTicket)
 	if !ok {
 		reply.Problem(w, http.StatusUnauthorized, "no valid token", "only an agent that the server launched may register",
@@ -29,7 +29,7 @@ func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if _, err := signed.Parse(reg.Key); err != nil {
+	if _, err := httpsig.Parse(reg.Key); err != nil {
 		reply.FieldProblem(w, http.StatusBadRequest, "key", err.Error(),
 			"start the agent that the server gives to its machines", nil)
 		return
@@ -56,7 +56,7 @@ func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
 }
 
 // Pull blocks until there is something for the machine to do.
-func (d *Desk) Pull(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Pull(w http.ResponseWriter, r *http.Request) {
 	instance := auth.MachineOf(r)
 	p, ok := reply.FromAgent[api.Pull](w, r)
 	if !ok {
@@ -102,7 +102,7 @@ func wireOf(r *http.Request) int {
 
 // Binary sends this executable to an agent of another build. Its hash starts with the build in the response to a
 // pull.
-func (d *Desk) Binary(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Binary(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("os") != runtime.GOOS || q.Get("arch") != runtime.GOARCH {
 		reply.Problem(w, http.StatusNotFound, "the server has no program for this system",

@@ -69,7 +69,7 @@ func (s *session) change() {
 }
 
 // BeginSession starts a session on the machine of a rank, for a user.
-func (d *Desk) BeginSession(rank, user string, e api.Exec) (id string, err error) {
+func (d *Service) BeginSession(rank, user string, e api.Exec) (id string, err error) {
 	all := &d.sessions
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -127,7 +127,7 @@ func (a *sessions) end(id, rank string, result api.ExecResult) {
 
 // FollowSession streams the output of a user's session until the session or ctx ends. The session ends with the
 // stream.
-func (d *Desk) FollowSession(ctx context.Context, id, user string, send func(api.ExecOutput) error) error {
+func (d *Service) FollowSession(ctx context.Context, id, user string, send func(api.ExecOutput) error) error {
 	all := &d.sessions
 	all.mu.Lock()
 	s := all.of[id]
@@ -192,7 +192,7 @@ func (a *sessions) outputOf(s *session, live func(attempt string) bool) (out api
 var errSlow = errors.New("the command does not read its input now")
 
 // TypeSession queues input for a user's session. It waits a little for room, and reports whether there was any.
-func (d *Desk) TypeSession(ctx context.Context, id, user string, in api.ExecInput) (room bool, err error) {
+func (d *Service) TypeSession(ctx context.Context, id, user string, in api.ExecInput) (room bool, err error) {
 	late := time.NewTimer(sessionPoll)
 	defer late.Stop()
 	for {
@@ -231,7 +231,7 @@ func (a *sessions) take(id, user string, in api.ExecInput) (changed chan struct{
 
 // sessionOfAgent returns the session that the requesting agent runs. It returns nil after it has answered that there is
 // none.
-func (d *Desk) sessionOfAgent(w http.ResponseWriter, r *http.Request) (s *session, offset int64) {
+func (d *Service) sessionOfAgent(w http.ResponseWriter, r *http.Request) (s *session, offset int64) {
 	attempt, node, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return nil, 0
@@ -253,7 +253,7 @@ func (d *Desk) sessionOfAgent(w http.ResponseWriter, r *http.Request) (s *sessio
 }
 
 // SessionInput sends the agent the input from an offset on. If there is none, it waits a little.
-func (d *Desk) SessionInput(w http.ResponseWriter, r *http.Request) {
+func (d *Service) SessionInput(w http.ResponseWriter, r *http.Request) {
 	s, offset := d.sessionOfAgent(w, r)
 	if s == nil {
 		return
@@ -288,7 +288,7 @@ func (d *Desk) SessionInput(w http.ResponseWriter, r *http.Request) {
 }
 
 // SessionOutput takes output of a session, and waits until its reader has room for more.
-func (d *Desk) SessionOutput(w http.ResponseWriter, r *http.Request) {
+func (d *Service) SessionOutput(w http.ResponseWriter, r *http.Request) {
 	s, offset := d.sessionOfAgent(w, r)
 	if s == nil {
 		return

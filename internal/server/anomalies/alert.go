@@ -18,9 +18,9 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 )
 
 const (
@@ -59,7 +59,7 @@ func (a *alert) covers(of *incident.Alert) bool {
 }
 
 // alerts returns the alerts in the order in which they were added.
-func (d *Desk) alerts(ctx context.Context) (list []alert, err error) {
+func (d *Service) alerts(ctx context.Context) (list []alert, err error) {
 	text, ok, err := d.Meta.Meta(ctx, alertsMeta)
 	if err != nil || !ok {
 		return nil, err
@@ -70,7 +70,7 @@ func (d *Desk) alerts(ctx context.Context) (list []alert, err error) {
 	return list, nil
 }
 
-func (d *Desk) keepAlerts(ctx context.Context, list []alert) error {
+func (d *Service) keepAlerts(ctx context.Context, list []alert) error {
 	text, err := json.Marshal(reply.List(list))
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (d *Desk) keepAlerts(ctx context.Context, list []alert) error {
 }
 
 // receiver returns the receiver of an alert.
-func (d *Desk) receiver(a *alert) (outbox.Receiver, string, error) {
+func (d *Service) receiver(a *alert) (outbox.Receiver, string, error) {
 	text, err := d.Vault.Unseal(alertWord+a.Name, a.Sealed)
 	if err != nil {
 		return outbox.Receiver{}, "", errors.New("its receiver cannot be read with the key of this data folder: remove " +
@@ -93,7 +93,7 @@ func (d *Desk) receiver(a *alert) (outbox.Receiver, string, error) {
 const alertWord = "alert "
 
 // show returns an alert as the API shows it.
-func (d *Desk) showAlert(a *alert) client.AnomalyAlert {
+func (d *Service) showAlert(a *alert) client.AnomalyAlert {
 	v := client.AnomalyAlert{Name: a.Name, Team: a.Team, By: a.By, To: a.To, Above: a.Above, User: a.User, At: a.At,
 		Kinds: []string{}}
 	for _, k := range a.Kinds {
@@ -113,10 +113,10 @@ func (d *Desk) showAlert(a *alert) client.AnomalyAlert {
 }
 
 // Alerts lists the alerts that concern the caller.
-func (d *Desk) Alerts(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Alerts(w http.ResponseWriter, r *http.Request) {
 	list, err := d.alerts(r.Context())
 	if err != nil {
-		books.Unread(w, "the alerts were not read", err)
+		reports.Unread(w, "the alerts were not read", err)
 		return
 	}
 	c, all := auth.CallerOf(r), []client.AnomalyAlert{}
@@ -134,7 +134,7 @@ func (a *alert) seenBy(c identity.Caller) bool {
 }
 
 // AddAlert adds an alert. What is an incident already counts as reported.
-func (d *Desk) AddAlert(w http.ResponseWriter, r *http.Request) {
+func (d *Service) AddAlert(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[client.AddAnomalyAlert](w, r)
 	if !ok {
 		return
@@ -148,7 +148,7 @@ func (d *Desk) AddAlert(w http.ResponseWriter, r *http.Request) {
 	defer d.alerting.Unlock()
 	list, err := d.alerts(r.Context())
 	if err != nil {
-		books.Unread(w, "the alerts were not read", err)
+		reports.Unread(w, "the alerts were not read", err)
 		return
 	}
 	if at := slices.IndexFunc(list, func(old alert) bool { return d.same(&old, &a, b.To) }); at >= 0 {
@@ -162,7 +162,7 @@ func (d *Desk) AddAlert(w http.ResponseWriter, r *http.Request) {
 	}
 	s, err := d.find(r.Context(), everybody, "", sinceStandard)
 	if err != nil {
-		books.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "the ledger was not read", err)
 		return
 	}
 	h := &history{}
@@ -185,7 +185,7 @@ func (d *Desk) AddAlert(w http.ResponseWriter, r *http.Request) {
 }
 
 // same reports whether two alerts differ by name, user and time only.
-func (d *Desk) same(old, a *alert, to string) bool {
+func (d *Service) same(old, a *alert, to string) bool {
 	_, text, err := d.receiver(old)
 	sameAbove := old.Above == nil && a.Above == nil ||
 		old.Above != nil && a.Above != nil && old.Above.Cmp(*a.Above) == 0
@@ -194,7 +194,7 @@ func (d *Desk) same(old, a *alert, to string) bool {
 }
 
 // alertOf returns the alert of a request, or what is wrong with it.
-func (d *Desk) alertOf(c identity.Caller, b *client.AddAnomalyAlert) (a alert, no *reply.Refusal) {
+func (d *Service) alertOf(c identity.Caller, b *client.AddAnomalyAlert) (a alert, no *reply.Refusal) {
 	var id [5]byte
 	_, _ = rand.Read(id[:]) // rand.Read never fails
 	a = alert{Name: "al-" + hex.EncodeToString(id[:]), Team: b.Team, Above: b.Above, User: c.User,
@@ -239,11 +239,11 @@ func kindNames() string {
 }
 
 // named returns the position of the alert that the path names. at < 0: the request is answered.
-func (d *Desk) namedAlert(w http.ResponseWriter, r *http.Request) (list []alert, at int) {
+func (d *Service) namedAlert(w http.ResponseWriter, r *http.Request) (list []alert, at int) {
 	c, name := auth.CallerOf(r), r.PathValue("id")
 	list, err := d.alerts(r.Context())
 	if err != nil {
-		books.Unread(w, "the alerts were not read", err)
+		reports.Unread(w, "the alerts were not read", err)
 		return nil, -1
 	}
 	at = slices.IndexFunc(list, func(a alert) bool { return a.Name == name && a.seenBy(c) })
@@ -260,7 +260,7 @@ func (d *Desk) namedAlert(w http.ResponseWriter, r *http.Request) (list []alert,
 }
 
 // RemoveAlert removes an alert, with what it has not reported yet.
-func (d *Desk) RemoveAlert(w http.ResponseWriter, r *http.Request) {
+func (d *Service) RemoveAlert(w http.ResponseWriter, r *http.Request) {
 	d.alerting.Lock()
 	defer d.alerting.Unlock()
 	list, at := d.namedAlert(w, r)
@@ -282,7 +282,7 @@ func (d *Desk) RemoveAlert(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestAlert sends a marked report to the receiver of an alert once, and answers what became of it.
-func (d *Desk) TestAlert(w http.ResponseWriter, r *http.Request) {
+func (d *Service) TestAlert(w http.ResponseWriter, r *http.Request) {
 	list, at := d.namedAlert(w, r)
 	if at < 0 {
 		return

@@ -58,7 +58,7 @@ func (c *counts) set(s *search) {
 
 // Open returns the anomalies that go on as of the newest look. It returns false if there was none within an hour, and
 // asks for one.
-func (d *Desk) Open() (open []client.OpenAnomalies, known bool) {
+func (d *Service) Open() (open []client.OpenAnomalies, known bool) {
 	d.counts.mu.Lock()
 	defer d.counts.mu.Unlock()
 	d.counts.asked = time.Now()

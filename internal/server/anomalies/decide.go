@@ -14,15 +14,15 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 )
 
 // ahead bounds how far a snooze and a plan reach.
 const ahead = 366 * 24 * time.Hour
 
 // Snooze hides an incident, and later ones of its kind about the same, for a time.
-func (d *Desk) Snooze(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Snooze(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[client.SnoozeAnomaly](w, r)
 	if !ok {
 		return
@@ -39,7 +39,7 @@ func (d *Desk) Snooze(w http.ResponseWriter, r *http.Request) {
 }
 
 // Dismiss records that an incident was no problem.
-func (d *Desk) Dismiss(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Dismiss(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[client.AnswerAnomaly](w, r)
 	if !ok {
 		return
@@ -54,7 +54,7 @@ func (d *Desk) Dismiss(w http.ResponseWriter, r *http.Request) {
 }
 
 // Confirm records that an incident was a problem.
-func (d *Desk) Confirm(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Confirm(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[client.AnswerAnomaly](w, r)
 	if !ok {
 		return
@@ -66,12 +66,12 @@ func (d *Desk) Confirm(w http.ResponseWriter, r *http.Request) {
 }
 
 // decide records an act about the incident that the path names. complete fills the record, or says what is wrong.
-func (d *Desk) decide(w http.ResponseWriter, r *http.Request, complete func(*record, time.Time) *reply.Refusal) {
+func (d *Service) decide(w http.ResponseWriter, r *http.Request, complete func(*record, time.Time) *reply.Refusal) {
 	c, name := auth.CallerOf(r), r.PathValue("id")
 	s, a, err := d.named(r.Context(), c, name)
 	switch {
 	case err != nil:
-		books.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "the ledger was not read", err)
 		return
 	case a == nil:
 		reply.FieldProblem(w, http.StatusNotFound, "id", fmt.Sprintf("there is no incident %.40q that you may see", name),
@@ -96,7 +96,7 @@ func (d *Desk) decide(w http.ResponseWriter, r *http.Request, complete func(*rec
 		return
 	}
 	if s.said, err = d.read(r.Context()); err != nil {
-		books.Unread(w, "the log was not read", err)
+		reports.Unread(w, "the log was not read", err)
 		return
 	}
 	reply.JSON(w, s.show(a))
@@ -104,7 +104,7 @@ func (d *Desk) decide(w http.ResponseWriter, r *http.Request, complete func(*rec
 
 // named returns the incident with a name, and the search that found it: the shortest one, since most names are of the
 // last days. nil: there is none that the caller may see.
-func (d *Desk) named(ctx context.Context, c identity.Caller, name string) (*search, *incident.Alert, error) {
+func (d *Service) named(ctx context.Context, c identity.Caller, name string) (*search, *incident.Alert, error) {
 	if !strings.HasPrefix(name, "a-") {
 		return nil, nil, nil
 	}

@@ -146,7 +146,7 @@ func (s *search) endedSnoozed(a *incident.Alert) bool {
 }
 
 // history reads what an alert has reported.
-func (d *Desk) history(ctx context.Context, name string) (*history, error) {
+func (d *Service) history(ctx context.Context, name string) (*history, error) {
 	h := &history{}
 	text, ok, err := d.Meta.Meta(ctx, historyMeta+name)
 	if err != nil || !ok || text == "" {
@@ -158,7 +158,7 @@ func (d *Desk) history(ctx context.Context, name string) (*history, error) {
 	return h, nil
 }
 
-func (d *Desk) keepHistory(ctx context.Context, name string, h *history) error {
+func (d *Service) keepHistory(ctx context.Context, name string, h *history) error {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (d *Desk) keepHistory(ctx context.Context, name string, h *history) error {
 }
 
 // Watch looks for new incidents, and reports them to the receivers of the alerts, until ctx ends.
-func (d *Desk) Watch(ctx context.Context) {
+func (d *Service) Watch(ctx context.Context) {
 	defer d.reports.Wait()
 	d.warnOfRefused(ctx)
 	for ctx.Err() == nil {
@@ -180,7 +180,7 @@ func (d *Desk) Watch(ctx context.Context) {
 }
 
 // warnOfRefused logs the alerts that this server does not send, such as those to a host that it may not reach.
-func (d *Desk) warnOfRefused(ctx context.Context) {
+func (d *Service) warnOfRefused(ctx context.Context) {
 	list, err := d.alerts(ctx)
 	if err != nil {
 		return // Poll logs it
@@ -194,7 +194,7 @@ func (d *Desk) warnOfRefused(ctx context.Context) {
 }
 
 // Poll looks for new incidents once, if an alert or a metric needs them, and begins the reports.
-func (d *Desk) Poll(ctx context.Context) error {
+func (d *Service) Poll(ctx context.Context) error {
 	d.alerting.Lock()
 	defer d.alerting.Unlock()
 	list, err := d.alerts(ctx)
@@ -215,7 +215,7 @@ func (d *Desk) Poll(ctx context.Context) error {
 }
 
 // reportNew decides on the reports of an alert, records them and begins to make them.
-func (d *Desk) reportNew(ctx context.Context, a *alert, s *search) error {
+func (d *Service) reportNew(ctx context.Context, a *alert, s *search) error {
 	to, _, err := d.receiver(a)
 	if err != nil {
 		return err
@@ -251,7 +251,7 @@ type making struct {
 }
 
 // begin makes a report beside the looks, unless it is being made.
-func (d *Desk) begin(ctx context.Context, a *alert, to outbox.Receiver, r outbox.AnomalyReport) {
+func (d *Service) begin(ctx context.Context, a *alert, to outbox.Receiver, r outbox.AnomalyReport) {
 	m, id := &d.reports, a.Name+" "+r.ID
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -284,7 +284,7 @@ func (d *Desk) begin(ctx context.Context, a *alert, to outbox.Receiver, r outbox
 }
 
 // stopReports ends the reports of an alert.
-func (d *Desk) stopReports(name string) {
+func (d *Service) stopReports(name string) {
 	d.reports.mu.Lock()
 	defer d.reports.mu.Unlock()
 	for id, stop := range d.reports.stops {
@@ -295,7 +295,7 @@ func (d *Desk) stopReports(name string) {
 }
 
 // made removes a report that is settled from those that are due.
-func (d *Desk) made(ctx context.Context, name, id string) {
+func (d *Service) made(ctx context.Context, name, id string) {
 	d.alerting.Lock()
 	defer d.alerting.Unlock()
 	h, err := d.history(ctx, name)

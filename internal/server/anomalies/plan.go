@@ -13,18 +13,18 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 )
 
 // mostPlans bounds the planned spans of an installation: each search compares every row with each.
 const mostPlans = 1000
 
 // Plans lists the planned spans that concern the caller, those that end last first.
-func (d *Desk) Plans(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Plans(w http.ResponseWriter, r *http.Request) {
 	s, err := d.read(r.Context())
 	if err != nil {
-		books.Unread(w, "the log was not read", err)
+		reports.Unread(w, "the log was not read", err)
 		return
 	}
 	c := auth.CallerOf(r)
@@ -36,7 +36,7 @@ func (d *Desk) Plans(w http.ResponseWriter, r *http.Request) {
 }
 
 // Plan records a span in which unusual spending is expected.
-func (d *Desk) Plan(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Plan(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[client.PlanAnomalies](w, r)
 	if !ok {
 		return
@@ -50,7 +50,7 @@ func (d *Desk) Plan(w http.ResponseWriter, r *http.Request) {
 	s, err := d.read(r.Context())
 	switch {
 	case err != nil:
-		books.Unread(w, "the log was not read", err)
+		reports.Unread(w, "the log was not read", err)
 		return
 	case len(s.plans) >= mostPlans:
 		reply.Problem(w, http.StatusConflict, fmt.Sprintf("there are %d planned spans already", mostPlans),
@@ -77,7 +77,7 @@ func nameOf(detail []byte, who string) string {
 }
 
 // planOf returns the plan of a request, or what is wrong with it.
-func (d *Desk) planOf(c identity.Caller, b *client.PlanAnomalies, now time.Time) (p plan, no *reply.Refusal) {
+func (d *Service) planOf(c identity.Caller, b *client.PlanAnomalies, now time.Time) (p plan, no *reply.Refusal) {
 	p = plan{Since: now, Team: b.Team, Project: b.Project, Job: b.Job, Why: strings.TrimSpace(b.Why)}
 	if p.Why == "" {
 		return p, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "why", Title: "why is empty",
@@ -110,7 +110,7 @@ func (d *Desk) planOf(c identity.Caller, b *client.PlanAnomalies, now time.Time)
 
 // scope completes a plan with the team of its job, and returns what is wrong with its team. A job that the caller may
 // not see is like one that does not exist.
-func (d *Desk) scope(c identity.Caller, p *plan) *reply.Refusal {
+func (d *Service) scope(c identity.Caller, p *plan) *reply.Refusal {
 	owner, known := "", false
 	if p.Job != "" {
 		known = d.Control.Job(p.Job, func(_ *core.Machine, j *core.Job) { owner = j.Terms().Owner.Team })
@@ -136,11 +136,11 @@ func (d *Desk) scope(c identity.Caller, p *plan) *reply.Refusal {
 }
 
 // Unplan removes a planned span.
-func (d *Desk) Unplan(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Unplan(w http.ResponseWriter, r *http.Request) {
 	c, name := auth.CallerOf(r), r.PathValue("id")
 	s, err := d.read(r.Context())
 	if err != nil {
-		books.Unread(w, "the log was not read", err)
+		reports.Unread(w, "the log was not read", err)
 		return
 	}
 	at := slices.IndexFunc(s.plans, func(p client.PlannedAnomalies) bool { return p.Name == name })

@@ -73,7 +73,7 @@ type act struct {
 }
 
 // read returns what people have said.
-func (d *Desk) read(ctx context.Context) (*said, error) {
+func (d *Service) read(ctx context.Context) (*said, error) {
 	var list []act
 	for _, route := range []string{snoozeRoute, dismissRoute, confirmRoute, planRoute, removeRoute} {
 		var err error
@@ -94,7 +94,7 @@ func (d *Desk) read(ctx context.Context) (*said, error) {
 }
 
 // Answers returns what people have answered about incidents.
-func (d *Desk) Answers(ctx context.Context) ([]incident.Answer, error) {
+func (d *Service) Answers(ctx context.Context) ([]incident.Answer, error) {
 	s, err := d.read(ctx)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (d *Desk) Answers(ctx context.Context) ([]incident.Answer, error) {
 }
 
 // acts appends the acts on a route that were done, oldest first.
-func (d *Desk) acts(ctx context.Context, list []act, route string) ([]act, error) {
+func (d *Service) acts(ctx context.Context, list []act, route string) ([]act, error) {
 	for after := uint64(0); ; {
 		records, err := d.View.Acts(ctx, d.Control.Durable(), view.OfRoute(route), after, 1000)
 		if err != nil || len(records) == 0 {

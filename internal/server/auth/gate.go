@@ -18,8 +18,8 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
+	"scrimp/internal/wire/limits"
 )
 
 // Gate wraps every handler.
@@ -31,8 +31,8 @@ type Gate struct {
 	Pace    *Pace
 	Control *control.Control
 	Log     *slog.Logger
-	Asked   func()      // called on each request of a user
-	Seen    signed.Seen // recent signatures of machines, against replay
+	Asked   func()       // called on each request of a user
+	Seen    httpsig.Seen // recent signatures of machines, against replay
 	// Admits reports whether a token belongs to a machine that joins, and the machine's name; nil: no such machines.
 	Admits func(token string) (name string, ok bool)
 	Limits
@@ -223,7 +223,7 @@ func (g *Gate) serveUser(a Access, w *reply.Writer, r *http.Request, do http.Han
 	g.Asked()
 	attribute(r, g.UserBodies, name)
 	c := &Call{Caller: caller, Act: identity.Act{Who: caller.User, Token: caller.Token, From: From(r),
-		Route: a.Route, Object: bound.Cut(g.objectOf(a, r), longestObject)}}
+		Route: a.Route, Object: limits.Cut(g.objectOf(a, r), longestObject)}}
 	r = g.named(r)
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	if g.authorize(w, r, a) {

@@ -11,8 +11,8 @@ import (
 
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
+	"scrimp/internal/wire/limits"
 )
 
 type machineKey struct{}
@@ -27,16 +27,16 @@ func MachineOf(r *http.Request) string {
 // valid. Requests without a valid signature share the rate limit of their source address, so strangers cannot delay
 // machines.
 func (g *Gate) signedBy(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
-	instance, name := r.Header.Get(signed.Instance), sourceOf(r)
+	instance, name := r.Header.Get(httpsig.Instance), sourceOf(r)
 	agent, known := g.Control.AgentOf(instance)
-	key, wrong := signed.Parse(agent.Key)
+	key, wrong := httpsig.Parse(agent.Key)
 	known = known && wrong == nil
 	var body []byte
-	err := signed.ErrNone
+	err := httpsig.ErrNone
 	if known { // never read the body of an unknown sender
 		attribute(r, g.AgentBodies, name)
 		var ok bool
-		if body, ok = reply.Text(w, r, bound.Body(reflect.TypeFor[api.Pull]())); !ok {
+		if body, ok = reply.Text(w, r, limits.Body(reflect.TypeFor[api.Pull]())); !ok {
 			return nil, false
 		}
 		if err = g.Seen.Check(r, key, time.Now(), body); err == nil {
@@ -50,7 +50,7 @@ func (g *Gate) signedBy(w http.ResponseWriter, r *http.Request) (*http.Request, 
 	case !known && instance != "":
 		reply.Problem(w, http.StatusGone, "the machine is not known, or its time is over", "switch it off", nil)
 		return nil, false
-	case errors.Is(err, signed.ErrClock), errors.Is(err, signed.ErrBefore), errors.Is(err, signed.ErrReplay):
+	case errors.Is(err, httpsig.ErrClock), errors.Is(err, httpsig.ErrBefore), errors.Is(err, httpsig.ErrReplay):
 		reply.Problem(w, http.StatusConflict, "the signature is not taken",
 			"sign anew, by the time of the header Scrimp-Time", err)
 		return nil, false

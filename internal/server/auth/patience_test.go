@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/server/front"
+	"scrimp/internal/server/listener"
 )
 
 // pipes is a listener for connections within the process, whose deadlines use the test's own clock.
@@ -34,7 +34,7 @@ func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // open serves an open route as a server does.
 func open(do http.HandlerFunc) *http.Server {
-	return front.Server((&Gate{Pace: NewPace(0)}).Serve(Access{Scope: Open}, do, func(int, time.Duration) {}), slog.New(slog.DiscardHandler))
+	return listener.Server((&Gate{Pace: NewPace(0)}).Serve(Access{Scope: Open}, do, func(int, time.Duration) {}), slog.New(slog.DiscardHandler))
 }
 
 // A client that trickles bytes, or does not read the response, is cut off; one that keeps up is not.

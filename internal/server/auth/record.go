@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // Limits on acts in the log that are not events: refusals, failures, and acts without an event of their own. They
@@ -108,7 +108,7 @@ func (g *Gate) audit(r *http.Request, a Access, w *reply.Writer) {
 		if a.ofUsers() && code != http.StatusForbidden {
 			title = "" // it may name a person
 		}
-		c.Act.Detail = cmp.Or(bound.Cut(title, 200), http.StatusText(code))
+		c.Act.Detail = cmp.Or(limits.Cut(title, 200), http.StatusText(code))
 	case record:
 		record = g.Refusals.acts(user, now)
 	}
@@ -135,7 +135,7 @@ func (g *Gate) RecordStranger(r *http.Request, who string, code int, title strin
 	if code >= http.StatusInternalServerError {
 		outcome = "failed"
 	}
-	g.record(r, identity.Act{Who: cmp.Or(who, Unknown), From: From(r), Route: r.Pattern, Detail: bound.Cut(title, 200)},
+	g.record(r, identity.Act{Who: cmp.Or(who, Unknown), From: From(r), Route: r.Pattern, Detail: limits.Cut(title, 200)},
 		outcome)
 }
 

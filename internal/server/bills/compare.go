@@ -19,8 +19,8 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/trueup"
 	"scrimp/internal/lib/identity"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/work/bill"
 	"scrimp/internal/work/reconcile"
 )
@@ -46,19 +46,19 @@ var everyone = identity.Caller{Grants: []identity.Grant{{Team: identity.Everywhe
 const linesAtOnce = 100
 
 // Compare compares the kept bills with the ledger and books nothing.
-func (d *Desk) Compare(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Compare(w http.ResponseWriter, r *http.Request) {
 	d.reconcile(w, r, r.URL.Query().Get("month"), false)
 }
 
 // Book books the differences.
-func (d *Desk) Book(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Book(w http.ResponseWriter, r *http.Request) {
 	if b, ok := reply.Body[client.BookBills](w, r); ok {
 		d.reconcile(w, r, b.Month, true)
 	}
 }
 
-func (d *Desk) reconcile(w http.ResponseWriter, r *http.Request, month string, book bool) {
-	span, ok := books.MonthOf(w, month, d.Control.Now())
+func (d *Service) reconcile(w http.ResponseWriter, r *http.Request, month string, book bool) {
+	span, ok := reports.MonthOf(w, month, d.Control.Now())
 	if !ok {
 		return
 	}
@@ -85,7 +85,7 @@ func (d *Desk) reconcile(w http.ResponseWriter, r *http.Request, month string, b
 			"import its file again: scrimp bill list names it", err)
 		return
 	case err != nil:
-		books.Unread(w, "the bills were not compared", err)
+		reports.Unread(w, "the bills were not compared", err)
 		return
 	case len(c.Bills) == 0:
 		reply.FieldProblem(w, http.StatusNotFound, "month", "there is no bill of "+month,
@@ -100,7 +100,7 @@ func (d *Desk) reconcile(w http.ResponseWriter, r *http.Request, month string, b
 }
 
 // compare reads the ledger and the bills. After is the newest booking that the ledger includes.
-func (d *Desk) compare(ctx context.Context, v *index, span charge.Span) (c trueup.Comparison,
+func (d *Service) compare(ctx context.Context, v *index, span charge.Span) (c trueup.Comparison,
 	lines []core.ReconciledLine, after uint64, err error) {
 	d.Control.Read(func(m *core.Machine) { after = m.State().Reconciled() })
 	m := trueup.New(span.Since, span.Until)
@@ -129,7 +129,7 @@ func (d *Desk) compare(ctx context.Context, v *index, span charge.Span) (c trueu
 
 // rows adds the rows of the given bills of an import: those billed in the month, and late lines of other months about
 // it. Rows of the same import that belong to other bills are left out.
-func (d *Desk) rows(ctx context.Context, file string, of []client.Bill, span charge.Span, to *reconcile.Books) error {
+func (d *Service) rows(ctx context.Context, file string, of []client.Bill, span charge.Span, to *reconcile.Books) error {
 	f, err := os.Open(filepath.Join(d.folder(), file+suffix))
 	if err != nil {
 		return fmt.Errorf("read the bill %s of %s: %w", cmp.Or(of[0].Account, of[0].Provider), of[0].Month, err)
@@ -179,7 +179,7 @@ func addRows(to *reconcile.Books, rows []bill.Row) {
 
 // book passes the lines to the core, and answers if that fails. A booking that stops midway goes on with the next
 // request: that compares the bills with what is booked by then.
-func (d *Desk) book(w http.ResponseWriter, r *http.Request, month string, lines []core.ReconciledLine,
+func (d *Service) book(w http.ResponseWriter, r *http.Request, month string, lines []core.ReconciledLine,
 	after uint64) (ok bool) {
 	first := true
 	for some := range slices.Chunk(lines, linesAtOnce) {

@@ -17,9 +17,9 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/disk"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 )
 
 // Meta stores small values by key.
@@ -28,8 +28,8 @@ type Meta interface {
 	Meta(ctx context.Context, key string) (string, bool, error)
 }
 
-// Desk answers requests about bills.
-type Desk struct {
+// Service answers requests about bills.
+type Service struct {
 	Meta    Meta
 	Dir     string // the data folder
 	Room    disk.Room
@@ -48,7 +48,7 @@ const (
 	mostName = 80
 )
 
-func (d *Desk) fees(ctx context.Context) (list []client.Fee, err error) {
+func (d *Service) fees(ctx context.Context) (list []client.Fee, err error) {
 	text, ok, err := d.Meta.Meta(ctx, feesMeta)
 	if err != nil || !ok {
 		return []client.Fee{}, err
@@ -60,13 +60,13 @@ func (d *Desk) fees(ctx context.Context) (list []client.Fee, err error) {
 }
 
 // FeesOf lists the fees of a month, given by its first moment.
-func (d *Desk) FeesOf(ctx context.Context, month time.Time) ([]client.Fee, error) {
+func (d *Service) FeesOf(ctx context.Context, month time.Time) ([]client.Fee, error) {
 	list, err := d.fees(ctx)
-	return slices.DeleteFunc(list, func(f client.Fee) bool { return !books.FeeOf(f, month) }), err
+	return slices.DeleteFunc(list, func(f client.Fee) bool { return !reports.FeeOf(f, month) }), err
 }
 
 // Fees lists the fees.
-func (d *Desk) Fees(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Fees(w http.ResponseWriter, r *http.Request) {
 	list, err := d.fees(r.Context())
 	if err != nil {
 		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "try again", err)
@@ -76,7 +76,7 @@ func (d *Desk) Fees(w http.ResponseWriter, r *http.Request) {
 }
 
 // SetFee creates, changes or removes a fee.
-func (d *Desk) SetFee(w http.ResponseWriter, r *http.Request) {
+func (d *Service) SetFee(w http.ResponseWriter, r *http.Request) {
 	f, ok := reply.Body[client.Fee](w, r)
 	if !ok {
 		return
@@ -163,7 +163,7 @@ func monthBefore(month string) string {
 }
 
 // changesClosed returns a closed month that the fee would change.
-func (d *Desk) changesClosed(ctx context.Context, f client.Fee) (m client.BillMonth, is bool, err error) {
+func (d *Service) changesClosed(ctx context.Context, f client.Fee) (m client.BillMonth, is bool, err error) {
 	v, err := d.read(ctx)
 	for _, m := range v.Closed {
 		if m.Month >= f.Since {
@@ -175,8 +175,8 @@ func (d *Desk) changesClosed(ctx context.Context, f client.Fee) (m client.BillMo
 
 // checkSpread returns what is wrong with the rule of a fee. Shares name teams that exist: a typo would misdirect the
 // money.
-func (d *Desk) checkSpread(f client.Fee) *reply.Refusal {
-	rule, err := books.SpreadOf(f)
+func (d *Service) checkSpread(f client.Fee) *reply.Refusal {
+	rule, err := reports.SpreadOf(f)
 	if err != nil {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spread",
 			Title: "this is no rule to spread a fee", Err: err,

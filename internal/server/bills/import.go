@@ -51,7 +51,7 @@ var errCut = errors.New("cut short")
 
 // Import keeps bills. It compares their content with the kept ones: the same bill changes nothing, and another one of
 // the same provider, account and month replaces the kept one.
-func (d *Desk) Import(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Import(w http.ResponseWriter, r *http.Request) {
 	names := r.URL.Query()["name"]
 	if len(names) > mostNames || slices.ContainsFunc(names, func(n string) bool { return len(n) > 255 }) {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, "name", "there are more than 200 names, or one is too long",
@@ -83,7 +83,7 @@ func (d *Desk) Import(w http.ResponseWriter, r *http.Request) {
 }
 
 // Keep keeps bills whose rows this server has packed, as Import does.
-func (d *Desk) Keep(ctx context.Context, rows io.Reader, names []string, by string) ([]client.ImportedBill,
+func (d *Service) Keep(ctx context.Context, rows io.Reader, names []string, by string) ([]client.ImportedBill,
 	*reply.Refusal) {
 	list, _, no := d.store(ctx, http.MaxBytesReader(nil, io.NopCloser(rows), mostBytes), importing{names: names, by: by})
 	return list, no
@@ -97,7 +97,7 @@ type importing struct {
 }
 
 // store receives the rows and keeps their bills.
-func (d *Desk) store(ctx context.Context, rows io.Reader, from importing) (list []client.ImportedBill, i *arrived,
+func (d *Service) store(ctx context.Context, rows io.Reader, from importing) (list []client.ImportedBill, i *arrived,
 	no *reply.Refusal) {
 	i, err := d.receive(rows)
 	if i != nil {
@@ -146,7 +146,7 @@ type arrived struct {
 }
 
 // receive writes the rows to a file and sums them by bill.
-func (d *Desk) receive(rows io.Reader) (*arrived, error) {
+func (d *Service) receive(rows io.Reader) (*arrived, error) {
 	if err := os.MkdirAll(d.folder(), 0o700); err != nil {
 		return nil, err
 	}
@@ -309,7 +309,7 @@ func currencyOf(b *client.Bill) money.Currency {
 }
 
 // keep puts the arrived bills into the index, all or none of them.
-func (d *Desk) keep(ctx context.Context, i *arrived, from importing) (list []client.ImportedBill, no *reply.Refusal) {
+func (d *Service) keep(ctx context.Context, i *arrived, from importing) (list []client.ImportedBill, no *reply.Refusal) {
 	d.setting.Lock()
 	defer d.setting.Unlock()
 	v, err := d.read(ctx)

@@ -14,8 +14,8 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 )
 
 const (
@@ -33,7 +33,7 @@ type index struct {
 }
 
 // read reads the index.
-func (d *Desk) read(ctx context.Context) (v index, err error) {
+func (d *Service) read(ctx context.Context) (v index, err error) {
 	text, ok, err := d.Meta.Meta(ctx, indexMeta)
 	if err != nil || !ok {
 		return v, err
@@ -45,7 +45,7 @@ func (d *Desk) read(ctx context.Context) (v index, err error) {
 }
 
 // write writes the index in one piece. The caller holds d.setting.
-func (d *Desk) write(ctx context.Context, v index) error {
+func (d *Service) write(ctx context.Context, v index) error {
 	slices.SortFunc(v.Bills, func(a, b client.Bill) int {
 		return cmp.Or(strings.Compare(b.Month, a.Month), strings.Compare(a.Provider, b.Provider),
 			strings.Compare(a.Account, b.Account))
@@ -74,20 +74,20 @@ func (v *index) find(b *client.Bill) int {
 }
 
 // folder is where the rows of the imports are kept.
-func (d *Desk) folder() string { return Folder(d.Dir) }
+func (d *Service) folder() string { return Folder(d.Dir) }
 
 // Folder is where the rows of the imports are in a data folder.
 func Folder(dir string) string { return filepath.Join(dir, "bills") }
 
 // has reports whether the rows of an import are there.
-func (d *Desk) has(file string) bool {
+func (d *Service) has(file string) bool {
 	_, err := os.Stat(filepath.Join(d.folder(), file+suffix))
 	return err == nil
 }
 
 // sweep removes files that no bill needs, such as those of an import that a crash interrupted. The caller holds
 // d.setting.
-func (d *Desk) sweep(v *index) {
+func (d *Service) sweep(v *index) {
 	names, err := os.ReadDir(d.folder())
 	if err != nil {
 		return
@@ -101,7 +101,7 @@ func (d *Desk) sweep(v *index) {
 }
 
 // List lists the bills, newest month first, the closed months, and the exports that the server fetches.
-func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
+func (d *Service) List(w http.ResponseWriter, r *http.Request) {
 	v, err := d.read(r.Context())
 	if err != nil {
 		unread(w, err)
@@ -126,7 +126,7 @@ func unreadIndex(err error) *reply.Refusal {
 }
 
 // Closed reports whether a month is closed for bills.
-func (d *Desk) Closed(ctx context.Context, month string) (bool, error) {
+func (d *Service) Closed(ctx context.Context, month string) (bool, error) {
 	v, err := d.read(ctx)
 	_, closed := v.closed(month)
 	return closed, err
@@ -143,13 +143,13 @@ func closedRefusal(m client.BillMonth) *reply.Refusal {
 }
 
 // SetMonth closes or reopens a month.
-func (d *Desk) SetMonth(w http.ResponseWriter, r *http.Request) {
+func (d *Service) SetMonth(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[client.SetBillMonth](w, r)
 	if !ok {
 		return
 	}
 	now := d.Control.Now().UTC()
-	span, ok := books.MonthOf(w, cmp.Or(b.Month, "?"), now)
+	span, ok := reports.MonthOf(w, cmp.Or(b.Month, "?"), now)
 	if !ok {
 		return
 	}

@@ -31,7 +31,7 @@ const (
 
 // Settled makes sure that the core holds the rules in force. It imports once, with what their limits have spent, the
 // rules that an old release kept beside the log.
-func (d *Desk) Settled(ctx context.Context) *reply.Refusal {
+func (d *Service) Settled(ctx context.Context) *reply.Refusal {
 	if d.ruled.Load() {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (d *Desk) Settled(ctx context.Context) *reply.Refusal {
 }
 
 // settle is Settled for a caller who holds d.setting.
-func (d *Desk) settle(ctx context.Context) error {
+func (d *Service) settle(ctx context.Context) error {
 	if d.ruled.Load() {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (d *Desk) settle(ctx context.Context) error {
 }
 
 // setRules passes rules to tell, with what their limits have spent so far. It retries if that is outdated by then.
-func (d *Desk) setRules(ctx context.Context, v budget.Rules, tell func(core.Event) error) (err error) {
+func (d *Service) setRules(ctx context.Context, v budget.Rules, tell func(core.Event) error) (err error) {
 	for range 10 {
 		b := core.BudgetsSet{Rules: v}
 		if b.Base, b.AsOf, err = d.Spent(ctx, v.Limits); err != nil {
@@ -94,14 +94,14 @@ func (d *Desk) setRules(ctx context.Context, v budget.Rules, tell func(core.Even
 }
 
 // rulesNow returns the rules in force.
-func (d *Desk) rulesNow() (v budget.Rules) {
+func (d *Service) rulesNow() (v budget.Rules) {
 	d.Control.ReadUncommitted(func(m *core.Machine) { v, _ = m.Rules() })
 	return v
 }
 
 // booked returns the spent and held amounts as of now. They may depend on events up to seq that are not durable yet;
 // a caller waits for those before it shows the amounts.
-func (d *Desk) booked() (b budget.Accounts, burn map[string]money.Rate, seq uint64) {
+func (d *Service) booked() (b budget.Accounts, burn map[string]money.Rate, seq uint64) {
 	d.Control.ReadUncommitted(func(m *core.Machine) {
 		now := d.Control.Now()
 		if m.Now().After(now) {
@@ -114,7 +114,7 @@ func (d *Desk) booked() (b budget.Accounts, burn map[string]money.Rate, seq uint
 }
 
 // durable waits until the event is durable.
-func (d *Desk) durable(seq uint64) {
+func (d *Service) durable(seq uint64) {
 	d.Control.ReadUpTo(func(*core.Machine) uint64 { return seq })
 }
 
@@ -126,7 +126,7 @@ func maySee(c identity.Caller, scope budget.Scope) bool {
 }
 
 // Show lists the limits that the caller sees, with their spent and held amounts.
-func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Show(w http.ResponseWriter, r *http.Request) {
 	v := api.Budgets{Limits: []api.BudgetLine{}, Tags: budget.Tags{}, Shares: []string{}, Currency: money.USD}
 	set, b, burn, err := d.accountsNow(r.Context())
 	if err != nil {
@@ -173,7 +173,7 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 
 // checkScope returns why no job can be in the scope, since a misspelt name would guard nothing. Without any teams, job
 // files may use any name of a team.
-func (d *Desk) checkScope(scope budget.Scope) (wrong, fix string) {
+func (d *Service) checkScope(scope budget.Scope) (wrong, fix string) {
 	var users []identity.User
 	var teams []identity.Team
 	d.Gate.People.Read(func(b *identity.Book) { users, teams = b.Users(), b.Teams() })
@@ -202,7 +202,7 @@ func (d *Desk) checkScope(scope budget.Scope) (wrong, fix string) {
 const weighedJobs = 500
 
 // outlooks forecasts the limits by name, and returns the time at which the forecast starts.
-func (d *Desk) outlooks(b budget.Accounts) (map[string]budget.Outlook, time.Time) {
+func (d *Service) outlooks(b budget.Accounts) (map[string]budget.Outlook, time.Time) {
 	uses := map[string]budget.Use{}
 	for _, l := range b.Limits {
 		uses[l.Name()] = b.Use(l)
@@ -220,7 +220,7 @@ func (d *Desk) outlooks(b budget.Accounts) (map[string]budget.Outlook, time.Time
 }
 
 // Put creates, changes or removes the limit of a scope and window, or sets the values that a tag may have.
-func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Put(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.SetBudget](w, r)
 	if !ok {
 		return
@@ -236,7 +236,7 @@ func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
 
 // changed returns the rules with the change, and the object of the change for the audit trail. If the change is wrong,
 // it answers the request. The caller holds d.setting.
-func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) (v budget.Rules,
+func (d *Service) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) (v budget.Rules,
 	object string, ok bool) {
 	if err := d.settle(r.Context()); err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the budgets were not read", "try again", err)

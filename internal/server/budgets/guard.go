@@ -17,7 +17,7 @@ import (
 )
 
 // Guard checks the limits every few seconds and sends warnings. The core enforces the limits.
-func (d *Desk) Guard(ctx context.Context) {
+func (d *Service) Guard(ctx context.Context) {
 	t := time.NewTicker(2 * time.Second)
 	defer t.Stop()
 	for {
@@ -33,7 +33,7 @@ func (d *Desk) Guard(ctx context.Context) {
 }
 
 // accountsNow returns the rules and accounts at one durable moment.
-func (d *Desk) accountsNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate,
+func (d *Service) accountsNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate,
 	err error) {
 	if no := d.Settled(ctx); no != nil {
 		return rules, b, burn, no.Err
@@ -47,7 +47,7 @@ func (d *Desk) accountsNow(ctx context.Context) (rules budget.Rules, b budget.Ac
 }
 
 // Poll checks the limits once. Submissions do not wait while it calls a webhook.
-func (d *Desk) Poll(ctx context.Context) error {
+func (d *Service) Poll(ctx context.Context) error {
 	_, b, _, err := d.accountsNow(ctx)
 	if err != nil || len(b.Limits) == 0 {
 		return err
@@ -76,7 +76,7 @@ func (d *Desk) Poll(ctx context.Context) error {
 
 // warnings holds the state of one check.
 type warnings struct {
-	d        *Desk
+	d        *Service
 	b        budget.Accounts
 	now      time.Time
 	told     map[string]bool // sent before
@@ -131,7 +131,7 @@ type owed struct {
 
 // warn tells the limit's webhook that a share of it is spent, or that the forecast exceeds it. If that fails, it
 // returns false, and later calls retry after growing waits. The log has the warning once.
-func (d *Desk) warn(ctx context.Context, key string, l budget.Limit, u budget.Use, w api.BudgetWarning) bool {
+func (d *Service) warn(ctx context.Context, key string, l budget.Limit, u budget.Use, w api.BudgetWarning) bool {
 	now, before := time.Now(), d.owed[key]
 	switch {
 	case before.wait == 0:

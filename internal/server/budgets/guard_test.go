@@ -21,7 +21,7 @@ func TestGuard_BacksOffFromUnreachableWebhooks(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
-	d := &Desk{Hooks: webhook.NewSender("test", true, nil, log), Log: log}
+	d := &Service{Hooks: webhook.NewSender("test", true, nil, log), Log: log}
 	asked, code := 0, http.StatusBadGateway
 	hook := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		asked++

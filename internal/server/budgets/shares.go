@@ -16,7 +16,7 @@ import (
 )
 
 // ShowShares lists the shares of the teams that the caller sees.
-func (d *Desk) ShowShares(w http.ResponseWriter, r *http.Request) {
+func (d *Service) ShowShares(w http.ResponseWriter, r *http.Request) {
 	if no := d.Settled(r.Context()); no != nil {
 		no.Answer(w)
 		return
@@ -53,7 +53,7 @@ func shareOf(s fair.Share) client.QueueShare {
 }
 
 // PutShare changes the share of a team in the queue.
-func (d *Desk) PutShare(w http.ResponseWriter, r *http.Request) {
+func (d *Service) PutShare(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.SetQueueShare](w, r)
 	if !ok {
 		return
@@ -82,7 +82,7 @@ func (d *Desk) PutShare(w http.ResponseWriter, r *http.Request) {
 }
 
 // tell writes rules to the log, and answers the request.
-func (d *Desk) tell(w http.ResponseWriter, r *http.Request, v budget.Rules, object string) {
+func (d *Service) tell(w http.ResponseWriter, r *http.Request, v budget.Rules, object string) {
 	d.Control.Prepare(r.Context(), &v) // jobs are still admitted under the old limits meanwhile
 	if err := d.setRules(r.Context(), v, func(e core.Event) error {
 		e.Actor = auth.Actor(auth.CallerOf(r).User)
@@ -128,7 +128,7 @@ func together(b *api.SetQueueShare) *fair.Wrong {
 }
 
 // sharesAfter returns the rules after a change, or what is wrong with the change.
-func (d *Desk) sharesAfter(old *fair.Rules, b *api.SetQueueShare) (*fair.Rules, *fair.Wrong) {
+func (d *Service) sharesAfter(old *fair.Rules, b *api.SetQueueShare) (*fair.Rules, *fair.Wrong) {
 	if wrong := together(b); wrong != nil {
 		return nil, wrong
 	}
@@ -149,7 +149,7 @@ func (d *Desk) sharesAfter(old *fair.Rules, b *api.SetQueueShare) (*fair.Rules, 
 }
 
 // changeTeam changes or removes the setting of one team.
-func (d *Desk) changeTeam(rules **fair.Rules, b *api.SetQueueShare) *fair.Wrong {
+func (d *Service) changeTeam(rules **fair.Rules, b *api.SetQueueShare) *fair.Wrong {
 	t, known := fair.Team{Name: b.Team, Weight: fair.DefaultWeight}, false
 	if *rules != nil {
 		t, known = fair.Of(*rules, b.Team)

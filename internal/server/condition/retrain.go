@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/server/kept"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/work/groups"
 	"scrimp/internal/work/retrain"
 )
@@ -16,7 +16,7 @@ import (
 // Reader reads the facts for the conditions of schedules.
 type Reader struct {
 	Control *control.Control
-	Stores  kept.Stores // which addresses the users of the server may name
+	Stores  artifacts.Stores // which addresses the users of the server may name
 }
 
 // Resolve answers a planner that wants to start a run: it returns the move, or one that skips the run or lets it wait.

@@ -16,15 +16,15 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// Desk answers requests about the inputs of jobs.
-type Desk struct {
+// Service answers requests about the inputs of jobs.
+type Service struct {
 	Control *control.Control
 	// Telemetry returns the telemetry of a job's machines; nil: not known.
 	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
 }
 
 // Data reports what bringing inputs to the machines of a job took.
-func (d *Desk) Data(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Data(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	var paths map[string]string
 	if j, err := d.inputs(r.Context(), id); err == nil { // without its job file, the reads have no path
@@ -43,7 +43,7 @@ func (d *Desk) Data(w http.ResponseWriter, r *http.Request) {
 
 // Receipt returns what a receipt contains of a job's machines: their telemetry, and what bringing inputs to them took;
 // nil if there is none.
-func (d *Desk) Receipt(ctx context.Context, j *core.Job) (t *receipt.Telemetry, u *receipt.DataUse, err error) {
+func (d *Service) Receipt(ctx context.Context, j *core.Job) (t *receipt.Telemetry, u *receipt.DataUse, err error) {
 	if t, err = d.Telemetry(ctx, j); err != nil {
 		return nil, nil, err
 	}
@@ -55,7 +55,7 @@ func (d *Desk) Receipt(ctx context.Context, j *core.Job) (t *receipt.Telemetry, 
 }
 
 // inputs returns the paths of a job's inputs by name.
-func (d *Desk) inputs(ctx context.Context, id string) (map[string]string, error) {
+func (d *Service) inputs(ctx context.Context, id string) (map[string]string, error) {
 	raw, _, err := d.Control.Spec(ctx, id)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ const (
 )
 
 // evidence collects what the server knows about a job.
-func (d *Desk) evidence(r *http.Request, id string) (in diagnose.Input, no *ask.Answer) {
+func (d *Service) evidence(r *http.Request, id string) (in diagnose.Input, no *ask.Answer) {
 	var j client.Job
 	var t client.Telemetry
 	var paid client.Receipt
@@ -66,7 +66,7 @@ func (d *Desk) evidence(r *http.Request, id string) (in diagnose.Input, no *ask.
 
 // lines returns the last lines of a job's output with their times. It reads at most mostBytes, and none if the output
 // cannot be read: the other evidence stays.
-func (d *Desk) lines(r *http.Request, at, id string) (list []diagnose.Line) {
+func (d *Service) lines(r *http.Request, at, id string) (list []diagnose.Line) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	got := &ask.Answer{Most: mostBytes, Stop: stop}

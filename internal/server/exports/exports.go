@@ -28,13 +28,13 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// Keeper keeps bills, as bills.Desk does.
+// Keeper keeps bills, as bills.Service does.
 type Keeper interface {
 	Keep(ctx context.Context, rows io.Reader, names []string, by string) ([]client.ImportedBill, *reply.Refusal)
 	Closed(ctx context.Context, month string) (bool, error)
 }
 
-var _ Keeper = (*bills.Desk)(nil)
+var _ Keeper = (*bills.Service)(nil)
 
 // Source is the export of an engine's bill.
 type Source struct {

@@ -48,16 +48,16 @@ func (m *metas) Meta(_ context.Context, key string) (string, bool, error) {
 	return v, ok, nil
 }
 
-// rig is a server's fetcher and desk, and a bucket.
+// rig is a server's fetcher and service, and a bucket.
 type rig struct {
 	*Fetcher
-	t      *testing.T
-	bucket string // folder
-	now    time.Time
-	pauses []time.Duration
-	before func(blobtest.Op) error
-	reads  []string // keys
-	desk   *bills.Desk
+	t       *testing.T
+	bucket  string // folder
+	now     time.Time
+	pauses  []time.Duration
+	before  func(blobtest.Op) error
+	reads   []string // keys
+	service *bills.Service
 }
 
 func newRig(t *testing.T) *rig {
@@ -72,9 +72,9 @@ func rigOf(t *testing.T, bucket string) *rig {
 	r := &rig{t: t, bucket: bucket, now: time.Date(2026, 11, 3, 10, 0, 0, 0, time.UTC)}
 	m := &metas{all: map[string]string{}}
 	dir := t.TempDir()
-	r.desk = &bills.Desk{Meta: m, Dir: dir, Room: room}
-	r.Fetcher = New(&Fetcher{Bills: r.desk, Meta: m, Dir: dir, Room: room, Log: slog.New(slog.DiscardHandler)}, nil)
-	r.desk.Exports = r.List
+	r.service = &bills.Service{Meta: m, Dir: dir, Room: room}
+	r.Fetcher = New(&Fetcher{Bills: r.service, Meta: m, Dir: dir, Room: room, Log: slog.New(slog.DiscardHandler)}, nil)
+	r.service.Exports = r.List
 	r.Sources = []Source{{"aws", engine.Export{Bucket: "my-exports", Prefix: "cur", Every: 24 * time.Hour}}}
 	r.Now = func() time.Time { return r.now }
 	r.Pause = func(ctx context.Context, d time.Duration) error {

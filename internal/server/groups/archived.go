@@ -99,12 +99,12 @@ func allRuns(k known, g *state.Group) (groups, _ []string) {
 }
 
 // find calls f with a group, archived or not, and the runs that it lists. It reports whether there is such a group.
-func (d *Desk) find(id string, f func(known, *state.Group)) bool {
+func (d *Service) find(id string, f func(known, *state.Group)) bool {
 	return d.findWith(id, func(k known, g *state.Group) (groups, jobs []string) { return k.lacks(g, lastRuns(g)) }, f)
 }
 
 // findWith is find with the archived groups and jobs that lacks names.
-func (d *Desk) findWith(id string, lacks func(known, *state.Group) (groups, jobs []string),
+func (d *Service) findWith(id string, lacks func(known, *state.Group) (groups, jobs []string),
 	f func(known, *state.Group)) bool {
 	k := known{past: map[string]*state.Group{}, jobs: map[string]*core.Job{}}
 	for {
@@ -156,7 +156,7 @@ func (k known) lacks(g *state.Group, runs []string) (groups, jobs []string) {
 }
 
 // reads reads archived groups and jobs, and notes the names that the archive does not have.
-func (d *Desk) reads(k known, groups, jobs []string) bool {
+func (d *Service) reads(k known, groups, jobs []string) bool {
 	ctx := context.Background()
 	past, ok := d.Control.KnownGroups(ctx, groups...)
 	found, err := d.Control.ArchivedJobs(ctx, jobs...)
@@ -173,7 +173,7 @@ func (d *Desk) reads(k known, groups, jobs []string) bool {
 }
 
 // archived reads the archived groups that the caller sees and the filter selects, or answers why it cannot.
-func (d *Desk) archived(w http.ResponseWriter, r *http.Request, filter func(view.ArchivedGroup) bool) (
+func (d *Service) archived(w http.ResponseWriter, r *http.Request, filter func(view.ArchivedGroup) bool) (
 	past map[string]*state.Group, ok bool) {
 	c := auth.CallerOf(r)
 	past, err := d.Control.PastGroups(r.Context(), func(g view.ArchivedGroup) bool {
@@ -186,7 +186,7 @@ func (d *Desk) archived(w http.ResponseWriter, r *http.Request, filter func(view
 }
 
 // Succeeded reports whether the caller sees a group, and of an archived one whether it succeeded.
-func (d *Desk) Succeeded(c identity.Caller, id string) (seen, archived, ok bool) {
+func (d *Service) Succeeded(c identity.Caller, id string) (seen, archived, ok bool) {
 	d.Control.Group(id, func(m *core.Machine, g *state.Group) {
 		seen, archived, ok = sees(c, g) && g.Terms.Member != nil, m.State().Group(id) == nil, g.Succeeded()
 	})

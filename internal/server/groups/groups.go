@@ -15,18 +15,18 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/keymutex"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/server/turn"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/work/groups"
 )
 
-// Desk answers requests about groups.
-type Desk struct {
+// Service answers requests about groups.
+type Service struct {
 	Gate    *auth.Gate
 	Control *control.Control
-	Jobs    *jobs.Desk
-	Turns   *turn.Turns
+	Jobs    *jobs.Service
+	Turns   *keymutex.Turns
 	Settled func(ctx context.Context) *reply.Refusal // why the core lacks the limits in force; nil: it has them
 }
 
@@ -35,7 +35,7 @@ func sees(c identity.Caller, g *state.Group) bool {
 }
 
 // Visible returns a group as the API shows it, if the caller may see it.
-func (d *Desk) Visible(c identity.Caller, id string) (v api.Group, ok bool) {
+func (d *Service) Visible(c identity.Caller, id string) (v api.Group, ok bool) {
 	d.find(id, func(k known, g *state.Group) {
 		if sees(c, g) && g.Terms.Member != nil {
 			v, ok = d.show(k, g), true
@@ -48,13 +48,13 @@ func (d *Desk) Visible(c identity.Caller, id string) (v api.Group, ok bool) {
 }
 
 // Get returns a group.
-func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Get(w http.ResponseWriter, r *http.Request) {
 	if v, ok := d.group(w, r); ok {
 		reply.JSON(w, v)
 	}
 }
 
-func (d *Desk) group(w http.ResponseWriter, r *http.Request) (v api.Group, ok bool) {
+func (d *Service) group(w http.ResponseWriter, r *http.Request) (v api.Group, ok bool) {
 	id := r.PathValue("id")
 	if v, ok = d.Visible(auth.CallerOf(r), id); !ok {
 		reply.UnknownJob(w, "", id)
@@ -63,7 +63,7 @@ func (d *Desk) group(w http.ResponseWriter, r *http.Request) (v api.Group, ok bo
 }
 
 // End ends a group and its members.
-func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
+func (d *Service) End(w http.ResponseWriter, r *http.Request) {
 	v, ok := d.group(w, r)
 	if !ok {
 		return
@@ -89,7 +89,7 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 }
 
 // review approves or ends a group that waits for approval.
-func (d *Desk) review(w http.ResponseWriter, r *http.Request, approved bool) {
+func (d *Service) review(w http.ResponseWriter, r *http.Request, approved bool) {
 	v, ok := d.group(w, r)
 	if !ok {
 		return
@@ -130,12 +130,12 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, approved bool) {
 }
 
 // Approve starts a group that waits for approval.
-func (d *Desk) Approve(w http.ResponseWriter, r *http.Request) { d.review(w, r, true) }
+func (d *Service) Approve(w http.ResponseWriter, r *http.Request) { d.review(w, r, true) }
 
 // Reject ends a group that waits for approval.
-func (d *Desk) Reject(w http.ResponseWriter, r *http.Request) { d.review(w, r, false) }
+func (d *Service) Reject(w http.ResponseWriter, r *http.Request) { d.review(w, r, false) }
 
-func (d *Desk) show(k known, g *state.Group) api.Group {
+func (d *Service) show(k known, g *state.Group) api.Group {
 	m := k.m
 	clock, now, t := d.Control.Clock(), d.Control.Now(), &g.Terms
 	v := api.Group{ID: g.Name, Kind: string(t.Kind), State: string(g.Phase), Why: g.Why, Detail: g.Detail,
@@ -189,7 +189,7 @@ func (d *Desk) show(k known, g *state.Group) api.Group {
 }
 
 // Receipt returns the cost of a group, by member.
-func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Receipt(w http.ResponseWriter, r *http.Request) {
 	v, ok := d.group(w, r)
 	if !ok {
 		return
@@ -218,7 +218,7 @@ func (d *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
 }
 
 // members returns the jobs of a group in the order of their start.
-func (d *Desk) members(group string) (ids []string) {
+func (d *Service) members(group string) (ids []string) {
 	d.findWith(group, allRuns, func(k known, g *state.Group) {
 		for _, run := range k.runs(g) {
 			for n := range run.Began {
@@ -230,7 +230,7 @@ func (d *Desk) members(group string) (ids []string) {
 }
 
 // line returns the cost of a member, and adds it to uses.
-func (d *Desk) line(j *core.Job, index int, uses map[ledger.Use]money.Amount) api.GroupMember {
+func (d *Service) line(j *core.Job, index int, uses map[ledger.Use]money.Amount) api.GroupMember {
 	m := api.GroupMember{ID: j.ID(), Index: index, State: string(j.State()), Why: j.Why(), Attempts: len(j.Attempts()),
 		Cost: j.Spent(d.Control.Now()), OnDemand: j.OnDemand(), Exit: j.Exit()}
 	for n, a := range j.Attempts() {

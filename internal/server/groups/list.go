@@ -46,7 +46,7 @@ func pageOf(q url.Values) (p page, field, wrong string) {
 func (p page) full(n int) bool { return p.limit > 0 && n > p.limit }
 
 // List lists the groups that the caller sees, by name: all of them, or a page.
-func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
+func (d *Service) List(w http.ResponseWriter, r *http.Request) {
 	p, field, wrong := pageOf(r.URL.Query())
 	if wrong != "" {
 		reply.FieldProblem(w, http.StatusBadRequest, field, wrong, "leave it out for all groups", nil)

@@ -16,7 +16,7 @@ import (
 )
 
 // Models lists the versions that pipelines have made, as far as the caller sees them.
-func (d *Desk) Models(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Models(w http.ResponseWriter, r *http.Request) {
 	list, c, q := []api.ModelVersion{}, auth.CallerOf(r), r.URL.Query()
 	for name := range q {
 		if name != "pipeline" && name != "project" {
@@ -43,7 +43,7 @@ func (d *Desk) Models(w http.ResponseWriter, r *http.Request) {
 }
 
 // Model shows the version that a run has made.
-func (d *Desk) Model(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Model(w http.ResponseWriter, r *http.Request) {
 	id, found := r.PathValue("id"), false
 	var v api.ModelVersion
 	d.Control.Group(id, func(m *core.Machine, g *state.Group) {
@@ -61,7 +61,7 @@ func (d *Desk) Model(w http.ResponseWriter, r *http.Request) {
 }
 
 // model is a version without its lineage.
-func (d *Desk) model(m *core.Machine, g *state.Group) api.ModelVersion {
+func (d *Service) model(m *core.Machine, g *state.Group) api.ModelVersion {
 	clock, t, n := d.Control.Clock(), &g.Terms, g.Terms.Pipeline.Deploys()
 	x := &g.Stages[n]
 	v := api.ModelVersion{Pipeline: t.Member.Name, Version: g.Version, Run: g.Name, Team: t.Owner.Team,

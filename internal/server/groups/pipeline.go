@@ -16,7 +16,7 @@ var stageStates = map[groups.StagePhase]string{groups.Waiting: "waiting", groups
 	groups.Reused: "reused", groups.Skipped: "skipped", groups.StageFailed: "failed"}
 
 // pipelineOf returns the state of a pipeline.
-func (d *Desk) pipelineOf(k known, g *state.Group) *api.PipelineState {
+func (d *Service) pipelineOf(k known, g *state.Group) *api.PipelineState {
 	v := &api.PipelineState{Stages: []api.StageState{}, GroupLimits: d.limitsOf(k, g)}
 	for n := range g.Stages {
 		x, spec := &g.Stages[n], &g.Terms.Pipeline.Stages[n]
@@ -80,7 +80,7 @@ func verdicts(list []pipeline.Verdict) (all []api.GateVerdict) {
 	return all
 }
 
-func (d *Desk) times(s *api.StageState, j *core.Job) {
+func (d *Service) times(s *api.StageState, j *core.Job) {
 	if a := j.Attempts(); len(a) > 0 && !a[0].From().IsZero() {
 		s.Started = new(d.Control.Clock().ToWall(a[0].From()))
 	}

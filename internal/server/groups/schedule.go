@@ -13,7 +13,7 @@ import (
 )
 
 // scheduleOf returns the state of a schedule.
-func (d *Desk) scheduleOf(k known, g *state.Group) *api.ScheduleState {
+func (d *Service) scheduleOf(k known, g *state.Group) *api.ScheduleState {
 	m := k.m
 	y, spec, clock := g.Schedule, g.Terms.Schedule, d.Control.Clock()
 	v := &api.ScheduleState{Cron: spec.Cron, Zone: spec.Zone, Each: g.Terms.Run.Budget, Limit: spec.Runs,
@@ -94,7 +94,7 @@ func checks(list []retrain.Check) (all []api.ScheduleCheck) {
 }
 
 // weeks sums up the last runs of a schedule by week.
-func (d *Desk) weeks(k known, g *state.Group) []api.ScheduleWeek {
+func (d *Service) weeks(k known, g *state.Group) []api.ScheduleWeek {
 	m := k.m
 	var list []retrain.Run
 	pays := g.Terms.Schedule.When.Pays

@@ -16,7 +16,7 @@ import (
 )
 
 // limitsOf returns the limits of a group that are no money, and what is used of them.
-func (d *Desk) limitsOf(k known, g *state.Group) (v api.GroupLimits) {
+func (d *Service) limitsOf(k known, g *state.Group) (v api.GroupLimits) {
 	used, _ := k.m.GPUTime(g, d.Control.Now())
 	v.GPUHours = used.Hours()
 	wall, hours := g.Terms.Limits()
@@ -30,7 +30,7 @@ func (d *Desk) limitsOf(k known, g *state.Group) (v api.GroupLimits) {
 }
 
 // studyOf returns the state of a study.
-func (d *Desk) studyOf(k known, g *state.Group) *api.StudyState {
+func (d *Service) studyOf(k known, g *state.Group) *api.StudyState {
 	spec, y := g.Terms.Study, g.Study
 	v := &api.StudyState{Metric: spec.Metric, Maximize: spec.Maximize, Searcher: spec.Searcher, Ignored: y.Ignored,
 		Plateau: (*api.StudyPlateau)(spec.Plateau), StoppedGain: y.Flat, Past: len(spec.Past),
@@ -66,7 +66,7 @@ func (d *Desk) studyOf(k known, g *state.Group) *api.StudyState {
 }
 
 // best returns a trial with the details of its job; nil for a negative number.
-func (d *Desk) best(k known, g *state.Group, n int) *api.Trial {
+func (d *Service) best(k known, g *state.Group, n int) *api.Trial {
 	if n < 0 {
 		return nil
 	}
@@ -96,12 +96,12 @@ func shown(g *state.Group, n int, pool [][]tune.Value) api.Trial {
 }
 
 // ofJob adds the details of a trial's job.
-func (d *Desk) ofJob(v *api.Trial, j *core.Job) {
+func (d *Service) ofJob(v *api.Trial, j *core.Job) {
 	v.State, v.Why, v.Cost = string(j.State()), j.Why(), j.Spent(d.Control.Now())
 }
 
 // Trials lists the trials of a study, with the values of their metric if the query asks for them.
-func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Trials(w http.ResponseWriter, r *http.Request) {
 	curves := r.URL.Query().Get("curves")
 	if curves != "" && curves != "1" {
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, "curves", "it is neither 1 nor left out", "write curves=1",
@@ -119,7 +119,7 @@ func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (d *Desk) trials(id string) []api.Trial {
+func (d *Service) trials(id string) []api.Trial {
 	list := []api.Trial{}
 	d.Control.Group(id, func(_ *core.Machine, g *state.Group) {
 		pool := g.Terms.Study.Pool()
@@ -134,7 +134,7 @@ func (d *Desk) trials(id string) []api.Trial {
 }
 
 // curves returns the trials with the values of their metric.
-func (d *Desk) curves(id string) []api.Trial {
+func (d *Service) curves(id string) []api.Trial {
 	list := d.trials(id)
 	d.Control.Group(id, func(_ *core.Machine, g *state.Group) {
 		for _, r := range g.Study.Reports {
@@ -161,7 +161,7 @@ func length(f study.Fidelity, unit int) float64 {
 }
 
 // studyReceipt divides the cost of a study by purpose. lines are those of its trials.
-func (d *Desk) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyReceipt {
+func (d *Service) studyReceipt(v api.Group, lines []api.GroupMember) *api.StudyReceipt {
 	trials := d.trials(v.ID)
 	rec := &api.StudyReceipt{Best: v.Study.Best, Trials: len(trials), Full: v.Study.Full}
 	most := 1.0

@@ -26,7 +26,7 @@ const settles = 24 * time.Hour
 const missed = 30 * 24 * time.Hour
 
 // EndedWeeks returns the weeks that webhooks of open schedules should have by now, the oldest of each schedule first.
-func (d *Desk) EndedWeeks() (list []EndedWeek) {
+func (d *Service) EndedWeeks() (list []EndedWeek) {
 	var names []string
 	d.Control.Read(func(m *core.Machine) {
 		for _, g := range m.State().Groups() {

@@ -17,7 +17,7 @@ import (
 // Events streams the jobs that the caller sees as server-sent events: each job after an event of the log has changed
 // it, and about once a second while its progress changes without an event. The id is the number of the last event
 // that the stream covers.
-func (d *Desk) Events(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Events(w http.ResponseWriter, r *http.Request) {
 	self, end, ok := d.watcherOf(w, r)
 	if !ok {
 		return
@@ -52,7 +52,7 @@ func (d *Desk) Events(w http.ResponseWriter, r *http.Request) {
 
 // watcherOf returns the watcher for a request and the event up to which it must read the log first. If the request
 // is wrong, it answers it.
-func (d *Desk) watcherOf(w http.ResponseWriter, r *http.Request) (self *watcher, end uint64, ok bool) {
+func (d *Service) watcherOf(w http.ResponseWriter, r *http.Request) (self *watcher, end uint64, ok bool) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
 		text = r.URL.Query().Get("after")
@@ -82,7 +82,7 @@ func (d *Desk) watcherOf(w http.ResponseWriter, r *http.Request) (self *watcher,
 }
 
 // newsFor sends the watcher the log up to the event end, if it has not had it, and returns the news from the feed.
-func (d *Desk) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, end uint64,
+func (d *Service) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, end uint64,
 	out []byte) ([]byte, error) {
 	for {
 		if self.seq < end {
@@ -101,7 +101,7 @@ func (d *Desk) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, en
 }
 
 // sendLog sends the present state of the jobs that changed in the events up to end.
-func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, end uint64) error {
+func (d *Service) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, end uint64) error {
 	pay := func(cost int) error { return d.watching.Pay(r.Context(), self.caller.User, cost) }
 	for self.seq < end {
 		jobs, last, err := d.View.Touched(r.Context(), self.seq, end)
@@ -133,7 +133,7 @@ func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, en
 }
 
 // Visible returns a job if the caller may see it.
-func (d *Desk) Visible(caller identity.Caller, id string) (api.Job, bool) {
+func (d *Service) Visible(caller identity.Caller, id string) (api.Job, bool) {
 	ok := false
 	d.Control.Job(id, func(_ *core.Machine, j *core.Job) { ok = auth.Sees(caller, j) })
 	if !ok {

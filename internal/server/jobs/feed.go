@@ -17,7 +17,7 @@ import (
 // feed holds the changes for clients that watch all jobs. It reads which jobs the events concern, and encodes each job
 // as JSON, once for all watchers. Each reader updates it first.
 type feed struct {
-	d *Desk
+	d *Service
 
 	mu       sync.Mutex
 	begun    bool
@@ -66,7 +66,7 @@ const (
 	chunk = 64 << 10
 )
 
-func newFeed(d *Desk) *feed {
+func newFeed(d *Service) *feed {
 	return &feed{d: d, newest: map[string]uint64{}, drawn: map[string]drawing{}, shown: map[string]progress{}}
 }
 
@@ -206,7 +206,7 @@ func (d *drawing) event(out []byte) []byte {
 }
 
 // Drawn returns the number of JSON encodings of jobs for watchers. It does not grow with the number of watchers.
-func (d *Desk) Drawn() uint64 {
+func (d *Service) Drawn() uint64 {
 	d.feed.mu.Lock()
 	defer d.feed.mu.Unlock()
 	return d.feed.drawings

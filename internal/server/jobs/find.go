@@ -31,7 +31,7 @@ func (p page) follows(a, b search.Place) bool {
 
 // listed returns the jobs of a page. more reports whether others follow, and known whether the job at its border
 // exists.
-func (d *Desk) listed(ctx context.Context, c identity.Caller, p page) (list []api.Job, more, known bool, err error) {
+func (d *Service) listed(ctx context.Context, c identity.Caller, p page) (list []api.Job, more, known bool, err error) {
 	var from *search.Place
 	now := d.Control.Now()
 	if id := p.after + p.before; id != "" {
@@ -68,7 +68,7 @@ const scanAtOnce = 4096
 
 // present returns the jobs of a page that are in memory, up to one more than its limit, in their order at the moment of
 // from.
-func (d *Desk) present(c identity.Caller, p page, from *search.Place, now time.Time) (list []placed) {
+func (d *Service) present(c identity.Caller, p page, from *search.Place, now time.Time) (list []placed) {
 	s := scan{page: p, caller: c, from: from, now: now, durable: d.Control.Durable()}
 	if from != nil && p.order == search.ByAge {
 		s.next = from.Order
@@ -169,7 +169,7 @@ func (p page) compare(a, b search.Place) int {
 
 // archived returns the archived jobs of a page, up to one more than its limit. If the jobs in memory fill the page, it
 // stops at the last of them.
-func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from *search.Place, present []placed,
+func (d *Service) archived(ctx context.Context, c identity.Caller, p page, from *search.Place, present []placed,
 	now time.Time) (list []placed, err error) {
 	var until *search.Place
 	if p.limit > 0 && len(present) > p.limit {

@@ -16,7 +16,7 @@ import (
 )
 
 // find returns the job as the API shows it.
-func (d *Desk) find(id string) (api.Job, bool) {
+func (d *Service) find(id string) (api.Job, bool) {
 	var v api.Job
 	found := d.Control.Job(id, func(m *core.Machine, j *core.Job) { v = d.Show(m, j) })
 	if found {
@@ -25,7 +25,7 @@ func (d *Desk) find(id string) (api.Job, bool) {
 	return v, found
 }
 
-func (d *Desk) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
+func (d *Service) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
 	j, ok := d.find(r.PathValue("id"))
 	if !ok {
 		reply.UnknownJob(w, "", r.PathValue("id"))
@@ -34,7 +34,7 @@ func (d *Desk) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
 }
 
 // Get returns a job.
-func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Get(w http.ResponseWriter, r *http.Request) {
 	if j, ok := d.job(w, r); ok {
 		j.Notices, j.Undelivered = d.Notices(j.ID)
 		d.explainSparing(&j)
@@ -43,7 +43,7 @@ func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
 }
 
 // Watch streams the job at each change, and at least once a second while it is live.
-func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Watch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	for last := uint64(0); ; {
 		changed := d.Control.Changed()
@@ -72,7 +72,7 @@ func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
 }
 
 // End ends a job.
-func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
+func (d *Service) End(w http.ResponseWriter, r *http.Request) {
 	j, ok := d.job(w, r)
 	if !ok {
 		return
@@ -103,12 +103,12 @@ func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
 
 // Undecided refuses a change of a job whose machine belongs to an earlier incarnation of the log and awaits a decision:
 // its agent may belong to another server.
-func (d *Desk) Undecided(id string) (no *reply.Refusal) {
+func (d *Service) Undecided(id string) (no *reply.Refusal) {
 	d.Control.Job(id, func(_ *core.Machine, j *core.Job) { no = Undecided(j) })
 	return no
 }
 
-// Undecided is Desk.Undecided for a job.
+// Undecided is Service.Undecided for a job.
 func Undecided(j *core.Job) *reply.Refusal {
 	if j.Live() == nil || !j.Live().Disowned() {
 		return nil
@@ -120,7 +120,7 @@ func Undecided(j *core.Job) *reply.Refusal {
 }
 
 // deadline sets the deadline of a job, and the time that was left at its end or is left now.
-func (d *Desk) deadline(j *core.Job, v *api.Job, now time.Time) {
+func (d *Service) deadline(j *core.Job, v *api.Job, now time.Time) {
 	at := j.Terms().Deadline
 	if at.IsZero() {
 		return
@@ -134,7 +134,7 @@ func (d *Desk) deadline(j *core.Job, v *api.Job, now time.Time) {
 }
 
 // Show returns the job as the API shows it, from the core's state alone.
-func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
+func (d *Service) Show(m *core.Machine, j *core.Job) api.Job {
 	clock, now := d.Control.Clock(), d.Control.Now()
 	v := api.Job{
 		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: j.Priced(),
@@ -248,7 +248,7 @@ func saveTrouble(why string) string {
 }
 
 // fresh adds what is newer than the last event.
-func (d *Desk) fresh(v *api.Job) {
+func (d *Service) fresh(v *api.Job) {
 	if v.Phase != "" {
 		attempt, known := "", ""
 		d.Control.Job(v.ID, func(_ *core.Machine, j *core.Job) {
@@ -285,7 +285,7 @@ func (d *Desk) fresh(v *api.Job) {
 }
 
 // Spec returns the validated job file.
-func (d *Desk) Spec(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Spec(w http.ResponseWriter, r *http.Request) {
 	spec, ok, err := d.Control.Spec(r.Context(), r.PathValue("id"))
 	if err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", err)

@@ -60,7 +60,7 @@ func pageOf(q url.Values, market func(wall time.Time) time.Time) (p page, field,
 }
 
 // List lists the jobs that the caller sees, newest last: all of them, or a page.
-func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
+func (d *Service) List(w http.ResponseWriter, r *http.Request) {
 	p, field, wrong := pageOf(r.URL.Query(), d.Control.Clock().ToMarket)
 	if wrong != "" {
 		reply.FieldProblem(w, http.StatusBadRequest, field, wrong, "leave it out for all jobs", nil)
@@ -100,14 +100,14 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, list)
 }
 
-func (d *Desk) allFresh(list []api.Job) {
+func (d *Service) allFresh(list []api.Job) {
 	for i := range list {
 		d.fresh(&list[i])
 	}
 }
 
 // allPages sends all jobs as one list, with at most a page in memory. list is the first page.
-func (d *Desk) allPages(w http.ResponseWriter, r *http.Request, p page, list []api.Job) {
+func (d *Service) allPages(w http.ResponseWriter, r *http.Request, p page, list []api.Job) {
 	w.Header().Set("Content-Type", "application/json")
 	begins := "["
 	for more := true; ; {

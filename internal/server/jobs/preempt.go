@@ -13,7 +13,7 @@ import (
 
 // explainPreemption says which critical job got the seat of a job and what that is expected to cost, and which jobs
 // leave their seats to a critical one. It names no job of another team.
-func (d *Desk) explainPreemption(m *core.Machine, j *core.Job, v *api.Job) {
+func (d *Service) explainPreemption(m *core.Machine, j *core.Job, v *api.Job) {
 	var others []string
 	cost := money.Amount{}
 	for _, id := range j.LastClaim() {
@@ -39,7 +39,7 @@ func (d *Desk) explainPreemption(m *core.Machine, j *core.Job, v *api.Job) {
 }
 
 // preempted shows the newest preemption of a job.
-func (d *Desk) preempted(m *core.Machine, j *core.Job, a *core.Attempt, v *api.Job) {
+func (d *Service) preempted(m *core.Machine, j *core.Job, a *core.Attempt, v *api.Job) {
 	p := a.Preemption()
 	v.Preempted = &client.Preempted{Attempt: a.ID(), At: d.Control.Clock().ToWall(p.At), Cost: p.Cost,
 		Lost: p.Lost.Seconds(), Restart: p.Restart.Seconds(), Times: j.Preempted()}
@@ -74,7 +74,7 @@ func expected(j *core.Job, by string) money.Amount {
 
 // explainSparing says why a critical job that waits preempts nobody. It looks at every running job, so that only the
 // page of one job has it.
-func (d *Desk) explainSparing(v *api.Job) {
+func (d *Service) explainSparing(v *api.Job) {
 	if v.State != string(core.Queued) {
 		return
 	}

@@ -22,7 +22,7 @@ import (
 
 // Approve lets a job that waits for approval into the queue, if the limits still have room for it: while it waited,
 // it had no hold.
-func (d *Desk) Approve(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Approve(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Review](w, r)
 	if !ok {
 		return
@@ -51,7 +51,7 @@ func MayApprove(c identity.Caller, a *state.Approval, user, team string) *reply.
 }
 
 // Reject ends a job that waits for approval.
-func (d *Desk) Reject(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Reject(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Review](w, r)
 	if !ok {
 		return
@@ -65,7 +65,7 @@ func (d *Desk) Reject(w http.ResponseWriter, r *http.Request) {
 }
 
 // review writes a review to the log. Repeating a review changes nothing.
-func (d *Desk) review(w http.ResponseWriter, r *http.Request, b api.Review, approved bool,
+func (d *Service) review(w http.ResponseWriter, r *http.Request, b api.Review, approved bool,
 	may func(core.Job) *reply.Refusal) {
 	id := r.PathValue("id")
 	look := func() (j core.Job) {
@@ -105,17 +105,17 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, b api.Review, appr
 	d.Get(w, r)
 }
 
-func (d *Desk) notHeld(w http.ResponseWriter, j core.Job) {
+func (d *Service) notHeld(w http.ResponseWriter, j core.Job) {
 	reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s waits for no approval: it is %s (%s)", j.ID(), j.State(),
 		j.Why()),
 		"scrimp approve lists the jobs that do", nil)
 }
 
 // approval returns the approval of a job, pending or decided, as the API shows it.
-func (d *Desk) approval(j *core.Job) *api.Approval { return d.ApprovalOf(j.Approval()) }
+func (d *Service) approval(j *core.Job) *api.Approval { return d.ApprovalOf(j.Approval()) }
 
 // ApprovalOf returns an approval as the API shows it; nil if there is none.
-func (d *Desk) ApprovalOf(a *state.Approval) *api.Approval {
+func (d *Service) ApprovalOf(a *state.Approval) *api.Approval {
 	if a == nil {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (d *Desk) ApprovalOf(a *state.Approval) *api.Approval {
 
 // explainWait explains what a waiting job waits for, if more is known than its last decision says: other jobs, a quota,
 // approval, or a deadline that it can no longer meet.
-func (d *Desk) explainWait(m *core.Machine, j *core.Job, v *api.Job) {
+func (d *Service) explainWait(m *core.Machine, j *core.Job, v *api.Job) {
 	if j.State() != core.Queued && j.State() != core.Held {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // identifier returns the named engine's driver if it can verify the identity of its machines, else nil.
-func (d *Desk) identifier(name string) engine.Identifier {
+func (d *Service) identifier(name string) engine.Identifier {
 	for _, e := range d.Engines {
 		if i, ok := e.Driver.(engine.Identifier); ok && e.Name == name {
 			return i
@@ -24,7 +24,7 @@ func (d *Desk) identifier(name string) engine.Identifier {
 // Identify issues a registration token to a machine that starts without a secret. The machine first proves
 // with a document signed by its provider which of the rented machines it is. The token expires when a machine
 // registers with it, so a later reader of the same document gains nothing.
-func (d *Desk) Identify(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Identify(w http.ResponseWriter, r *http.Request) {
 	if ok, wait := d.Pace.TakeMany("identify "+auth.From(r), 1, time.Now()); !ok {
 		auth.Slower(w, wait, "ask less often")
 		return
@@ -58,7 +58,7 @@ func (d *Desk) Identify(w http.ResponseWriter, r *http.Request) {
 }
 
 // Program sends the server's executable to a machine that so far knows only its hash.
-func (d *Desk) Program(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Program(w http.ResponseWriter, r *http.Request) {
 	wanted := false
 	for _, e := range d.Engines {
 		i, ok := e.Driver.(engine.Identifier)

@@ -24,8 +24,8 @@ const (
 	Burst = 20 // Burst is how many may follow each other at once.
 )
 
-// Desk answers machines that come by themselves.
-type Desk struct {
+// Service answers machines that come by themselves.
+type Service struct {
 	Gate       *auth.Gate
 	Engines    []engine.Engine
 	Allocation func(key string) (attempt string, ours bool) // of the launch with a key
@@ -35,8 +35,8 @@ type Desk struct {
 	Pace       *auth.Pace      // connections of a machine that keeps reconnecting
 }
 
-// New returns a desk with a pace of its own.
-func New(d Desk) *Desk {
+// New returns a service with a pace of its own.
+func New(d Service) *Service {
 	d.Pace = auth.NewBurst(rate, Burst)
 	return &d
 }
@@ -50,7 +50,7 @@ const (
 )
 
 // joiner returns the engine and the machine's name that belong to a join token.
-func (d *Desk) joiner(token string) (j engine.Joiner, name string) {
+func (d *Service) joiner(token string) (j engine.Joiner, name string) {
 	if !strings.HasPrefix(token, "join.") {
 		return nil, ""
 	}
@@ -65,13 +65,13 @@ func (d *Desk) joiner(token string) (j engine.Joiner, name string) {
 }
 
 // Name implements Gate.Admits.
-func (d *Desk) Name(token string) (name string, ok bool) {
+func (d *Service) Name(token string) (name string, ok bool) {
 	j, name := d.joiner(token)
 	return name, j != nil
 }
 
 // Join upgrades the connection of a machine to a stream on which its engine sends requests.
-func (d *Desk) Join(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Join(w http.ResponseWriter, r *http.Request) {
 	token := auth.TokenShown(r)
 	j, name := d.joiner(token)
 	session := r.Header.Get(sessionHeader)
@@ -115,7 +115,7 @@ func (d *Desk) Join(w http.ResponseWriter, r *http.Request) {
 
 // untilClosed returns a context that outlives the request's own. With stop --now, the request's context ends
 // before the server has terminated its machines, which it does over this stream.
-func (d *Desk) untilClosed(r *http.Request) (ctx context.Context, done func()) {
+func (d *Service) untilClosed(r *http.Request) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	go func() { // ends with the handler, or when the server no longer leads
 		select {
@@ -154,7 +154,7 @@ type stream struct {
 func (s stream) Read(b []byte) (int, error) { return s.r.Read(b) }
 
 // Joined lists the machines that joined an engine by themselves.
-func (d *Desk) Joined(name string) (list []client.JoinedMachine) {
+func (d *Service) Joined(name string) (list []client.JoinedMachine) {
 	for _, e := range d.Engines {
 		j, ok := e.Driver.(engine.Joiner)
 		if !ok || e.Name != name {
@@ -168,7 +168,7 @@ func (d *Desk) Joined(name string) (list []client.JoinedMachine) {
 }
 
 // Findings runs the checks of an engine on the server, which alone can reach machines that joined.
-func (d *Desk) Findings(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Findings(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), mostFindings)
 	defer cancel()
 	list := []client.Finding{}

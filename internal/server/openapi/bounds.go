@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"scrimp/internal/lib/quantity"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // ask marks a type as a part of requests.
@@ -23,7 +23,7 @@ func (g *schemas) ask(t reflect.Type) {
 }
 
 // limit adds the bound of a field to its schema.
-func limit(schema map[string]any, t reflect.Type, b bound.Bound) {
+func limit(schema map[string]any, t reflect.Type, b limits.Bound) {
 	if t.Kind() == reflect.Pointer {
 		if either, ok := schema["anyOf"].([]any); ok {
 			limit(either[0].(map[string]any), t.Elem(), b) //nolint:forcetypeassert // as of wrote it
@@ -84,6 +84,6 @@ func limitList(content map[string]any, t reflect.Type) {
 		return
 	}
 	if body, ok := content["application/json"].(map[string]any); ok {
-		body["schema"].(map[string]any)["maxItems"] = bound.OfList(t).Items //nolint:forcetypeassert // as of wrote it
+		body["schema"].(map[string]any)["maxItems"] = limits.OfList(t).Items //nolint:forcetypeassert // as of wrote it
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // Route describes a route.
@@ -92,7 +92,7 @@ func operationOf(g *schemas, t Route, problem any) map[string]any {
 		}
 		limitList(content, reflect.TypeOf(t.In))
 		op["requestBody"] = map[string]any{"required": true, "content": content,
-			"description": fmt.Sprintf("At most %d KiB", bound.Body(reflect.TypeOf(t.In))>>10)}
+			"description": fmt.Sprintf("At most %d KiB", limits.Body(reflect.TypeOf(t.In))>>10)}
 	}
 	responses := map[string]any{"default": problem}
 	if t.Out == nil && t.Stream == "" {
@@ -274,8 +274,8 @@ func (g *schemas) fields(t reflect.Type, properties map[string]any, required *[]
 		}
 		schema := g.of(f.Type)
 		if g.asked[t] {
-			limit(schema, f.Type, bound.Of(t, name))
-			number(schema, f.Type, bound.KindOf(t, name, f.Type))
+			limit(schema, f.Type, limits.Of(t, name))
+			number(schema, f.Type, limits.KindOf(t, name, f.Type))
 		}
 		if name == "spec" && (t == reflect.TypeFor[client.Submission]() || t == reflect.TypeFor[client.PlanRequest]()) {
 			schema = g.jobSchema()

@@ -16,17 +16,17 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/isolate"
+	"scrimp/internal/server/keymutex"
 	"scrimp/internal/server/mailer"
 	"scrimp/internal/server/notices"
 	"scrimp/internal/server/secret"
-	"scrimp/internal/server/turn"
 	"scrimp/internal/server/webhook"
 )
 
 // Outbox calls webhooks, sends e-mails, and records both in the data folder.
 type Outbox struct {
 	Control *control.Control
-	Turns   *turn.Turns
+	Turns   *keymutex.Turns
 	Vault   secret.Vault
 	Hooks   webhook.Sender
 	Mails   *mailer.Sender // nil: the server sends no e-mail

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"scrimp/client"
-	"scrimp/internal/job/foreign"
+	"scrimp/internal/job/jobimport"
 	"scrimp/internal/job/spec"
 	indexes "scrimp/internal/work/groups"
 )
@@ -28,8 +28,8 @@ type submitPage struct {
 	Jobs   []string    // checkpoints of Rerun, for From
 	Old    *client.Job // the job that is run again
 
-	System foreign.System // the other system whose file was converted; "": none
-	Lost   []foreign.Lost // what the conversion left out
+	System jobimport.System // the other system whose file was converted; "": none
+	Lost   []jobimport.Lost // what the conversion left out
 
 	Title   string // what is wrong; "": nothing
 	Fix     string
@@ -207,11 +207,11 @@ func (p *submitPage) draft(v *visit) (err error) {
 	if strings.Map(sanitize, p.Text) != p.Text {
 		return errInvisible
 	}
-	system, other := foreign.Detect(p.Text)
+	system, other := jobimport.Detect(p.Text)
 	if !p.File || !other {
 		return nil
 	}
-	got, err := foreign.Convert("pasted", []byte(p.Text))
+	got, err := jobimport.Convert("pasted", []byte(p.Text))
 	if err != nil {
 		return &client.Problem{Status: http.StatusUnprocessableEntity,
 			Title: fmt.Sprintf("the %s file was not converted", system), Detail: err.Error(),

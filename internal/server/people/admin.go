@@ -22,7 +22,7 @@ const (
 
 // KeepAdmin keeps the token of the user admin equal to the one in the --admin-token file, and revokes tokens
 // that the file no longer holds. Without a file it does nothing.
-func (d *Desk) KeepAdmin(ctx context.Context, file string) {
+func (d *Service) KeepAdmin(ctx context.Context, file string) {
 	if file == "" {
 		return
 	}
@@ -47,7 +47,7 @@ func (d *Desk) KeepAdmin(ctx context.Context, file string) {
 }
 
 // ReadAdmin applies the file to the identity book once.
-func (d *Desk) ReadAdmin(ctx context.Context, file string) error {
+func (d *Service) ReadAdmin(ctx context.Context, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (d *Desk) ReadAdmin(ctx context.Context, file string) error {
 }
 
 // writeOwn writes a change that the server makes on its own, without a request.
-func (d *Desk) writeOwn(ctx context.Context, c identity.Change) error {
+func (d *Service) writeOwn(ctx context.Context, c identity.Change) error {
 	wrong, err := d.Gate.People.Change(c, func() error {
 		log := d.Gate.Control
 		return log.Propose(ctx, core.Event{At: log.Now(), Schema: core.Schema, Tenant: log.Tenant(), Actor: "server",

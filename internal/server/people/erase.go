@@ -13,7 +13,7 @@ import (
 
 // Erase forgets the name and the address of a user for ever, and revokes their tokens. What the user did stays, as that
 // of erased-1 and so on.
-func (d *Desk) Erase(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Erase(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.EraseUser](w, r)
 	if !ok {
 		return

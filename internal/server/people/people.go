@@ -27,8 +27,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Desk creates and changes users, teams and tokens.
-type Desk struct {
+// Service creates and changes users, teams and tokens.
+type Service struct {
 	Gate *auth.Gate
 	View *view.View                             // has the audit trail
 	Used func(context.Context) map[string]int64 // bytes of disk used by each team with a limit
@@ -43,13 +43,13 @@ const (
 	tokensAtOnce  = 20
 )
 
-// New returns a desk that reads the audit trail from v.
-func New(gate *auth.Gate, v *view.View, used func(context.Context) map[string]int64) *Desk {
-	return &Desk{Gate: gate, View: v, Used: used, minting: auth.NewBurst(tokensASecond, tokensAtOnce)}
+// New returns a service that reads the audit trail from v.
+func New(gate *auth.Gate, v *view.View, used func(context.Context) map[string]int64) *Service {
+	return &Service{Gate: gate, View: v, Used: used, minting: auth.NewBurst(tokensASecond, tokensAtOnce)}
 }
 
 // change writes a change to the log and applies it to the identity book.
-func (d *Desk) change(w http.ResponseWriter, r *http.Request, object string, c identity.Change) bool {
+func (d *Service) change(w http.ResponseWriter, r *http.Request, object string, c identity.Change) bool {
 	wrong, err := d.write(r, object, c)
 	var is identity.Wrong
 	switch {
@@ -67,14 +67,14 @@ func (d *Desk) change(w http.ResponseWriter, r *http.Request, object string, c i
 }
 
 // write is change without an answer: wrong says why the book does not allow the change, err why the log has it not.
-func (d *Desk) write(r *http.Request, object string, c identity.Change) (wrong, err error) {
+func (d *Service) write(r *http.Request, object string, c identity.Change) (wrong, err error) {
 	return d.Gate.People.Change(c, func() error {
 		return d.Gate.Propose(r, object, d.Gate.Event(r, core.IdentityChanged{Change: c}))
 	})
 }
 
 // Me returns the owner of the caller's token.
-func (d *Desk) Me(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Me(w http.ResponseWriter, r *http.Request) {
 	c := auth.CallerOf(r)
 	v := api.Me{User: c.User, Grants: convert.To[[]client.Grant](c.Grants), Best: convert.To[client.Role](c.Best())}
 	d.Gate.People.Read(func(b *identity.Book) {
@@ -86,7 +86,7 @@ func (d *Desk) Me(w http.ResponseWriter, r *http.Request) {
 }
 
 // Users lists users.
-func (d *Desk) Users(w http.ResponseWriter, _ *http.Request) {
+func (d *Service) Users(w http.ResponseWriter, _ *http.Request) {
 	list := []client.User{}
 	d.Gate.People.Read(func(b *identity.Book) {
 		for _, u := range b.Users() {
@@ -105,7 +105,7 @@ func userOf(b *identity.Book, u identity.User) client.User {
 }
 
 // PutUser creates or changes a user.
-func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
+func (d *Service) PutUser(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.SetUser](w, r)
 	if !ok {
 		return
@@ -161,7 +161,7 @@ func newID() string {
 }
 
 // Teams lists the teams that the caller sees.
-func (d *Desk) Teams(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Teams(w http.ResponseWriter, r *http.Request) {
 	list := []identity.Team{}
 	d.Gate.People.Read(func(b *identity.Book) {
 		for _, t := range b.Teams() {
@@ -179,7 +179,7 @@ func (d *Desk) Teams(w http.ResponseWriter, r *http.Request) {
 }
 
 // PutTeam creates a team or changes its projects.
-func (d *Desk) PutTeam(w http.ResponseWriter, r *http.Request) {
+func (d *Service) PutTeam(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.SetTeam](w, r)
 	if !ok {
 		return
@@ -210,7 +210,7 @@ func shown(t identity.Token, good bool) api.Token {
 }
 
 // Tokens lists the caller's own tokens, or all tokens for an admin.
-func (d *Desk) Tokens(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Tokens(w http.ResponseWriter, r *http.Request) {
 	list := []api.Token{}
 	d.Gate.People.Read(func(b *identity.Book) {
 		for _, t := range b.Tokens() {
@@ -226,7 +226,7 @@ func (d *Desk) Tokens(w http.ResponseWriter, r *http.Request) {
 const standardLife = 90 * 24 * time.Hour
 
 // MakeToken creates a token for the caller, or for any user if the caller is an admin.
-func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
+func (d *Service) MakeToken(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.NewToken](w, r)
 	if !ok {
 		return
@@ -272,7 +272,7 @@ func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
 
 // mayCreateToken reports whether the caller may create a token now, and answers if they have created too many. The data
 // folder's owner always may.
-func (d *Desk) mayCreateToken(w http.ResponseWriter, c identity.Caller) bool {
+func (d *Service) mayCreateToken(w http.ResponseWriter, c identity.Caller) bool {
 	if c.Token == "" {
 		return true
 	}
@@ -287,7 +287,7 @@ func (d *Desk) mayCreateToken(w http.ResponseWriter, c identity.Caller) bool {
 
 // RevokeToken revokes the caller's own token, or any if the caller is an admin. A token limited to a role can revoke
 // only itself and tokens limited to the same or a lower role, so that its finder cannot lock anyone out.
-func (d *Desk) RevokeToken(w http.ResponseWriter, r *http.Request) {
+func (d *Service) RevokeToken(w http.ResponseWriter, r *http.Request) {
 	id, c := r.PathValue("id"), auth.CallerOf(r)
 	var t identity.Token
 	known := false
@@ -312,7 +312,7 @@ func (d *Desk) RevokeToken(w http.ResponseWriter, r *http.Request) {
 }
 
 // Audit lists the audit trail, oldest first.
-func (d *Desk) Audit(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Audit(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	after, limit := uint64(0), 200
 	var err error
@@ -356,7 +356,7 @@ func actOf(event uint64, a identity.Act, names *identity.Names) api.Act {
 }
 
 // acts returns a page of the audit trail; a non-empty user selects the acts of one user.
-func (d *Desk) acts(ctx context.Context, after uint64, limit int, user string) (api.Audit, error) {
+func (d *Service) acts(ctx context.Context, after uint64, limit int, user string) (api.Audit, error) {
 	page := api.Audit{Acts: []api.Act{}}
 	of := view.Everybody()
 	if user != "" {

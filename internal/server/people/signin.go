@@ -21,7 +21,7 @@ type Person struct {
 // SignIn makes a session for a person: a token of the user with the person's email address, as a token that the user
 // makes. Where groups are mapped, it makes that user, and keeps the grants of users whom it made equal to their groups.
 // Errors are *client.Problem and say what to ask an admin for.
-func (d *Desk) SignIn(r *http.Request, who Person, life time.Duration, note string) (token string, err error) {
+func (d *Service) SignIn(r *http.Request, who Person, life time.Duration, note string) (token string, err error) {
 	d.users.Lock()
 	defer d.users.Unlock()
 	var u identity.User

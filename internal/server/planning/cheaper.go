@@ -18,7 +18,7 @@ const cheaperEvents = 20_000
 // first one the second one saves; nil: unknown. saves has how long a checkpoint of each pair takes; 0: unknown. Both
 // jobs meet the same random events. All pairs together take at most as long as one plan: those beyond are unknown, and
 // all are if the server makes the plans of others.
-func (d *Desk) Cheaper(r *http.Request, pairs [][2]spec.Job, saves []time.Duration) []*float64 {
+func (d *Service) Cheaper(r *http.Request, pairs [][2]spec.Job, saves []time.Duration) []*float64 {
 	shares := make([]*float64, len(pairs))
 	var market api.Market
 	var about api.Server

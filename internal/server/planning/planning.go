@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/isolate"
 	"scrimp/internal/server/prediction"
@@ -33,8 +33,8 @@ const (
 	planBusy = "the server makes the plans of others"
 )
 
-// Desk simulates jobs that are not submitted.
-type Desk struct {
+// Service simulates jobs that are not submitted.
+type Service struct {
 	Reader request.Reader
 	// Server, Market and Measured answer the requests of a client that plans by itself.
 	Server, Market, Measured http.HandlerFunc
@@ -45,15 +45,15 @@ type Desk struct {
 	turn chan struct{} // has room for the one plan that is simulated
 }
 
-// New returns a desk that simulates no plan yet.
-func New(d Desk) *Desk {
+// New returns a service that simulates no plan yet.
+func New(d Service) *Service {
 	d.Limit = planLimit
 	d.turn = make(chan struct{}, 1)
 	return &d
 }
 
 // Plan simulates a job that is not submitted, as scrimp plan does. It changes and rents nothing.
-func (d *Desk) Plan(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Plan(w http.ResponseWriter, r *http.Request) {
 	j, ok := d.Reader.Plan(w, r)
 	if !ok {
 		return
@@ -70,7 +70,7 @@ func (d *Desk) Plan(w http.ResponseWriter, r *http.Request) {
 }
 
 // Foresee returns the planned cost of a job in dollars: 10 %, median and 90 %; nil: unknown.
-func (d *Desk) Foresee(r *http.Request, j spec.Job) *[3]float64 {
+func (d *Service) Foresee(r *http.Request, j spec.Job) *[3]float64 {
 	p, no := d.planOf(r, j)
 	if no != nil || !p.Known {
 		return nil
@@ -79,7 +79,7 @@ func (d *Desk) Foresee(r *http.Request, j spec.Job) *[3]float64 {
 }
 
 // planOf simulates a job that is not submitted, or returns why it cannot.
-func (d *Desk) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.Refusal) {
+func (d *Service) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.Refusal) {
 	var market api.Market
 	var about api.Server
 	var runs []client.Run
@@ -99,7 +99,7 @@ func (d *Desk) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.Ref
 		return p, request.Invalid(wrong)
 	}
 	from := ""
-	if known, ok := measured.Next(convert.To[[]measured.Run](runs), j); ok && j.Work.Time == 0 {
+	if known, ok := runhistory.Next(convert.To[[]runhistory.Run](runs), j); ok && j.Work.Time == 0 {
 		j, from = known.Fill(j), known.Source()
 	}
 	release, ok := d.planTurn(r.Context())
@@ -123,7 +123,7 @@ func (d *Desk) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.Ref
 
 // simulated returns the plan of a job, with fewer runs if all of them take too long. halted reports that even those
 // did, or that the client has left.
-func (d *Desk) simulated(ctx context.Context, j spec.Job, m api.Market, v api.Server) (
+func (d *Service) simulated(ctx context.Context, j spec.Job, m api.Market, v api.Server) (
 	p client.Plan, halted bool, err error,
 ) {
 	for _, runs := range []int{prediction.Runs, FewestRuns} {
@@ -144,7 +144,7 @@ func (d *Desk) simulated(ctx context.Context, j spec.Job, m api.Market, v api.Se
 
 // planTurn waits until no other plan is simulated. After release, the next plan waits for as long as this one took, so
 // that plans use at most half of one processor.
-func (d *Desk) planTurn(ctx context.Context) (release func(), ok bool) {
+func (d *Service) planTurn(ctx context.Context) (release func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, planPatience)
 	defer cancel()
 	select {

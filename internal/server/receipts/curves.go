@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/control/inbox"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/sample"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/view"
 )
 
@@ -30,7 +30,7 @@ type curveReader struct {
 }
 
 // newCurveReader must run before the log is read, as newMetricReader.
-func newCurveReader(b *Desk, j *core.Job) *curveReader {
+func newCurveReader(b *Service, j *core.Job) *curveReader {
 	c := &curveReader{judged: newMetricReader(b, j), latest: map[string]inbox.Latest{}}
 	c.judges, c.others.Limit = j.Terms().Metric.Name != "", mostNames
 	for _, a := range j.Attempts() {
@@ -90,7 +90,7 @@ func (c *curveReader) answer(now time.Time) client.Curves {
 }
 
 // Curves samples every metric that the job's programs reported.
-func (b *Desk) Curves(w http.ResponseWriter, r *http.Request) {
+func (b *Service) Curves(w http.ResponseWriter, r *http.Request) {
 	of, known := b.known(w, r)
 	if !known {
 		return
@@ -106,7 +106,7 @@ func (b *Desk) Curves(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		books.Unread(w, "the log was not read", err)
+		reports.Unread(w, "the log was not read", err)
 		return
 	}
 	reply.JSON(w, reader.answer(b.Control.Now()))

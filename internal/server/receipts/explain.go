@@ -8,8 +8,8 @@ import (
 	"scrimp/client"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/view"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/wire/api"
@@ -28,7 +28,7 @@ func refusal(e core.Event, facts []core.Fact, job string) core.LaunchRefused {
 }
 
 // Explain lists the decisions about a job.
-func (b *Desk) Explain(w http.ResponseWriter, r *http.Request) {
+func (b *Service) Explain(w http.ResponseWriter, r *http.Request) {
 	j, known := b.known(w, r)
 	if !known {
 		return
@@ -58,7 +58,7 @@ func (b *Desk) Explain(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		books.Unread(w, "the log was not read", err)
+		reports.Unread(w, "the log was not read", err)
 		return
 	}
 	reply.JSON(w, list)

@@ -7,18 +7,18 @@ import (
 	"scrimp/client"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/view"
 	"scrimp/internal/view/convert"
 	"scrimp/internal/wire/api"
 )
 
 // History returns the observations of the market in the log, and the jobs that succeeded on it.
-func (b *Desk) History(w http.ResponseWriter, r *http.Request) {
+func (b *Service) History(w http.ResponseWriter, r *http.Request) {
 	seen, err := b.View.Prices(r.Context(), b.Control.Durable())
 	if err != nil {
-		books.Unread(w, "the log cannot be read", err)
+		reports.Unread(w, "the log cannot be read", err)
 		return
 	}
 	seen.Until(b.Control.Now())

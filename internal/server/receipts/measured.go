@@ -10,7 +10,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
@@ -27,7 +27,7 @@ const standardRuns = 200
 const mostRuns = 1000
 
 // Measured returns the measurements of finished runs, newest first.
-func (b *Desk) Measured(w http.ResponseWriter, r *http.Request) {
+func (b *Service) Measured(w http.ResponseWriter, r *http.Request) {
 	most := standardRuns
 	if text := r.URL.Query().Get("limit"); text != "" {
 		var err error
@@ -71,7 +71,7 @@ const archivedBack = 2_000
 
 // run is the measurement of a job, with its position in the order of submission.
 type run struct {
-	measured.Run
+	runhistory.Run
 	order uint64
 }
 
@@ -87,10 +87,10 @@ type runs struct {
 
 // take adds the measurement of a job, and reports whether there are enough.
 func (r *runs) take(j *core.Job) (enough bool) {
-	if r.name != "" && j.Terms().Name != r.name && j.Terms().Name != measured.Profile(r.name) || !r.sees(j) {
+	if r.name != "" && j.Terms().Name != r.name && j.Terms().Name != runhistory.Profile(r.name) || !r.sees(j) {
 		return false
 	}
-	if one, ok := measured.Of(j, r.until, func(id market.OfferID) (market.Offer, bool) {
+	if one, ok := runhistory.Of(j, r.until, func(id market.OfferID) (market.Offer, bool) {
 		o, ok := r.sale[id]
 		return o, ok
 	}); ok {
@@ -100,8 +100,8 @@ func (r *runs) take(j *core.Job) (enough bool) {
 }
 
 // measured returns the measurements of the newest runs; a non-empty name selects the runs of jobs with that name.
-func (b *Desk) measured(ctx context.Context, sees func(*core.Job) bool, name string, most int,
-) ([]measured.Run, error) {
+func (b *Service) measured(ctx context.Context, sees func(*core.Job) bool, name string, most int,
+) ([]runhistory.Run, error) {
 	here := &runs{sees: sees, name: name, most: most}
 	for before, more := uint64(0), true; more; {
 		more = false
@@ -135,7 +135,7 @@ func (b *Desk) measured(ctx context.Context, sees func(*core.Job) bool, name str
 	}
 	all := slices.Concat(here.list, past.list)
 	slices.SortStableFunc(all, func(a, b run) int { return cmp.Compare(b.order, a.order) })
-	list := make([]measured.Run, 0, most)
+	list := make([]runhistory.Run, 0, most)
 	for _, r := range all[:min(most, len(all))] {
 		list = append(list, r.Run)
 	}
@@ -143,7 +143,7 @@ func (b *Desk) measured(ctx context.Context, sees func(*core.Job) bool, name str
 }
 
 // expected adds the cost that the first decision about each run expected.
-func (b *Desk) expected(list []measured.Run) {
+func (b *Service) expected(list []runhistory.Run) {
 	for i := range list {
 		b.Control.Job(list[i].Job, func(_ *core.Machine, j *core.Job) {
 			if cmp.Or(list[i].Currency, money.USD) == money.USD {

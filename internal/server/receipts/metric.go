@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/control/inbox"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/view"
 	"scrimp/internal/wire/api"
 )
@@ -31,7 +31,7 @@ type said struct {
 }
 
 // newMetricReader must run before the log is read: values that are not in an event yet may be in one by then.
-func newMetricReader(b *Desk, j *core.Job) *metricReader {
+func newMetricReader(b *Service, j *core.Job) *metricReader {
 	r := &metricReader{name: j.Terms().Metric.Name, metric: j.Terms().Metric, attempts: map[string]int64{},
 		now: map[string]inbox.Latest{}}
 	if r.name == "" {
@@ -82,7 +82,7 @@ func (r *metricReader) all() []said {
 }
 
 // Metric lists the values that the job's programs reported for the metric that judges it.
-func (b *Desk) Metric(w http.ResponseWriter, r *http.Request) {
+func (b *Service) Metric(w http.ResponseWriter, r *http.Request) {
 	of, known := b.known(w, r)
 	if !known {
 		return
@@ -98,7 +98,7 @@ func (b *Desk) Metric(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		books.Unread(w, "the log was not read", err)
+		reports.Unread(w, "the log was not read", err)
 		return
 	}
 	clock := b.Control.Clock()

@@ -17,28 +17,28 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/sample"
 	"scrimp/internal/market"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/view"
 	"scrimp/internal/view/convert"
 )
 
 // Receipt reports what a job cost, and why.
-func (b *Desk) Receipt(w http.ResponseWriter, r *http.Request) {
+func (b *Service) Receipt(w http.ResponseWriter, r *http.Request) {
 	j, known := b.known(w, r)
 	if !known {
 		return
 	}
 	v, err := b.receipt(r.Context(), j.ID)
 	if err != nil {
-		books.Unread(w, "no receipt", err)
+		reports.Unread(w, "no receipt", err)
 		return
 	}
 	reply.JSON(w, convert.To[client.Receipt](v))
 }
 
 // receipt builds the receipt of a job from the core's state and the log.
-func (b *Desk) receipt(ctx context.Context, id string) (receipt.Receipt, error) {
+func (b *Service) receipt(ctx context.Context, id string) (receipt.Receipt, error) {
 	now := b.Control.Now()
 	var j *core.Job
 	var v receipt.Receipt
@@ -75,7 +75,7 @@ func (b *Desk) receipt(ctx context.Context, id string) (receipt.Receipt, error) 
 }
 
 // addOutcome adds the job's description and how it ended.
-func (b *Desk) addOutcome(v *receipt.Receipt, j *core.Job, now time.Time) {
+func (b *Service) addOutcome(v *receipt.Receipt, j *core.Job, now time.Time) {
 	clock, terms := b.Control.Clock(), j.Terms()
 	v.Job, v.Name, v.State, v.Reason, v.Currency = j.ID(), terms.Name, string(j.State()), j.Why(), terms.Currency
 	v.Cost, v.MarketSpeed, v.Market = j.Spent(now), clock.Speed, b.Control.Clock().Name
@@ -100,7 +100,7 @@ func (b *Desk) addOutcome(v *receipt.Receipt, j *core.Job, now time.Time) {
 }
 
 // addSavings adds what the cost bought: savings, and cost per unit of work.
-func (b *Desk) addSavings(v *receipt.Receipt, j *core.Job, interval time.Duration) {
+func (b *Service) addSavings(v *receipt.Receipt, j *core.Job, interval time.Duration) {
 	clock := b.Control.Clock()
 	if v.OnDemandCost != nil && j.State() == core.Succeeded {
 		v.Saved = new(v.OnDemandCost.Sub(v.Comparable()))
@@ -127,7 +127,7 @@ func (b *Desk) addSavings(v *receipt.Receipt, j *core.Job, interval time.Duratio
 }
 
 // addAttempts adds the attempts and their sums. It returns the cost of running machines since their last posting.
-func (b *Desk) addAttempts(v *receipt.Receipt, j *core.Job, now time.Time) (running money.Amount) {
+func (b *Service) addAttempts(v *receipt.Receipt, j *core.Job, now time.Time) (running money.Amount) {
 	v.Uses = map[ledger.Use]money.Amount{}
 	v.Interruptions, v.Tries = []receipt.Interruption{}, []receipt.Try{}
 	for n, a := range j.Attempts() {
@@ -232,7 +232,7 @@ func nodeOf(k *core.Task, now time.Time) receipt.Node {
 }
 
 // interruption returns the interruption of a machine, with the checkpoint that the next attempt restored.
-func (b *Desk) interruption(k *core.Task, after []*core.Attempt) receipt.Interruption {
+func (b *Service) interruption(k *core.Task, after []*core.Attempt) receipt.Interruption {
 	clock, notice := b.Control.Clock(), k.Notice()
 	if !k.Noticed().IsZero() {
 		notice = clock.Shrink(k.Warned()).Round(100 * time.Millisecond)
@@ -253,7 +253,7 @@ func (b *Desk) interruption(k *core.Task, after []*core.Attempt) receipt.Interru
 
 // history adds what only the log has: decisions and the metric. The log has every value of the metric that judges
 // the job, and samples of others for a while.
-func (b *Desk) history(ctx context.Context, v *receipt.Receipt, of view.Job, j *core.Job) error {
+func (b *Service) history(ctx context.Context, v *receipt.Receipt, of view.Job, j *core.Job) error {
 	r := newMetricReader(b, j)
 	v.LossName = r.name
 	v.Decisions = []receipt.Decision{}
@@ -301,7 +301,7 @@ func addChoice(v *receipt.Receipt, at time.Time, d state.Decided, before []strin
 
 // sums checks that the ledger up to event seq equals exactly what the job had posted at that event. It returns the
 // postings of the job's costs.
-func (b *Desk) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
+func (b *Service) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 	want money.Amount) ([]ledger.Posting, error) {
 	posted, besides := money.Amount{}, money.Amount{}
 	v.Categories, v.BillExtras = map[ledger.Category]money.Amount{}, map[string]money.Amount{}

@@ -23,8 +23,8 @@ type Log interface {
 	Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error]
 }
 
-// Desk answers requests about jobs from the log, as far as the core has read it.
-type Desk struct {
+// Service answers requests about jobs from the log, as far as the core has read it.
+type Service struct {
 	Control *control.Control
 	Log     Log
 	View    *view.View // the log by job
@@ -33,7 +33,7 @@ type Desk struct {
 }
 
 // known returns the job that a request names, or answers that there is none.
-func (b *Desk) known(w http.ResponseWriter, r *http.Request) (j view.Job, known bool) {
+func (b *Service) known(w http.ResponseWriter, r *http.Request) (j view.Job, known bool) {
 	id := r.PathValue("id")
 	known = b.Control.Job(id, func(m *core.Machine, job *core.Job) { j = jobOf(m, job) })
 	if !known {
@@ -49,7 +49,7 @@ func jobOf(m *core.Machine, j *core.Job) view.Job {
 }
 
 // events calls f with each event about a job that matches what, and with its facts.
-func (b *Desk) events(ctx context.Context, j view.Job, what view.What,
+func (b *Service) events(ctx context.Context, j view.Job, what view.What,
 	f func(seq uint64, e core.Event, facts []core.Fact) error,
 ) error {
 	return b.View.Events(ctx, j, what, func(r store.Record) error {

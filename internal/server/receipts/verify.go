@@ -20,7 +20,7 @@ import (
 )
 
 // Verify replays the whole log and compares it with the ledger and the state.
-func (b *Desk) Verify(w http.ResponseWriter, r *http.Request) {
+func (b *Service) Verify(w http.ResponseWriter, r *http.Request) {
 	v := api.Verified{OK: true, Currency: "USD"}
 	if err := b.verify(r.Context(), &v); err != nil {
 		v.OK, v.Problem = false, err.Error()
@@ -31,7 +31,7 @@ func (b *Desk) Verify(w http.ResponseWriter, r *http.Request) {
 // verify proves the ledger from the log: only samples are missing; each posting is as it was sealed; the charges of
 // a machine are its time at the logged prices; the postings of each attempt and job equal the amounts in the state;
 // and the log leads to the state that the server works with.
-func (b *Desk) verify(ctx context.Context, v *api.Verified) error {
+func (b *Service) verify(ctx context.Context, v *api.Verified) error {
 	var end uint64
 	var head ledger.Hash
 	b.Control.Read(func(m *core.Machine) { end, head = m.Seq(), m.Head(b.Control.Tenant()) })
@@ -66,7 +66,7 @@ func (b *Desk) verify(ctx context.Context, v *api.Verified) error {
 }
 
 // sameArchive compares the archived jobs of the log with those of the server, unless a job was archived since.
-func (b *Desk) sameArchive(p *proof, end uint64) (err error) {
+func (b *Service) sameArchive(p *proof, end uint64) (err error) {
 	b.Control.ReadUncommitted(func(m *core.Machine) {
 		jobs, sum := p.s.ArchivedJobs()
 		if n, has := m.State().ArchivedJobs(); m.ArchivedAt() <= end && (n != jobs || has != sum) {
@@ -78,7 +78,7 @@ func (b *Desk) sameArchive(p *proof, end uint64) (err error) {
 }
 
 // replay reads the log up to an event and yields its postings on the way.
-func (b *Desk) replay(ctx context.Context, p *proof, end uint64, yield func(ledger.Posting, error) bool) {
+func (b *Service) replay(ctx context.Context, p *proof, end uint64, yield func(ledger.Posting, error) bool) {
 	var chain store.Chain
 	chain.Dropped = end
 	for after := uint64(0); after < end; {
@@ -342,7 +342,7 @@ const samePiece = 500
 
 // same compares the state that the log led to at an event with the server's own, for jobs that have not changed
 // since.
-func (b *Desk) same(p *proof, end uint64) error {
+func (b *Service) same(p *proof, end uint64) error {
 	jobs := p.s.Jobs()
 	for from := 0; from < len(jobs); from += samePiece {
 		var err error

@@ -11,14 +11,14 @@ import (
 	"scrimp/internal/server/reply"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // A number that is found out of bounds only when the event is made gives status 422: after a 503, a client would
 // retry for ever.
 func TestProblem_NumberOutOfBoundsIs422(t *testing.T) {
 	t.Parallel()
-	err := fmt.Errorf("take job_submitted: %w", &bound.ExcessError{Field: "terms.memory", Kind: quantity.Bytes})
+	err := fmt.Errorf("take job_submitted: %w", &limits.ExcessError{Field: "terms.memory", Kind: quantity.Bytes})
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"a problem": func(w http.ResponseWriter) {
 			reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)

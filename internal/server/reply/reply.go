@@ -15,7 +15,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // Problem sends an error as an RFC 9457 problem.
@@ -32,7 +32,7 @@ func FieldProblem(w http.ResponseWriter, status int, field, title, fix string, e
 // it was found, since a retry would fail again.
 func problem(status int, field, title, fix string, err error) api.Problem {
 	p := api.Problem{Type: "about:blank", Title: title, Status: status, Field: field, Fix: fix}
-	var over *bound.ExcessError
+	var over *limits.ExcessError
 	if errors.As(err, &over) && status >= http.StatusInternalServerError {
 		return api.Problem{Type: "about:blank", Title: over.Error(), Status: http.StatusUnprocessableEntity,
 			Field: over.Field, Fix: over.Fix()}
@@ -94,7 +94,7 @@ var errNotText = errors.New("it is not UTF-8")
 // Body decodes the body of a request, one JSON value within the bounds of its type, or answers what is wrong with
 // it.
 func Body[T any](w http.ResponseWriter, r *http.Request) (T, bool) {
-	body, ok := Text(w, r, bound.Body(reflect.TypeFor[T]()))
+	body, ok := Text(w, r, limits.Body(reflect.TypeFor[T]()))
 	if !ok {
 		var none T
 		return none, false
@@ -106,7 +106,7 @@ const howToAsk = "send what GET /v1/openapi.json describes"
 
 // FromAgent is Body for the messages of agents. It ignores unknown fields: an agent may be newer than the server.
 func FromAgent[T any](w http.ResponseWriter, r *http.Request) (v T, ok bool) {
-	body, ok := Text(w, r, bound.Body(reflect.TypeFor[T]()))
+	body, ok := Text(w, r, limits.Body(reflect.TypeFor[T]()))
 	if !ok {
 		return v, false
 	}
@@ -161,8 +161,8 @@ func once(body []byte, of reflect.Type) error {
 
 func decode[T any](w http.ResponseWriter, body []byte, fix string, read func([]byte, any) error) (T, bool) {
 	var v T
-	var over *bound.ExcessError
-	if err := bound.Check(reflect.TypeFor[T](), body); errors.As(err, &over) {
+	var over *limits.ExcessError
+	if err := limits.Check(reflect.TypeFor[T](), body); errors.As(err, &over) {
 		FieldProblem(w, http.StatusUnprocessableEntity, over.Field, over.Error(), over.Fix(), nil)
 		return v, false
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/lib/identity"
-	"scrimp/internal/wire/signed"
+	"scrimp/internal/wire/httpsig"
 )
 
 // Writer records the status of a response, and withholds responses after a failed write to the log: then the state
@@ -104,7 +104,7 @@ func (w *Writer) sendRest() {
 // date sets the date header.
 func (w *Writer) date() {
 	if w.dated {
-		signed.Date(w.Header(), time.Now())
+		httpsig.Date(w.Header(), time.Now())
 	}
 }
 

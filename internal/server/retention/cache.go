@@ -29,7 +29,7 @@ type made struct {
 }
 
 // Cache lists the kept outputs of stages that the caller sees.
-func (d *Desk) Cache(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Cache(w http.ResponseWriter, r *http.Request) {
 	c := auth.CallerOf(r)
 	list, err := d.made(r.Context(), func(team string) bool { return c.Role(team) >= identity.Viewer })
 	if err != nil {
@@ -70,7 +70,7 @@ func entryOf(m *made, now time.Time, wall func(time.Time) time.Time) client.Cach
 
 // made returns the outputs that stages of pipelines of some teams have made, with their bytes on disk; 0: they are
 // gone.
-func (d *Desk) made(ctx context.Context, sees func(team string) bool) ([]made, error) {
+func (d *Service) made(ctx context.Context, sees func(team string) bool) ([]made, error) {
 	past, err := d.Control.PastGroups(ctx, func(g view.ArchivedGroup) bool {
 		return g.Kind == groups.Pipeline && sees(g.Team)
 	})

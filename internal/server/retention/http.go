@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // maxKeep bounds the jobs that a request may name.
@@ -38,7 +38,7 @@ func wish(b client.GC) string {
 }
 
 // GC removes old files, or lists them.
-func (d *Desk) GC(w http.ResponseWriter, r *http.Request) {
+func (d *Service) GC(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[client.GC](w, r)
 	if !ok {
 		return
@@ -63,7 +63,7 @@ func (d *Desk) GC(w http.ResponseWriter, r *http.Request) {
 	}
 	if b.DryRun {
 		auth.CallOf(r).Written = true // nothing changes
-	} else if err := d.Gate.ProposeWith(r, "", bound.Cut(wish(b), longestDetail)); err != nil && d.Control.Full() == nil {
+	} else if err := d.Gate.ProposeWith(r, "", limits.Cut(wish(b), longestDetail)); err != nil && d.Control.Full() == nil {
 		// Recorded before the removal, unless only the removal makes room for the record.
 		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 		return

@@ -32,7 +32,7 @@ type found struct {
 }
 
 // measured returns what the server keeps, from a walk that is at most sizesLast old.
-func (d *Desk) measured(ctx context.Context) (found, error) {
+func (d *Service) measured(ctx context.Context) (found, error) {
 	s := &d.sizes
 	s.Lock()
 	defer s.Unlock()
@@ -58,7 +58,7 @@ func (s *sizes) forget() {
 }
 
 // byTeam returns what the server keeps for each team, by name and kind.
-func (d *Desk) byTeam(ctx context.Context) ([]client.TeamStorage, error) {
+func (d *Service) byTeam(ctx context.Context) ([]client.TeamStorage, error) {
 	q := &Quota{Control: d.Control, Logs: d.Logs, Folders: d.Folders, Dir: d.Dir}
 	type part struct{ team, kind string }
 	bytes := map[part]int64{}

@@ -17,9 +17,9 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/wait"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/kept"
-	"scrimp/internal/server/turn"
+	"scrimp/internal/server/keymutex"
 	"scrimp/internal/server/workblob"
 	"scrimp/internal/server/workdir"
 )
@@ -48,15 +48,15 @@ type Logs interface {
 	DropLog(ctx context.Context, attempt string) error // with its telemetry
 }
 
-// Desk removes old files.
-type Desk struct {
+// Service removes old files.
+type Service struct {
 	Gate    *auth.Gate
 	Control *control.Control
 	Logs    Logs
 	Folders *workdir.Store
 	Blobs   *workblob.Blobs // work folders in buckets
-	Kept    *kept.Kept
-	Turns   *turn.Turns
+	Kept    *artifacts.Kept
+	Turns   *keymutex.Turns
 	Engines []engine.Engine
 	Dir     string // the data folder
 	// Span is how long a job's work folder, output and older checkpoints are kept after its end. OutputSpan is the
@@ -79,7 +79,7 @@ type rules struct {
 }
 
 // standingRules returns the rules for the server's own rounds.
-func (d *Desk) standingRules() rules {
+func (d *Service) standingRules() rules {
 	r := rules{spans: map[string]time.Duration{client.GCMachines: machineSpan, client.GCUnused: 0}, newest: d.OutputSpan}
 	if d.Span > 0 {
 		r.spans[client.GCWork], r.spans[client.GCLogs], r.spans[client.GCCheckpoints] = d.Span, d.Span, d.Span
@@ -91,7 +91,7 @@ func (d *Desk) standingRules() rules {
 }
 
 // asked returns the rules of a request.
-func (d *Desk) asked(b client.GC) rules {
+func (d *Service) asked(b client.GC) rules {
 	r := d.standingRules()
 	r.keep, r.dry, r.fit = b.Keep, b.DryRun, b.Fit
 	if b.OlderThan > 0 {
@@ -112,7 +112,7 @@ func (d *Desk) asked(b client.GC) rules {
 }
 
 // Run removes old files periodically until ctx ends.
-func (d *Desk) Run(ctx context.Context) {
+func (d *Service) Run(ctx context.Context) {
 	for pause := first; wait.For(ctx, pause) == nil; pause = every {
 		done, err := d.remove(ctx, d.standingRules())
 		if ctx.Err() != nil {
@@ -128,7 +128,7 @@ func (d *Desk) Run(ctx context.Context) {
 }
 
 // remove removes what the rules select, or lists it.
-func (d *Desk) remove(ctx context.Context, r rules) (done client.GCDone, err error) {
+func (d *Service) remove(ctx context.Context, r rules) (done client.GCDone, err error) {
 	d.round.Lock()
 	defer d.round.Unlock()
 	t := &taking{d: d, ctx: ctx, rules: r, now: time.Now(), done: client.GCDone{DryRun: r.dry, Items: []client.GCItem{}},

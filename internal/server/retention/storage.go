@@ -26,7 +26,7 @@ const (
 )
 
 // Storage returns what the server keeps, and the paths that live jobs need elsewhere.
-func (d *Desk) Storage(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Storage(w http.ResponseWriter, r *http.Request) {
 	c := auth.CallerOf(r)
 	sees := func(team string) bool { return c.Role(team) >= identity.Viewer }
 	v := client.Storage{Teams: []client.TeamStorage{}, Needed: []string{}}
@@ -55,7 +55,7 @@ func (d *Desk) Storage(w http.ResponseWriter, r *http.Request) {
 }
 
 // logsByJob reports the size of the output and the telemetry of each job.
-func (d *Desk) logsByJob(ctx context.Context, add func(job string, n int64)) error {
+func (d *Service) logsByJob(ctx context.Context, add func(job string, n int64)) error {
 	names, err := d.Logs.Logs(ctx)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ var errTooMany = fmt.Errorf("more than %d job files are live, or they name more 
 
 // needed returns the paths and addresses that job files of live jobs and open groups name, and counts those of teams
 // that the caller does not see.
-func (d *Desk) needed(ctx context.Context, sees func(team string) bool) (list []string, hidden int, err error) {
+func (d *Service) needed(ctx context.Context, sees func(team string) bool) (list []string, hidden int, err error) {
 	events := map[uint64]bool{}
 	note := func(team string, event uint64) {
 		if !sees(team) {

@@ -21,7 +21,7 @@ import (
 
 // taking is one round of removal.
 type taking struct {
-	d       *Desk
+	d       *Service
 	ctx     context.Context //nolint:containedctx // lives as long as the call that makes it
 	rules   rules
 	now     time.Time

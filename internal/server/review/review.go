@@ -15,8 +15,8 @@ import (
 	"scrimp/client"
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/charge"
-	"scrimp/internal/decide/measured"
 	"scrimp/internal/decide/review"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/ask"
@@ -25,8 +25,8 @@ import (
 	"scrimp/internal/view/convert"
 )
 
-// Desk answers the requests.
-type Desk struct {
+// Service answers the requests.
+type Service struct {
 	Now func() time.Time // of the market
 	// EachCharge calls f with each charge of a span that the caller may see.
 	EachCharge func(ctx context.Context, caller identity.Caller, span charge.Span, f func(charge.Charge) error) error
@@ -37,7 +37,7 @@ type Desk struct {
 }
 
 // Get answers with the review of a month.
-func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Get(w http.ResponseWriter, r *http.Request) {
 	in, no := d.read(r)
 	if no != nil {
 		no.Send(w)
@@ -78,7 +78,7 @@ type input struct {
 const anomaliesMost = 90 * 24 * time.Hour
 
 // read asks the other handlers as the caller of r. It returns the first refusal.
-func (d *Desk) read(r *http.Request) (*input, *ask.Answer) {
+func (d *Service) read(r *http.Request) (*input, *ask.Answer) {
 	in := &input{}
 	month := url.Values{"month": {r.URL.Query().Get("month")}, "rule": {"proportional"}}
 	if no := ask.Get(r, d.Chargeback, "/v1/chargeback?"+month.Encode(), "", &in.statements); no != nil {
@@ -150,7 +150,7 @@ func (in *input) review(m *review.Month) client.MonthReview {
 	}
 	m.Interrupted(lost)
 	sums := m.Sums()
-	accuracy, furthest := review.Accuracy(convert.To[[]measured.Run](in.past), of.Since, of.Until)
+	accuracy, furthest := review.Accuracy(convert.To[[]runhistory.Run](in.past), of.Since, of.Until)
 	v := client.MonthReview{Month: of.Month, Since: of.Since, Until: of.Until, Over: of.Over, Whole: of.Whole,
 		Sums: convert.To[[]client.ReviewSum](sums), Budgets: in.budgeted(m), Proposals: in.proposed(), Taken: in.measured(),
 		Accuracy: convert.To[[]client.EstimateError](accuracy), Furthest: convert.To[[]client.EstimatePair](furthest)}

@@ -15,8 +15,8 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/view"
 	"scrimp/internal/work/waste"
 )
@@ -25,7 +25,7 @@ import (
 const applyRoute = "POST /v1/waste/{id}/apply"
 
 // Apply carries out the action of a finding. The audit trail records it with the promised saving.
-func (d *Desk) Apply(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Apply(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[client.ApplyWaste](w, r)
 	if !ok {
 		return
@@ -38,7 +38,7 @@ func (d *Desk) Apply(w http.ResponseWriter, r *http.Request) {
 	c, id := auth.CallerOf(r), r.PathValue("id")
 	f, err := d.read(r.Context(), c, back)
 	if err != nil {
-		books.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "the ledger was not read", err)
 		return
 	}
 	list := waste.Find(f.in).Findings
@@ -65,7 +65,7 @@ func (d *Desk) Apply(w http.ResponseWriter, r *http.Request) {
 }
 
 // missing returns why there is no finding with the ID.
-func (d *Desk) missing(ctx context.Context, c identity.Caller, id string) *reply.Refusal {
+func (d *Service) missing(ctx context.Context, c identity.Caller, id string) *reply.Refusal {
 	made, err := d.decisions(ctx, c, d.now().Add(-historyBack))
 	if err != nil {
 		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the log was not read", Fix: "ask again",
@@ -127,7 +127,7 @@ type decision struct {
 }
 
 // decisions reads the applied findings of the teams that the caller sees from the audit trail, oldest first.
-func (d *Desk) decisions(ctx context.Context, c identity.Caller, since time.Time) (list []decision, err error) {
+func (d *Service) decisions(ctx context.Context, c identity.Caller, since time.Time) (list []decision, err error) {
 	err = d.acts(ctx, applyRoute, func(act identity.Act, at time.Time) {
 		x := decision{who: act.Who, at: at}
 		if !at.Before(since) && json.Unmarshal([]byte(act.Detail), &x.Promise) == nil && c.Role(x.Team) >= identity.Viewer {
@@ -138,7 +138,7 @@ func (d *Desk) decisions(ctx context.Context, c identity.Caller, since time.Time
 }
 
 // acts calls f with the acts on a route that were done and their market times, oldest first.
-func (d *Desk) acts(ctx context.Context, route string, f func(act identity.Act, at time.Time)) error {
+func (d *Service) acts(ctx context.Context, route string, f func(act identity.Act, at time.Time)) error {
 	for after := uint64(0); ; {
 		records, err := d.View.Acts(ctx, d.Control.Durable(), view.OfRoute(route), after, 1000)
 		if err != nil || len(records) == 0 {
@@ -158,11 +158,11 @@ func (d *Desk) acts(ctx context.Context, route string, f func(act identity.Act, 
 }
 
 // History compares what was promised with what was saved, from the ledger.
-func (d *Desk) History(w http.ResponseWriter, r *http.Request) {
+func (d *Service) History(w http.ResponseWriter, r *http.Request) {
 	c, now := auth.CallerOf(r), d.now()
 	made, err := d.decisions(r.Context(), c, now.Add(-historyBack))
 	if err != nil {
-		books.Unread(w, "the log was not read", err)
+		reports.Unread(w, "the log was not read", err)
 		return
 	}
 	list := []client.WasteDecision{}
@@ -174,7 +174,7 @@ func (d *Desk) History(w http.ResponseWriter, r *http.Request) {
 	d.fleet(f, c)
 	of, err := d.groups(r.Context(), f)
 	if err != nil {
-		books.Unread(w, "the log was not read", err)
+		reports.Unread(w, "the log was not read", err)
 		return
 	}
 	var rows []waste.Row
@@ -184,7 +184,7 @@ func (d *Desk) History(w http.ResponseWriter, r *http.Request) {
 			return nil
 		})
 	if err != nil {
-		books.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "the ledger was not read", err)
 		return
 	}
 	for _, x := range made {

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
-	"scrimp/internal/server/books"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/wire/telemetry"
 	workgroups "scrimp/internal/work/groups"
 	"scrimp/internal/work/waste"
@@ -38,7 +38,7 @@ type facts struct {
 }
 
 // read collects what the caller may see.
-func (d *Desk) read(ctx context.Context, c identity.Caller, back time.Duration) (*facts, error) {
+func (d *Service) read(ctx context.Context, c identity.Caller, back time.Duration) (*facts, error) {
 	until := d.now()
 	f := &facts{in: waste.Input{Since: until.Add(-back), Until: until, HasTeams: d.HasTeams()}, teams: map[string]bool{}}
 	d.fleet(f, c)
@@ -59,7 +59,7 @@ func (d *Desk) read(ctx context.Context, c identity.Caller, back time.Duration) 
 		}
 		f.teams[x.Owner.Team] = true
 		if !x.Corrects {
-			past = append(past, books.IncidentRow(&x, until))
+			past = append(past, reports.IncidentRow(&x, until))
 		}
 		f.in.Rows = append(f.in.Rows, rowOf(&x, groups))
 		return nil
@@ -87,7 +87,7 @@ func (d *Desk) read(ctx context.Context, c identity.Caller, back time.Duration) 
 }
 
 // now returns the present market time: no earlier than the last event, whose costs count.
-func (d *Desk) now() time.Time {
+func (d *Service) now() time.Time {
 	now := d.Control.Now()
 	d.Control.Read(func(m *core.Machine) {
 		if m.Now().After(now) {
@@ -132,7 +132,7 @@ func within(rows []waste.Row, since, until time.Time) (list []waste.Row) {
 }
 
 // groups returns what each group is a run of, archived or not.
-func (d *Desk) groups(ctx context.Context, f *facts) (map[string]waste.Group, error) {
+func (d *Service) groups(ctx context.Context, f *facts) (map[string]waste.Group, error) {
 	archived, err := d.Control.AllGroups(ctx)
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func pipelineOf(t *state.GroupTerms) string {
 }
 
 // fleet reads machines, offers, reservations and schedules from the state of the core.
-func (d *Desk) fleet(f *facts, c identity.Caller) {
+func (d *Service) fleet(f *facts, c identity.Caller) {
 	var ranks []rank
 	f.pipelines, f.in.Paid = map[string]string{}, map[string]time.Time{}
 	d.Control.Read(func(m *core.Machine) {
@@ -249,7 +249,7 @@ func machine(m *core.Machine, i *state.Instance) (v waste.Machine, of rank) {
 // silent adds when the agents of machines with a task were last heard, if that is too long ago, and drops machines that
 // their engine has missed for less. It counts by the wall clock, since a market clock may be faster. An agent without a
 // task has nothing to report.
-func (d *Desk) silent(list []waste.Machine, ranks []rank) {
+func (d *Service) silent(list []waste.Machine, ranks []rank) {
 	now, clock := time.Now(), d.Control.Clock()
 	for i, of := range ranks {
 		if list[i].Missing {
@@ -290,7 +290,7 @@ func recurring(m *core.Machine, g *state.Group) waste.Recurring {
 }
 
 // measure reads the telemetry of the newest runs of recurring jobs.
-func (d *Desk) measure(ctx context.Context, f *facts) error {
+func (d *Service) measure(ctx context.Context, f *facts) error {
 	rows := map[string]*waste.Row{} // the first row of each run; nil: it ran on several machine types
 	bySeries := map[string][]string{}
 	for i := len(f.in.Rows) - 1; i >= 0; i-- {

@@ -36,7 +36,7 @@ func costliest(costs []recommend.Cost, n int, counts func(*recommend.Cost) bool)
 
 // play simulates what ran on demand and resumes from checkpoints on spot, and what ran on spot at an interval of its
 // file with the interval that scrimp picks.
-func (d *Desk) play(r *http.Request, in *recommend.Input) (err error) {
+func (d *Service) play(r *http.Request, in *recommend.Input) (err error) {
 	in.OnSpot, err = d.played(r, in, recommend.OnDemand, func(j spec.Job) spec.Job {
 		j.Resources.Capacity = []string{recommend.Spot}
 		return j
@@ -52,7 +52,7 @@ func (d *Desk) play(r *http.Request, in *recommend.Input) (err error) {
 
 // played simulates the jobs that resume and ran on a capacity, as they were and changed, with the work that they did in
 // the span. It returns the share of the cost that the change saves of each.
-func (d *Desk) played(r *http.Request, in *recommend.Input, capacity string, change func(spec.Job) spec.Job) (
+func (d *Service) played(r *http.Request, in *recommend.Input, capacity string, change func(spec.Job) spec.Job) (
 	shares map[string]float64, err error) {
 	shares = map[string]float64{}
 	if d.Cheaper == nil || in.Currency != money.USD {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/job/spec"
@@ -16,7 +16,7 @@ import (
 const mostEstimated = 50
 
 // full32 returns the share of its cost that 16 bits would save of each job whose file says that it computes in 32 bits.
-func (d *Desk) full32(ctx context.Context, costs []recommend.Cost) (map[string]float64, error) {
+func (d *Service) full32(ctx context.Context, costs []recommend.Cost) (map[string]float64, error) {
 	jobs := costliest(costs, mostEstimated, func(*recommend.Cost) bool { return true })
 	machines := map[string]*core.Attempt{}
 	err := d.Books.EachJob(ctx, jobs, func(j *core.Job) { machines[j.ID()] = j.Attempt() })
@@ -38,7 +38,7 @@ func (d *Desk) full32(ctx context.Context, costs []recommend.Cost) (map[string]f
 }
 
 // acceleratorOf returns the accelerator of an attempt's machines; "" if its offer is gone.
-func (d *Desk) acceleratorOf(a *core.Attempt) (name string) {
+func (d *Service) acceleratorOf(a *core.Attempt) (name string) {
 	d.Control.ReadUncommitted(func(m *core.Machine) {
 		if l := m.State().Listing(market.OfferID(a.Offer())); l != nil {
 			name = l.Offer().Accelerator
@@ -53,11 +53,11 @@ func in16(e *estimate.Estimator, j spec.Job, accelerator string, count float64) 
 	if j.Model.Precision != "fp32" && j.Model.Precision != "tf32" || accelerator == "" || count < 1 {
 		return 0
 	}
-	m, known := measured.Shape(j.Name, j.Model)
+	m, known := runhistory.Shape(j.Name, j.Model)
 	if !known {
 		return 0
 	}
-	q := measured.Request(j, m)
+	q := runhistory.Request(j, m)
 	q.Chip, q.Count = accelerator, count
 	now, err := e.Answer(q)
 	if err != nil || now.Throughput == nil {

@@ -18,8 +18,8 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/work/recommend"
 	"scrimp/internal/work/waste"
 )
@@ -31,7 +31,7 @@ const recommendBack = 30 * 24 * time.Hour
 const standardTarget = 0.25
 
 // Recommend ranks what can be done to spend less, for each currency.
-func (d *Desk) Recommend(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Recommend(w http.ResponseWriter, r *http.Request) {
 	c, team := auth.CallerOf(r), r.URL.Query().Get("team")
 	target, err := targetOf(r.URL.Query().Get("target"))
 	if err != nil {
@@ -45,7 +45,7 @@ func (d *Desk) Recommend(w http.ResponseWriter, r *http.Request) {
 	}
 	inputs, _, err := d.inputs(r, c, team, target)
 	if err != nil {
-		books.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "the ledger was not read", err)
 		return
 	}
 	var list []recommend.Plan
@@ -77,7 +77,7 @@ func targetOf(text string) (float64, error) {
 }
 
 // inputs returns the costs of the last 30 days, by currency, and how long of them the ledger knows.
-func (d *Desk) inputs(r *http.Request, c identity.Caller, team string, target float64) (list []*recommend.Input,
+func (d *Service) inputs(r *http.Request, c identity.Caller, team string, target float64) (list []*recommend.Input,
 	known time.Duration, err error) {
 	ctx := r.Context()
 	f, err := d.read(ctx, c, recommendBack)
@@ -131,7 +131,7 @@ func (d *Desk) inputs(r *http.Request, c identity.Caller, team string, target fl
 }
 
 // knowJobs fills in what is known of the jobs.
-func (d *Desk) knowJobs(ctx context.Context, jobs map[string]recommend.Job) error {
+func (d *Service) knowJobs(ctx context.Context, jobs map[string]recommend.Job) error {
 	delete(jobs, "")
 	return d.Books.EachJob(ctx, slices.Sorted(maps.Keys(jobs)), func(j *core.Job) { jobs[j.ID()] = jobOf(j) })
 }

@@ -19,8 +19,8 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/view"
 	"scrimp/internal/work/waste"
 )
@@ -30,11 +30,11 @@ const (
 	sinceMost     = 90 * 24 * time.Hour
 )
 
-// Desk answers requests about waste.
-type Desk struct {
+// Service answers requests about waste.
+type Service struct {
 	Gate    *auth.Gate
 	Control *control.Control
-	Books   *books.Books
+	Books   *reports.Books
 	View    *view.View // the audit trail
 	// Telemetry returns the telemetry of a job's machines; nil: not known.
 	Telemetry func(ctx context.Context, j *core.Job) (*receipt.Telemetry, error)
@@ -60,7 +60,7 @@ func spanOf(text string) (time.Duration, *reply.Refusal) {
 }
 
 // List lists the waste of a span.
-func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
+func (d *Service) List(w http.ResponseWriter, r *http.Request) {
 	back, no := spanOf(r.URL.Query().Get("since"))
 	if no != nil {
 		no.Answer(w)
@@ -77,7 +77,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	}
 	f, err := d.read(r.Context(), c, back)
 	if err != nil {
-		books.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "the ledger was not read", err)
 		return
 	}
 	if team != "" && team != client.NoTeam && !d.HasTeam(team) && !f.teams[team] {

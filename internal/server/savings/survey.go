@@ -25,7 +25,7 @@ type lister interface {
 }
 
 // Survey lists what the engines see in their accounts.
-func (d *Desk) Survey(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Survey(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), surveyWait)
 	defer cancel()
 	v := client.Survey{Required: []string{}, Resources: []client.SurveyResource{}, Engines: []client.SurveyEngine{}}

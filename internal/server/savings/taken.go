@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/decide/charge"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/work/recommend"
 )
 
@@ -31,7 +31,7 @@ type taken struct {
 }
 
 // Take records that a team follows a recommendation, with its expected saving.
-func (d *Desk) Take(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Take(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[client.TakeRecommendation](w, r)
 	if !ok {
 		return
@@ -52,7 +52,7 @@ func (d *Desk) Take(w http.ResponseWriter, r *http.Request) {
 	}
 	inputs, known, err := d.inputs(r, c, b.Team, standardTarget)
 	if err != nil {
-		books.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "the ledger was not read", err)
 		return
 	}
 	t, no := takenOf(&b, inputs, known)
@@ -62,7 +62,7 @@ func (d *Desk) Take(w http.ResponseWriter, r *http.Request) {
 	}
 	made, err := d.allTaken(r.Context(), c, b.Team)
 	if err != nil {
-		books.Unread(w, "the log was not read", err)
+		reports.Unread(w, "the log was not read", err)
 		return
 	}
 	t.At, t.who = d.now().Truncate(time.Hour), c.User
@@ -83,7 +83,7 @@ func (d *Desk) Take(w http.ResponseWriter, r *http.Request) {
 	}
 	list, err := d.compare(r.Context(), c, []taken{*t})
 	if err != nil {
-		books.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "the ledger was not read", err)
 		return
 	}
 	reply.JSON(w, list[0])
@@ -127,7 +127,7 @@ func takenOf(b *client.TakeRecommendation, inputs []*recommend.Input, known time
 }
 
 // allTaken returns what was taken for a team, or for all teams that the caller sees, oldest first.
-func (d *Desk) allTaken(ctx context.Context, c identity.Caller, team string) (list []taken, err error) {
+func (d *Service) allTaken(ctx context.Context, c identity.Caller, team string) (list []taken, err error) {
 	err = d.acts(ctx, takeRoute, func(act identity.Act, _ time.Time) {
 		t := taken{who: act.Who}
 		if json.Unmarshal([]byte(act.Detail), &t) != nil || team != "" && t.Team != team {
@@ -145,7 +145,7 @@ func (d *Desk) allTaken(ctx context.Context, c identity.Caller, team string) (li
 }
 
 // Taken compares what recommendations were expected to save with what they have saved.
-func (d *Desk) Taken(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Taken(w http.ResponseWriter, r *http.Request) {
 	c, team := auth.CallerOf(r), r.URL.Query().Get("team")
 	if team != "" && c.Role(team) < identity.Viewer {
 		unknownTeam(w, team)
@@ -153,20 +153,20 @@ func (d *Desk) Taken(w http.ResponseWriter, r *http.Request) {
 	}
 	made, err := d.allTaken(r.Context(), c, team)
 	if err != nil {
-		books.Unread(w, "the log was not read", err)
+		reports.Unread(w, "the log was not read", err)
 		return
 	}
 	slices.Reverse(made)
 	list, err := d.compare(r.Context(), c, made)
 	if err != nil {
-		books.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "the ledger was not read", err)
 		return
 	}
 	reply.JSON(w, reply.List(list))
 }
 
 // compare measures each recommendation by the costs before and since.
-func (d *Desk) compare(ctx context.Context, c identity.Caller, made []taken) (list []client.TakenRecommendation,
+func (d *Service) compare(ctx context.Context, c identity.Caller, made []taken) (list []client.TakenRecommendation,
 	err error) {
 	now := d.now()
 	for i := range made {
@@ -185,7 +185,7 @@ func (d *Desk) compare(ctx context.Context, c identity.Caller, made []taken) (li
 
 // around returns the costs of a team before and after it took a recommendation, and their jobs. Its reading is bounded:
 // it covers at most two months.
-func (d *Desk) around(ctx context.Context, c identity.Caller, t *taken, now time.Time) (costs []recommend.Cost,
+func (d *Service) around(ctx context.Context, c identity.Caller, t *taken, now time.Time) (costs []recommend.Cost,
 	jobs map[string]recommend.Job, err error) {
 	end := t.At.Add(recommend.Month)
 	if now.Before(end) {

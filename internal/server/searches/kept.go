@@ -63,7 +63,7 @@ func (s *search) key(piece int) string {
 }
 
 // index returns the names of all searches. The caller holds d.mu.
-func (d *Desk) index(ctx context.Context) ([]entry, error) {
+func (d *Service) index(ctx context.Context) ([]entry, error) {
 	if d.names != nil {
 		return d.names, nil
 	}
@@ -82,7 +82,7 @@ func (d *Desk) index(ctx context.Context) ([]entry, error) {
 }
 
 // create stores a new search: its head first, so that a name in the index always has one. The caller holds d.mu.
-func (d *Desk) create(ctx context.Context, s *search, names []entry) error {
+func (d *Service) create(ctx context.Context, s *search, names []entry) error {
 	text, err := json.Marshal(s.head)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (d *Desk) create(ctx context.Context, s *search, names []entry) error {
 	return nil
 }
 
-func (d *Desk) putIndex(ctx context.Context, names []entry) error {
+func (d *Service) putIndex(ctx context.Context, names []entry) error {
 	text, err := json.Marshal(names)
 	if err == nil {
 		err = d.Meta.PutMeta(ctx, indexMeta, string(text))
@@ -109,7 +109,7 @@ func (d *Desk) putIndex(ctx context.Context, names []entry) error {
 	return err
 }
 
-func (d *Desk) remember(s *search) {
+func (d *Service) remember(s *search) {
 	if d.open == nil {
 		d.open = map[string]*search{}
 	}
@@ -117,7 +117,7 @@ func (d *Desk) remember(s *search) {
 }
 
 // forget makes the next request read the search from the store.
-func (d *Desk) forget(s *search) {
+func (d *Service) forget(s *search) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open[s.Def.Name] == s {
@@ -126,7 +126,7 @@ func (d *Desk) forget(s *search) {
 }
 
 // load returns a search of the index. The caller holds d.mu.
-func (d *Desk) load(ctx context.Context, name string) (*search, error) {
+func (d *Service) load(ctx context.Context, name string) (*search, error) {
 	if s := d.open[name]; s != nil {
 		return s, nil
 	}
@@ -202,7 +202,7 @@ func (s *search) counts(x record) {
 }
 
 // keep stores a record. The caller holds s.mu.
-func (d *Desk) keep(ctx context.Context, s *search, x record) *reply.Refusal {
+func (d *Service) keep(ctx context.Context, s *search, x record) *reply.Refusal {
 	line, err := json.Marshal(x)
 	if err == nil {
 		if s.text.Len() >= pieceSize {

@@ -40,7 +40,7 @@ func named(program string) *reply.Refusal {
 
 // leases gives the worker to the program that asks, unless a job that still runs has it. It returns the lease to store,
 // nil for none, and a note for a program that takes the place of another one. The caller holds s.mu.
-func (d *Desk) leases(s *search, a asker, b client.AskTrial) (*lease, string, *reply.Refusal) {
+func (d *Service) leases(s *search, a asker, b client.AskTrial) (*lease, string, *reply.Refusal) {
 	if b.Program == "" {
 		return nil, "", named(b.Program)
 	}
@@ -81,7 +81,7 @@ func (s *search) another(worker int) string {
 }
 
 // runs reports whether a job exists and is not over.
-func (d *Desk) runs(id string) (live bool) {
+func (d *Service) runs(id string) (live bool) {
 	d.Control.Read(func(m *core.Machine) {
 		if j, known := m.Job(id); known {
 			live = j.Finished().IsZero()

@@ -14,7 +14,7 @@ import (
 )
 
 // asks answers a question, and stores it if it has changed the search.
-func (d *Desk) asks(ctx context.Context, s *search, a asker, b client.AskTrial) (loop.Answer, string, *reply.Refusal) {
+func (d *Service) asks(ctx context.Context, s *search, a asker, b client.AskTrial) (loop.Answer, string, *reply.Refusal) {
 	leased, note, no := d.leases(s, a, b)
 	if no != nil {
 		return loop.Answer{}, "", no
@@ -41,7 +41,7 @@ func (d *Desk) asks(ctx context.Context, s *search, a asker, b client.AskTrial) 
 }
 
 // tells takes a value, and stores it if it has changed the search.
-func (d *Desk) tells(ctx context.Context, s *search, a asker, b client.TellTrial) (loop.Answer, *reply.Refusal) {
+func (d *Service) tells(ctx context.Context, s *search, a asker, b client.TellTrial) (loop.Answer, *reply.Refusal) {
 	if no := s.lost(b); no != nil {
 		return loop.Answer{}, no
 	}
@@ -65,7 +65,7 @@ const longest = 10 * 365 * 24 * 3600
 
 // told converts a value to the planner's form. Its cost is the one that it says, otherwise that of its seconds,
 // otherwise what the asking job has cost since its value before.
-func (d *Desk) told(s *search, a asker, b client.TellTrial) (v loop.Told, x record, no *reply.Refusal) {
+func (d *Service) told(s *search, a asker, b client.TellTrial) (v loop.Told, x record, no *reply.Refusal) {
 	wrong := func(field, title, fix string) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: title, Fix: fix}
 	}
@@ -109,7 +109,7 @@ func (d *Desk) told(s *search, a asker, b client.TellTrial) (v loop.Told, x reco
 }
 
 // spentBy returns what the asking job has cost so far, in dollars; false: there is no job, or its currency is another.
-func (d *Desk) spentBy(a asker) (spent money.Amount, known bool) {
+func (d *Service) spentBy(a asker) (spent money.Amount, known bool) {
 	if a.job == "" {
 		return spent, false
 	}

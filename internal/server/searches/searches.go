@@ -31,8 +31,8 @@ type Meta interface {
 	Meta(ctx context.Context, key string) (string, bool, error)
 }
 
-// Desk answers requests about searches.
-type Desk struct {
+// Service answers requests about searches.
+type Service struct {
 	Meta    Meta
 	Gate    *auth.Gate
 	Control *control.Control
@@ -87,7 +87,7 @@ func callerOf(r *http.Request) asker {
 }
 
 // Open opens a search.
-func (d *Desk) Open(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Open(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[client.NewSearch](w, r)
 	if !ok {
 		return
@@ -101,7 +101,7 @@ func (d *Desk) Open(w http.ResponseWriter, r *http.Request) {
 }
 
 // place sets the team of a new search.
-func (d *Desk) place(a asker, b *client.NewSearch) *reply.Refusal {
+func (d *Service) place(a asker, b *client.NewSearch) *reply.Refusal {
 	switch {
 	case a.job != "":
 		b.Team = a.team
@@ -119,26 +119,26 @@ func (d *Desk) place(a asker, b *client.NewSearch) *reply.Refusal {
 }
 
 // Ask answers what a worker trains next.
-func (d *Desk) Ask(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Ask(w http.ResponseWriter, r *http.Request) {
 	if b, ok := reply.Body[client.AskTrial](w, r); ok {
 		d.answer(w, r, callerOf(r), client.SearchCall{Name: r.PathValue("id"), Ask: &b}, true)
 	}
 }
 
 // Told takes a value of a trial.
-func (d *Desk) Told(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Told(w http.ResponseWriter, r *http.Request) {
 	if b, ok := reply.Body[client.TellTrial](w, r); ok {
 		d.answer(w, r, callerOf(r), client.SearchCall{Name: r.PathValue("id"), Told: &b}, true)
 	}
 }
 
 // Get shows a search.
-func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Get(w http.ResponseWriter, r *http.Request) {
 	d.answer(w, r, callerOf(r), client.SearchCall{Name: r.PathValue("id")}, false)
 }
 
 // Call answers a call of the program of a running attempt.
-func (d *Desk) Call(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Call(w http.ResponseWriter, r *http.Request) {
 	attempt, _, ok := d.Gate.Attempt(w, r)
 	if !ok {
 		return
@@ -165,7 +165,7 @@ func (d *Desk) Call(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer does one call. Whole answers have the trial and what to do with it; others are the search alone.
-func (d *Desk) answer(w http.ResponseWriter, r *http.Request, a asker, b client.SearchCall, whole bool) {
+func (d *Service) answer(w http.ResponseWriter, r *http.Request, a asker, b client.SearchCall, whole bool) {
 	v, no := d.do(r.Context(), a, b)
 	switch {
 	case no != nil:
@@ -177,7 +177,7 @@ func (d *Desk) answer(w http.ResponseWriter, r *http.Request, a asker, b client.
 	}
 }
 
-func (d *Desk) do(ctx context.Context, a asker, b client.SearchCall) (v client.SearchAnswer, no *reply.Refusal) {
+func (d *Service) do(ctx context.Context, a asker, b client.SearchCall) (v client.SearchAnswer, no *reply.Refusal) {
 	if b.Open != nil {
 		if no := d.opens(ctx, a, *b.Open); no != nil {
 			return v, no
@@ -223,7 +223,7 @@ func unsaved(err error) *reply.Refusal {
 }
 
 // opens opens a search unless it exists.
-func (d *Desk) opens(ctx context.Context, a asker, b client.NewSearch) *reply.Refusal {
+func (d *Service) opens(ctx context.Context, a asker, b client.NewSearch) *reply.Refusal {
 	spec, no := specOf(b)
 	if no != nil {
 		return no
@@ -280,7 +280,7 @@ func crowded(names []entry, user string) *reply.Refusal {
 }
 
 // sameAs refuses to open another search with the name of one that exists.
-func (d *Desk) sameAs(ctx context.Context, a asker, b client.NewSearch) *reply.Refusal {
+func (d *Service) sameAs(ctx context.Context, a asker, b client.NewSearch) *reply.Refusal {
 	s, err := d.load(ctx, b.Name)
 	if err != nil {
 		return unread(err)
@@ -301,7 +301,7 @@ func (d *Desk) sameAs(ctx context.Context, a asker, b client.NewSearch) *reply.R
 }
 
 // find returns a search that the asker sees.
-func (d *Desk) find(ctx context.Context, a asker, name string) (*search, *reply.Refusal) {
+func (d *Service) find(ctx context.Context, a asker, name string) (*search, *reply.Refusal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	names, err := d.index(ctx)

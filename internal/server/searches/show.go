@@ -53,7 +53,7 @@ func (s *search) trial(n int) *client.SearchTrial {
 }
 
 // List lists the searches that the caller sees, by name.
-func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
+func (d *Service) List(w http.ResponseWriter, r *http.Request) {
 	list, a := []client.Search{}, callerOf(r)
 	all, err := d.all(r.Context())
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, list)
 }
 
-func (d *Desk) all(ctx context.Context) (list []*search, err error) {
+func (d *Service) all(ctx context.Context) (list []*search, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	names, err := d.index(ctx)
@@ -89,7 +89,7 @@ func (d *Desk) all(ctx context.Context) (list []*search, err error) {
 }
 
 // Trials lists the trials of a search, in the order in which they were chosen.
-func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Trials(w http.ResponseWriter, r *http.Request) {
 	s, no := d.find(r.Context(), callerOf(r), r.PathValue("id"))
 	if no != nil {
 		no.Answer(w)
@@ -105,7 +105,7 @@ func (d *Desk) Trials(w http.ResponseWriter, r *http.Request) {
 }
 
 // Remove removes a search.
-func (d *Desk) Remove(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Remove(w http.ResponseWriter, r *http.Request) {
 	a := callerOf(r)
 	s, no := d.find(r.Context(), a, r.PathValue("id"))
 	switch {
@@ -126,7 +126,7 @@ func (d *Desk) Remove(w http.ResponseWriter, r *http.Request) {
 }
 
 // remove takes a search out of the index, and empties its values in the store.
-func (d *Desk) remove(ctx context.Context, s *search) error {
+func (d *Service) remove(ctx context.Context, s *search) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d.mu.Lock()

@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
-	"scrimp/internal/server/kept"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/server/workdir/missing"
 	"scrimp/internal/wire/api"
@@ -30,7 +30,7 @@ import (
 type Files struct {
 	Control *control.Control
 	Folders *workdir.Store
-	Kept    *kept.Kept
+	Kept    *artifacts.Kept
 	// Quota reserves space for the work folder of a team's job, or returns why there is none.
 	Quota  func(ctx context.Context, team, job string) error
 	Errors *slog.Logger

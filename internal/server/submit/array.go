@@ -35,7 +35,7 @@ func ofGroup(b api.Submission) string {
 }
 
 // Group submits a job as an array or a study, or stages as a pipeline.
-func (d *Desk) Group(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Group(w http.ResponseWriter, r *http.Request) {
 	b, ok := request.Submission(w, r)
 	if !ok || d.refuseWhenFull(w, r) {
 		return
@@ -79,7 +79,7 @@ func noIndex(b api.Submission, j spec.Job) *reply.Refusal {
 }
 
 // openGroup names a group, stores its work folder, and opens it in the log.
-func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.GroupTerms) (id string,
+func (d *Service) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.GroupTerms) (id string,
 	no *reply.Refusal) {
 	id, done, err := d.Names.Reserve(r.Context(), j.Name)
 	if err != nil {
@@ -148,7 +148,7 @@ func (d *Desk) openGroup(r *http.Request, b api.Submission, j spec.Job, t core.G
 
 // runOf returns the terms of a single run of a group, and the job files of a pipeline's stages. The run of a pipeline
 // without a schedule, and of any other group, is the group t itself; with a schedule t becomes the schedule.
-func (d *Desk) runOf(r *http.Request, b api.Submission, j spec.Job, t *core.GroupTerms) (run *core.GroupTerms,
+func (d *Service) runOf(r *http.Request, b api.Submission, j spec.Job, t *core.GroupTerms) (run *core.GroupTerms,
 	specs []json.RawMessage, no *reply.Refusal) {
 	if t.Pipeline == nil {
 		return t, nil, nil
@@ -165,7 +165,7 @@ func (d *Desk) runOf(r *http.Request, b api.Submission, j spec.Job, t *core.Grou
 }
 
 // after parses the dependencies of a submission. It omits those that are met.
-func (d *Desk) after(r *http.Request, list []string) (after []state.Dependency, no *reply.Refusal) {
+func (d *Service) after(r *http.Request, list []string) (after []state.Dependency, no *reply.Refusal) {
 	wrong := func(format string, a ...any) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after",
 			Title: "it cannot come after that", Err: fmt.Errorf(format, a...),

@@ -28,7 +28,7 @@ import (
 const maxBatch = 1000
 
 // used returns the keys that were used before, each with its event.
-func (d *Desk) used(ctx context.Context, keys ...string) (map[string]uint64, *reply.Refusal) {
+func (d *Service) used(ctx context.Context, keys ...string) (map[string]uint64, *reply.Refusal) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func unread(err error) *reply.Refusal {
 }
 
 // earlier returns the job of a submission whose key is in event seq, if both request the same.
-func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job string, no *reply.Refusal) {
+func (d *Service) earlier(ctx context.Context, b api.Submission, seq uint64) (job string, no *reply.Refusal) {
 	records, err := d.Log.Records(ctx, seq-1, 2)
 	var first, next core.Event
 	if err != nil || len(records) == 0 || json.Unmarshal(records[0].Event, &first) != nil {
@@ -97,7 +97,7 @@ func hiddenKey(field string) *reply.Refusal {
 
 // again answers a submission whose key was used before: with its job if both request the same, otherwise with a
 // conflict.
-func (d *Desk) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
+func (d *Service) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
 	seen, no := d.used(r.Context(), b.Key)
 	if no != nil {
 		no.Answer(w)
@@ -124,7 +124,7 @@ func (d *Desk) again(w http.ResponseWriter, r *http.Request, b api.Submission) b
 }
 
 // seen returns the named job or group if the caller may see it.
-func (d *Desk) seen(c identity.Caller, name string, group bool) (v any, ok bool) {
+func (d *Service) seen(c identity.Caller, name string, group bool) (v any, ok bool) {
 	if group {
 		return d.Groups.Visible(c, name)
 	}
@@ -132,7 +132,7 @@ func (d *Desk) seen(c identity.Caller, name string, group bool) (v any, ok bool)
 }
 
 // Many submits many jobs in one transaction. An error in one refuses all.
-func (d *Desk) Many(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Many(w http.ResponseWriter, r *http.Request) {
 	list, ok := reply.Body[[]api.Submission](w, r)
 	if !ok || d.refuseWhenFull(w, r) {
 		return
@@ -184,7 +184,7 @@ func sortedKeys(list []api.Submission) (keys []string, twice bool) {
 
 // batch is the submission of a batch.
 type batch struct {
-	d    *Desk
+	d    *Service
 	r    *http.Request
 	list []api.Submission
 	jobs []spec.Job
@@ -315,7 +315,7 @@ func (b *batch) shown() []api.Job {
 
 // readBatch returns the job files of a batch, or answers what is wrong with one. It prefixes keys with the caller's
 // name.
-func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Submission) ([]spec.Job, bool) {
+func (d *Service) readBatch(w http.ResponseWriter, r *http.Request, list []api.Submission) ([]spec.Job, bool) {
 	c := auth.CallerOf(r)
 	jobs := make([]spec.Job, len(list))
 	for i := range list {

@@ -9,7 +9,7 @@ import (
 
 // refuseWhenFull refuses submissions while the log has so little room left that it is reserved for existing jobs. With
 // PostgreSQL, the log is on another disk.
-func (d *Desk) refuseWhenFull(w http.ResponseWriter, r *http.Request) bool {
+func (d *Service) refuseWhenFull(w http.ResponseWriter, r *http.Request) bool {
 	if !d.LogHere {
 		return false
 	}

@@ -32,7 +32,7 @@ func checkValues(r *http.Request, b api.Submission, j spec.Job) *reply.Refusal {
 
 // checkOffers refuses a job that is restricted to unknown engines. Unless the caller accepts a wait, it also refuses a
 // job that no present offer fits: accelerator, memory for its model, image, or the number of machines at once.
-func (d *Desk) checkOffers(b api.Submission, j spec.Job) (no *reply.Refusal) {
+func (d *Service) checkOffers(b api.Submission, j spec.Job) (no *reply.Refusal) {
 	if no := d.checkEngines(j); no != nil {
 		return no
 	}
@@ -92,7 +92,7 @@ func (d *Desk) checkOffers(b api.Submission, j spec.Job) (no *reply.Refusal) {
 
 // checkEngines refuses a job that is restricted to unknown engines or zones. A new engine needs a restart of the
 // server, so waiting would not help.
-func (d *Desk) checkEngines(j spec.Job) *reply.Refusal {
+func (d *Service) checkEngines(j spec.Job) *reply.Refusal {
 	if !slices.ContainsFunc(j.AnyOf, func(v spec.Variant) bool { return v.Engine != "" }) {
 		return nil
 	}
@@ -132,7 +132,7 @@ func atOnce(n *plan.Need, sale []*state.Listing) (most int, limited bool) {
 
 // checkStore refuses a job with a checkpoint store that the server, or its machines with the server's keys, may
 // not open.
-func (d *Desk) checkStore(c identity.Caller, j spec.Job) *reply.Refusal {
+func (d *Service) checkStore(c identity.Caller, j spec.Job) *reply.Refusal {
 	if d.Kept.Stores.OfJob(c.User, j.Checkpoint.Store) {
 		return nil
 	}

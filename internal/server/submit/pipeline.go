@@ -45,7 +45,7 @@ func ofPipeline(b *api.Submission) *reply.Refusal {
 
 // stageJobs adds the stages of a pipeline to its terms, and returns their job files. The stages have the owner of
 // the pipeline.
-func (d *Desk) stageJobs(r *http.Request, b api.Submission, whole spec.Job, t *core.GroupTerms) (
+func (d *Service) stageJobs(r *http.Request, b api.Submission, whole spec.Job, t *core.GroupTerms) (
 	specs []json.RawMessage, no *reply.Refusal) {
 	ctx, probe := r.Context(), inputs.New(r, d.Control.Kinds())
 	t.GPUHours, t.WallClock = whole.Budget.GPUHours, time.Duration(whole.Budget.WallClock)
@@ -108,7 +108,7 @@ func (d *Desk) stageJobs(r *http.Request, b api.Submission, whole spec.Job, t *c
 
 // inherited returns a keyed digest of the values that programs inherit from the submitter's shell; "": none. The key
 // keeps readers of the log from testing guesses of the values.
-func (d *Desk) inherited(b api.Submission, whole spec.Job) string {
+func (d *Service) inherited(b api.Submission, whole spec.Job) string {
 	if len(whole.Inherit) == 0 {
 		return ""
 	}
@@ -119,7 +119,7 @@ func (d *Desk) inherited(b api.Submission, whole spec.Job) string {
 }
 
 // checkInputs refuses a pipeline with a stage input that is neither in the work folder nor an output of a stage.
-func (d *Desk) checkInputs(id string, b api.Submission, t *core.GroupTerms) *reply.Refusal {
+func (d *Service) checkInputs(id string, b api.Submission, t *core.GroupTerms) *reply.Refusal {
 	items, err := d.Uploads.Store.Items(id)
 	if err != nil {
 		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the work folder was not read", Err: err,
@@ -183,7 +183,7 @@ func fieldOf(i int, deps []string, dep string) string {
 }
 
 // starts returns the paths of a work folder with that of a warm start, if a deployed version has something for it.
-func (d *Desk) starts(t *core.GroupTerms, w *pipeline.Warm, items []workdir.Item) []workdir.Item {
+func (d *Service) starts(t *core.GroupTerms, w *pipeline.Warm, items []workdir.Item) []workdir.Item {
 	if w == nil {
 		return items
 	}

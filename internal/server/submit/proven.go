@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/job/check"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
@@ -26,7 +26,7 @@ const (
 
 // proven refuses a long run on spot if no earlier run has shown that its checkpoints work, unless the client accepts
 // that. A simulated clock that is faster than real time risks nothing.
-func (d *Desk) proven(ctx context.Context, c identity.Caller, b api.Submission, j spec.Job) *reply.Refusal {
+func (d *Service) proven(ctx context.Context, c identity.Caller, b api.Submission, j spec.Job) *reply.Refusal {
 	if b.AcceptUnproven || time.Duration(j.Work.Time) <= check.LongRun || d.Control.Clock().Speed != 1 {
 		return nil
 	}
@@ -45,11 +45,11 @@ func (d *Desk) proven(ctx context.Context, c identity.Caller, b api.Submission, 
 }
 
 // runsOf returns the newest finished runs of a name that the caller sees, with the evidence about their checkpoints.
-func (d *Desk) runsOf(ctx context.Context, c identity.Caller, name string) (runs []check.Run, err error) {
+func (d *Service) runsOf(ctx context.Context, c identity.Caller, name string) (runs []check.Run, err error) {
 	seen := 0
 	enough := func() bool { seen++; return seen > earlierJobs || len(runs) == earlierRuns }
 	take := func(j *core.Job) {
-		if of := j.Terms().Name; (of == name || of == measured.Profile(name)) && j.Priced() && auth.Sees(c, j) {
+		if of := j.Terms().Name; (of == name || of == runhistory.Profile(name)) && j.Priced() && auth.Sees(c, j) {
 			runs = append(runs, check.Run{Job: j.ID(), State: string(j.State()), Resumes: resumesOf(j)})
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // scheduled returns the terms of a schedule with runs of the given terms.
-func (d *Desk) scheduled(ctx context.Context, c identity.Caller, run *core.GroupTerms,
+func (d *Service) scheduled(ctx context.Context, c identity.Caller, run *core.GroupTerms,
 	b *api.Schedule) (t core.GroupTerms, no *reply.Refusal) {
 	y := schedule.Spec{Cron: b.Cron, Zone: b.Zone, Runs: b.Runs, NoCatchUp: b.NoCatchUp, Notify: b.Notify,
 		When: condition.Of(b.ScheduleConditions)}

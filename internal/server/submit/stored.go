@@ -6,8 +6,8 @@ import (
 
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/kept"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/secret"
 	"scrimp/internal/server/workdir"
@@ -16,7 +16,7 @@ import (
 
 // store stores the work folder of a job or a group, and the secrets apart from the log. The event that submits it names
 // both, so no job uses what an interrupted submission has left under the name.
-func (d *Desk) store(r *http.Request, id, team string, b api.Submission) (*state.Stored, *reply.Refusal) {
+func (d *Service) store(r *http.Request, id, team string, b api.Submission) (*state.Stored, *reply.Refusal) {
 	if no := d.storeFolder(r, id, team, b); no != nil {
 		return nil, no
 	}
@@ -32,7 +32,7 @@ func (d *Desk) store(r *http.Request, id, team string, b api.Submission) (*state
 }
 
 // storeFolder stores the work folder, after it has removed what an interrupted submission left under the name.
-func (d *Desk) storeFolder(r *http.Request, id, team string, b api.Submission) *reply.Refusal {
+func (d *Service) storeFolder(r *http.Request, id, team string, b api.Submission) *reply.Refusal {
 	err := d.Vault.Forget(id)
 	if err == nil {
 		err = d.assignFolder(r, id, b)
@@ -63,16 +63,16 @@ func notStored(err error) *reply.Refusal {
 }
 
 // removed refuses to rerun a job whose work folder was removed.
-func (d *Desk) removed(r *http.Request, job string) *reply.Refusal {
+func (d *Service) removed(r *http.Request, job string) *reply.Refusal {
 	is, err := d.Kept.Removed(r.Context(), job)
 	if err != nil {
 		return unread(err)
 	}
-	return kept.RemovedOn(is.Work, "work folder", job, "submit it again from its folder, with scrimp run")
+	return artifacts.RemovedOn(is.Work, "work folder", job, "submit it again from its folder, with scrimp run")
 }
 
 // assignFolder gives the job its work folder.
-func (d *Desk) assignFolder(r *http.Request, id string, b api.Submission) error {
+func (d *Service) assignFolder(r *http.Request, id string, b api.Submission) error {
 	folders := d.Uploads.Store
 	err := folders.Drop(id) // left by an interrupted submission
 	switch {

@@ -27,7 +27,7 @@ import (
 )
 
 // terms returns the terms of a job that is submitted now to this installation.
-func (d *Desk) terms(j spec.Job, now time.Time) core.Terms {
+func (d *Service) terms(j spec.Job, now time.Time) core.Terms {
 	t := terms.Of(j, now, d.Control.Clock().Stretch, d.Control.Starts())
 	if len(j.Data) > 0 { // the prices are a file
 		t.Need.Reads = terms.Reads(j, d.Charges(), d.Control.Kinds())
@@ -37,7 +37,7 @@ func (d *Desk) terms(j spec.Job, now time.Time) core.Terms {
 }
 
 // One submits a job.
-func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
+func (d *Service) One(w http.ResponseWriter, r *http.Request) {
 	b, ok := request.Submission(w, r)
 	if !ok || d.refuseWhenFull(w, r) {
 		return
@@ -57,7 +57,7 @@ func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 }
 
 // take validates a submission and passes it to in, unless its key was used before. Otherwise it answers the request.
-func (d *Desk) take(w http.ResponseWriter, r *http.Request, b api.Submission,
+func (d *Service) take(w http.ResponseWriter, r *http.Request, b api.Submission,
 	in func(*http.Request, api.Submission, spec.Job) (string, *reply.Refusal)) (id string, ok bool) {
 	j, no := d.Reader.Job(&b)
 	if no == nil {
@@ -121,7 +121,7 @@ func keyOf(w http.ResponseWriter, r *http.Request, sent string) (key string, ok 
 }
 
 // takeIn names the job, stores its work folder, and submits it to the core.
-func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string, no *reply.Refusal) {
+func (d *Service) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string, no *reply.Refusal) {
 	id, done, err := d.Names.Reserve(r.Context(), j.Name)
 	if err != nil {
 		return id, unread(err)
@@ -169,7 +169,7 @@ func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string,
 }
 
 // wouldRefuse returns why the core would refuse a job now; nil: it would not.
-func (d *Desk) wouldRefuse(c identity.Caller, e core.Event) (no *reply.Refusal) {
+func (d *Service) wouldRefuse(c identity.Caller, e core.Event) (no *reply.Refusal) {
 	d.Control.ReadUncommitted(func(m *core.Machine) {
 		if why := m.Refuses(e); why != nil {
 			no = budgets.Denied(c, why, "", "")
@@ -179,7 +179,7 @@ func (d *Desk) wouldRefuse(c identity.Caller, e core.Event) (no *reply.Refusal) 
 }
 
 // ownerOf returns the owner of the job, or answers what is wrong.
-func (d *Desk) ownerOf(w http.ResponseWriter, c identity.Caller, j spec.Job) (team, project string, ok bool) {
+func (d *Service) ownerOf(w http.ResponseWriter, c identity.Caller, j spec.Job) (team, project string, ok bool) {
 	if c.Token == "" && c.User == auth.OwnerName { // on their own server, the job file decides
 		return j.Team, j.Project, true
 	}
@@ -200,7 +200,7 @@ func (d *Desk) ownerOf(w http.ResponseWriter, c identity.Caller, j spec.Job) (te
 // mayTake reports whether the caller may use the folder or the job from which the submission takes its work folder
 // or checkpoint; if not, it answers that. Files stay in the team that sent them: only an admin of that team may show
 // them to another.
-func (d *Desk) mayTake(w http.ResponseWriter, r *http.Request, b api.Submission, team string) bool {
+func (d *Service) mayTake(w http.ResponseWriter, r *http.Request, b api.Submission, team string) bool {
 	if b.Folder != "" && !auth.BySocket(r) { // only the data folder's owner may name a path of this host
 		reply.FieldProblem(w, http.StatusForbidden, "folder", "a folder of the server's machine is taken from its owner only",
 			"upload the folder, as scrimp run does", nil)

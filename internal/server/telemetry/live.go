@@ -18,7 +18,7 @@ import (
 const fresh = time.Minute
 
 // List returns the present telemetry of the running jobs that the caller sees.
-func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
+func (d *Service) List(w http.ResponseWriter, r *http.Request) {
 	c := auth.CallerOf(r)
 	reply.JSON(w, slices.DeleteFunc(d.Running(), func(j client.JobTelemetry) bool {
 		return c.Role(j.Team) < identity.Viewer
@@ -26,7 +26,7 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 }
 
 // Running returns the present telemetry of all running jobs, in the order of their attempts' start.
-func (d *Desk) Running() []client.JobTelemetry {
+func (d *Service) Running() []client.JobTelemetry {
 	list := []client.JobTelemetry{}
 	d.Control.Read(func(m *core.Machine) {
 		for _, a := range m.Live() {
@@ -47,7 +47,7 @@ func (d *Desk) Running() []client.JobTelemetry {
 }
 
 // now fills in the newest ten seconds of each machine of a job.
-func (d *Desk) now(j *client.JobTelemetry, now time.Time) {
+func (d *Service) now(j *client.JobTelemetry, now time.Time) {
 	var s telemetry.Summary
 	for n := range j.Nodes {
 		b, gpus, ok := d.newest(logfile.Name(j.Attempt, n))
@@ -75,7 +75,7 @@ func (d *Desk) now(j *client.JobTelemetry, now time.Time) {
 }
 
 // newest returns the newest bucket of a rank that reported recently.
-func (d *Desk) newest(name string) (b telemetry.Bucket, gpus int, ok bool) {
+func (d *Service) newest(name string) (b telemetry.Bucket, gpus int, ok bool) {
 	d.mu.Lock()
 	r := d.by[name]
 	d.mu.Unlock()

@@ -46,7 +46,7 @@ func attempts(j *core.Job) (list []attempt) {
 
 // fill reads the telemetry of an attempt's machines, and reports whether there is any. It skips damaged parts of a
 // series.
-func (d *Desk) fill(ctx context.Context, a *attempt) (some bool, err error) {
+func (d *Service) fill(ctx context.Context, a *attempt) (some bool, err error) {
 	for i := range a.nodes {
 		n := &a.nodes[i]
 		name := logfile.Name(a.id, n.rank)
@@ -63,7 +63,7 @@ func (d *Desk) fill(ctx context.Context, a *attempt) (some bool, err error) {
 }
 
 // Get returns the telemetry of an attempt.
-func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Get(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	var list []attempt
 	state := ""
@@ -221,7 +221,7 @@ func bucketTo(b *telemetry.Bucket) client.TelemetryBucket {
 const pointsOfReceipt = 120
 
 // Receipt returns the telemetry of all machines of a job for its receipt; nil: none is known.
-func (d *Desk) Receipt(ctx context.Context, j *core.Job) (*receipt.Telemetry, error) {
+func (d *Service) Receipt(ctx context.Context, j *core.Job) (*receipt.Telemetry, error) {
 	var all telemetry.Summary
 	var list []telemetry.Bucket
 	v := &receipt.Telemetry{}

@@ -3,8 +3,8 @@ package terms
 import (
 	"math"
 
-	"scrimp/internal/decide/measured"
 	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/estimate/shape"
@@ -21,12 +21,12 @@ func footprint(j spec.Job) (f plan.Footprint) {
 	if !j.Model.Named() {
 		return f
 	}
-	m, ok := measured.Shape(j.Name, j.Model)
+	m, ok := runhistory.Shape(j.Name, j.Model)
 	if !ok {
 		return f
 	}
 	e := estimate.New(hardware.Catalogued(), nil, nil)
-	ask := measured.Request(j, m)
+	ask := runhistory.Request(j, m)
 	machines := max(1, j.FewestNodes())
 	cut := max(1, int(ask.TP)) * max(1, int(ask.PP))
 	for n := 1; n <= mostCards; n++ {

@@ -28,7 +28,7 @@ var readers = map[string][2]string{
 	"checkpoint.ranks":     {"server/agents/assign.go", "j.Checkpoint.AllRanks"},
 	"checkpoint.best":      {"server/agents/assign.go", "j.Checkpoint.Best"},
 	"checkpoint.every_nth": {"server/agents/assign.go", "j.Checkpoint.EveryNth"},
-	"checkpoint.given":     {"decide/measured/measured.go", "j.Checkpoint.Given"},
+	"checkpoint.given":     {"decide/runhistory/measured.go", "j.Checkpoint.Given"},
 	"checkpoint.store":     {"server/agents/assign.go", "j.Checkpoint.Store"},
 	"progress.pattern":     {"server/agents/assign.go", "j.Progress.Pattern"},
 	"progress.saved":       {"server/agents/assign.go", "j.Progress.Saved"},
@@ -36,17 +36,17 @@ var readers = map[string][2]string{
 
 	"data.path": {"server/terms/reads.go", "d.Path"}, "data.region": {"server/terms/reads.go", "d.Region"},
 	"data.size": {"server/terms/reads.go", "d.Size"}, "data.stream": {"server/agents/assign.go", "x.Stream"},
-	"model.config": {"decide/measured/row.go", "m.Config"},
-	"model.layers": {"decide/measured/row.go", "m.Layers"},
-	"model.hidden": {"decide/measured/row.go", "m.Hidden"}, "model.sequence": {"decide/measured/row.go", "m.Sequence"},
-	"model.batch": {"decide/measured/row.go", "m.Batch"}, "model.precision": {"decide/measured/row.go", "m.Precision"},
-	"model.tuning": {"decide/measured/row.go", "m.Tuning"}, "model.features": {"decide/measured/row.go", "m.Features"},
+	"model.config": {"decide/runhistory/row.go", "m.Config"},
+	"model.layers": {"decide/runhistory/row.go", "m.Layers"},
+	"model.hidden": {"decide/runhistory/row.go", "m.Hidden"}, "model.sequence": {"decide/runhistory/row.go", "m.Sequence"},
+	"model.batch": {"decide/runhistory/row.go", "m.Batch"}, "model.precision": {"decide/runhistory/row.go", "m.Precision"},
+	"model.tuning": {"decide/runhistory/row.go", "m.Tuning"}, "model.features": {"decide/runhistory/row.go", "m.Features"},
 	"model.sharding":                 {"server/agents/assign.go", "m.Sharding"},
 	"model.tensor_parallel":          {"server/agents/assign.go", "m.Tensor"},
 	"model.pipeline_parallel":        {"server/agents/assign.go", "m.Pipeline"},
 	"model.activation_checkpointing": {"server/agents/assign.go", "m.Checkpointing"},
-	"work.epochs":                    {"decide/measured/row.go", "j.Work.Epochs"}, "work.samples": {"decide/measured/row.go", "j.Work.Samples"},
-	"work.tokens": {"decide/measured/row.go", "j.Work.Tokens"},
+	"work.epochs":                    {"decide/runhistory/row.go", "j.Work.Epochs"}, "work.samples": {"decide/runhistory/row.go", "j.Work.Samples"},
+	"work.tokens": {"decide/runhistory/row.go", "j.Work.Tokens"},
 }
 
 // Every field of a job file changes the terms, is used by a named file, or is refused: none is ignored.

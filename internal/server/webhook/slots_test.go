@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"scrimp/internal/server/tries"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 )
 
 // A hundred jobs of one user whose webhook does not answer hold eight connections, and another user's webhook is
@@ -41,7 +41,7 @@ func TestSlots_HangingWebhookHoldsFewConnections(t *testing.T) {
 			_, _ = tell.Deliver(ctx, hangs.URL, "ann", fmt.Sprint("j", i), "key", word{}, tries.Progress{})
 		})
 	}
-	await.True(t, "the webhook is asked", func() bool {
+	eventually.True(t, "the webhook is asked", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return now >= userSlots

@@ -15,10 +15,10 @@ import (
 	gcblob "gocloud.dev/blob"
 
 	"scrimp/internal/content/blob"
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/content/tarball"
 	"scrimp/internal/lib/wait"
-	"scrimp/internal/server/kept"
+	"scrimp/internal/server/artifacts"
 	"scrimp/internal/wire/api"
 )
 
@@ -31,8 +31,8 @@ func (b *Blobs) open(ctx context.Context, job, store string) (*gcblob.Bucket, er
 	if l == nil {
 		return nil, fmt.Errorf("no engine lends credentials for %s", store)
 	}
-	return blob.OpenLent(ctx, store, blob.Loan{Prefix: kept.OwnKeys(job),
-		Fetch: func(ctx context.Context) (lent.Credentials, error) { return l.Lend(ctx, prefix, job) }})
+	return blob.OpenLent(ctx, store, blob.Loan{Prefix: artifacts.OwnKeys(job),
+		Fetch: func(ctx context.Context) (scopedcreds.Credentials, error) { return l.Lend(ctx, prefix, job) }})
 }
 
 // put uploads the folder of a job unless the bucket already has it, and records it after reading it back.
@@ -60,7 +60,7 @@ func (b *Blobs) put(ctx context.Context, job, store string) (r record, err error
 		return r, err
 	}
 	defer func() { err = errors.Join(err, bucket.Close()) }()
-	key := kept.OwnKeys(job) + r.blob().Key()
+	key := artifacts.OwnKeys(job) + r.blob().Key()
 	for try := range 2 {
 		if err = write(ctx, bucket, key, folder, r, moved); err != nil {
 			return r, withCause(ctx, err)
@@ -215,7 +215,7 @@ func (b *Blobs) empty(ctx context.Context, job, store string) (err error) {
 		return withCause(ctx, err)
 	}
 	defer func() { err = errors.Join(err, bucket.Close()) }()
-	for it := bucket.List(&gcblob.ListOptions{Prefix: kept.OwnKeys(job) + api.WorkBlobs}); ; {
+	for it := bucket.List(&gcblob.ListOptions{Prefix: artifacts.OwnKeys(job) + api.WorkBlobs}); ; {
 		o, err := it.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return os.Remove(b.file(job))

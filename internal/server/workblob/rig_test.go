@@ -20,7 +20,7 @@ import (
 	gcblob "gocloud.dev/blob"
 
 	"scrimp/internal/content/blob"
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws"
 	"scrimp/internal/engine/aws/setting"
@@ -170,7 +170,7 @@ func (r *rig) sent(job string) []byte {
 // bucket opens the job's store with the credentials of the job lends.
 func (r *rig) bucket(lends, prefix string) (*gcblob.Bucket, error) {
 	b, err := blob.OpenLent(r.t.Context(), r.store, blob.Loan{Prefix: prefix,
-		Fetch: func(ctx context.Context) (lent.Credentials, error) {
+		Fetch: func(ctx context.Context) (scopedcreds.Credentials, error) {
 			return r.lender.Lend(ctx, "team/jobs/"+lends, lends)
 		}})
 	if err == nil {

@@ -15,15 +15,15 @@ import (
 	"scrimp/internal/decide/monthly"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
-	"scrimp/internal/server/books"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/reports"
 	"scrimp/internal/work/groups"
 )
 
-// Desk answers the requests.
-type Desk struct {
+// Service answers the requests.
+type Service struct {
 	Control *control.Control
-	Books   *books.Books
+	Books   *reports.Books
 	HasTeam func(team string) bool // whether a team exists; one that does not may have costs
 }
 
@@ -33,7 +33,7 @@ const (
 )
 
 // Monthly answers with the report of the ledger's own history.
-func (d *Desk) Monthly(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Monthly(w http.ResponseWriter, r *http.Request) {
 	n := months
 	if text := r.URL.Query().Get("months"); text != "" {
 		var err error
@@ -56,7 +56,7 @@ func (d *Desk) Monthly(w http.ResponseWriter, r *http.Request) {
 		return ""
 	}))
 	if err != nil {
-		books.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "the ledger was not read", err)
 		return
 	}
 	if named && len(v.Workloads) == 0 && !d.HasTeam(team) {
@@ -72,7 +72,7 @@ func unknownTeam(w http.ResponseWriter, team string) {
 		"scrimp teams lists the teams, and scrimp costs --by team those with costs", nil)
 }
 
-func (d *Desk) monthly(ctx context.Context, caller identity.Caller, n int,
+func (d *Service) monthly(ctx context.Context, caller identity.Caller, n int,
 	only charge.Only) (client.MonthlyCosts, error) {
 	now := d.Control.Now().UTC()
 	v := client.MonthlyCosts{Until: now, Months: []client.CostMonth{}, Workloads: []client.WorkloadCost{}}
@@ -111,7 +111,7 @@ func (d *Desk) monthly(ctx context.Context, caller identity.Caller, n int,
 }
 
 // jobs says what the jobs of the report are.
-func (d *Desk) jobs(ctx context.Context, report *monthly.Report) (map[string]monthly.Job, error) {
+func (d *Service) jobs(ctx context.Context, report *monthly.Report) (map[string]monthly.Job, error) {
 	jobs, member := map[string]monthly.Job{}, map[string]string{}
 	err := d.Books.EachJob(ctx, report.Jobs(), func(j *core.Job) {
 		jobs[j.ID()] = monthly.Job{Workload: workload(j), Succeeded: j.State() == core.Succeeded,
@@ -135,7 +135,7 @@ func (d *Desk) jobs(ctx context.Context, report *monthly.Report) (map[string]mon
 }
 
 // kinds returns the kinds of the groups that the jobs are members of.
-func (d *Desk) kinds(ctx context.Context, member map[string]string) (map[string]groups.Kind, error) {
+func (d *Service) kinds(ctx context.Context, member map[string]string) (map[string]groups.Kind, error) {
 	kinds := map[string]groups.Kind{}
 	var archived []string
 	d.Control.ReadUncommitted(func(m *core.Machine) {

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"slices"
 
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick/multizone"
 	"scrimp/internal/work/sheet"
@@ -119,7 +119,7 @@ func (r *reader) egress(f fares) {
 		for _, group := range r.p.Groups {
 			for _, a := range group {
 				for _, b := range group {
-					if a.Region != b.Region && !r.route(&c, f, place.Fare{From: a.Region, To: b.Region}, gb) {
+					if a.Region != b.Region && !r.route(&c, f, zonechoice.Fare{From: a.Region, To: b.Region}, gb) {
 						return
 					}
 				}
@@ -130,7 +130,7 @@ func (r *reader) egress(f fares) {
 }
 
 // route prices one route and reports whether the file gives a price for it.
-func (r *reader) route(c *multizone.Checkpoint, f fares, way place.Fare, gb *big.Rat) bool {
+func (r *reader) route(c *multizone.Checkpoint, f fares, way zonechoice.Fare, gb *big.Rat) bool {
 	per, ok := f.of(way.From, way.To)
 	if gb.Sign() == 0 {
 		per, ok = new(big.Rat), true // no transfer

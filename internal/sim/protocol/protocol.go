@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick/multizone"
@@ -229,13 +229,13 @@ func digit(c byte) bool { return '0' <= c && c <= '9' }
 func (r *reader) groups(n, prices sheet.Node) {
 	price := r.onDemand(prices)
 	for _, g := range oneOrMore(n, "write groups of zones, such as groups: [[us-east-1a, us-west-2a]]") {
-		var group []place.Zone
+		var group []zonechoice.Zone
 		for _, z := range oneOrMore(g, "write the zones of the group") {
-			zone := place.Zone{Name: z.Required("write the name of a zone")}
+			zone := zonechoice.Zone{Name: z.Required("write the name of a zone")}
 			if zone.Name == "" {
 				continue
 			}
-			if slices.ContainsFunc(group, func(o place.Zone) bool { return o.Name == zone.Name }) {
+			if slices.ContainsFunc(group, func(o zonechoice.Zone) bool { return o.Name == zone.Name }) {
 				z.Wrong(zone.Name+" is in the group already", "name each zone of a group once")
 			}
 			zone.Region = r.region(zone.Name)

@@ -8,7 +8,7 @@ import (
 
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick"
 	"scrimp/internal/sim/tick/multizone"
@@ -135,10 +135,13 @@ func TestLosses_OccurAtTraceRate(t *testing.T) {
 }
 
 // deaf is the default policy without what was learned of gangs.
-type deaf struct{ place.Foresight }
+type deaf struct{ zonechoice.Foresight }
 
-func (d *deaf) Poll(v place.View) int            { v.Losses = 0; return d.Foresight.Poll(v) }
-func (d *deaf) Decide(v place.View) place.Choice { v.Losses = 0; return d.Foresight.Decide(v) }
+func (d *deaf) Poll(v zonechoice.View) int { v.Losses = 0; return d.Foresight.Poll(v) }
+func (d *deaf) Decide(v zonechoice.View) zonechoice.Choice {
+	v.Losses = 0
+	return d.Foresight.Decide(v)
+}
 
 // Where a gang of 16 also loses machines one at a time, it is interrupted more often than one machine. It learns that
 // from its own losses: it decides otherwise than without, is in time and pays less. The core and the plain loop learn
@@ -149,7 +152,7 @@ func TestZones_GangLearnsItsLosses(t *testing.T) {
 	differ := 0
 	for i, r := range multizone.OnNodes(runs, 16, true) {
 		got := Zones(&r, plan.NewPlanner(), policy.Default, false)
-		want, unlearned := r.Play(&place.Foresight{Job: &r.Job}), r.Play(&deaf{place.Foresight{Job: &r.Job}})
+		want, unlearned := r.Play(&zonechoice.Foresight{Job: &r.Job}), r.Play(&deaf{zonechoice.Foresight{Job: &r.Job}})
 		if got.Missed || want.Missed {
 			t.Errorf("run %d: late in the core %v, in the plain loop %v", i, got.Missed, want.Missed)
 		}
@@ -163,7 +166,7 @@ func TestZones_GangLearnsItsLosses(t *testing.T) {
 			with.Float(), core.Float(), without.Float())
 	}
 	r := multizone.OnNodes(runs[:1], 16, false)[0]
-	if a, b := r.Play(&place.Foresight{Job: &r.Job}), r.Play(&deaf{place.Foresight{Job: &r.Job}}); a != b {
+	if a, b := r.Play(&zonechoice.Foresight{Job: &r.Job}), r.Play(&deaf{zonechoice.Foresight{Job: &r.Job}}); a != b {
 		t.Errorf("machines lost together: %+v, and without learning %+v", a, b)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick/multizone"
 )
@@ -106,17 +106,17 @@ func ruleOf(name string) policy.Rule {
 }
 
 // plainRule returns the policy of a row without the core.
-func plainRule(name string, j *place.Job) place.Policy {
+func plainRule(name string, j *zonechoice.Job) zonechoice.Policy {
 	switch ruleOf(name) {
 	case policy.OnDemand:
-		return &place.Certain{Job: j}
+		return &zonechoice.Certain{Job: j}
 	case policy.GreedyGuard, policy.Greedy:
-		return &place.Greedy{Job: j}
+		return &zonechoice.Greedy{Job: j}
 	case policy.UniformProgress:
-		return &place.Uniform{Job: j, Second: true}
+		return &zonechoice.Uniform{Job: j, Second: true}
 	case policy.UniformProgress2:
-		return &place.Uniform{Job: j}
+		return &zonechoice.Uniform{Job: j}
 	case policy.Default:
 	}
-	return &place.Foresight{Job: j}
+	return &zonechoice.Foresight{Job: j}
 }

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick/multizone"
 	"scrimp/internal/test/lane"
@@ -40,7 +40,7 @@ func generatedZones(n int, looks bool) []multizone.Run {
 	rng := rand.New(rand.NewPCG(8, 8))
 	var runs []multizone.Run
 	for i := range n {
-		r := multizone.Run{Window: i, Job: place.Job{
+		r := multizone.Run{Window: i, Job: zonechoice.Job{
 			Tick: 195 * time.Second, Work: 10 * time.Hour, Deadline: []time.Duration{12, 15, 20}[i%3] * time.Hour,
 			Restart: 3 * time.Minute, Transfer: 90 * time.Second, Carry: money.Picos(1_000_000_000_000), Looks: looks,
 		}}
@@ -49,7 +49,7 @@ func generatedZones(n int, looks bool) []multizone.Run {
 		}
 		for z := range 1 + rng.IntN(4) {
 			region := []string{"east", "west"}[rng.IntN(2)]
-			r.Job.Zones = append(r.Job.Zones, place.Zone{Name: region + string(rune('a'+z)), Region: region, OnDemand: 3_060_000_000_000})
+			r.Job.Zones = append(r.Job.Zones, zonechoice.Zone{Name: region + string(rune('a'+z)), Region: region, OnDemand: 3_060_000_000_000})
 			trace := &multizone.Trace{}
 			up, price := rng.IntN(2) == 0, money.Rate(700_000_000_000+rng.Int64N(600_000_000_000))
 			for len(trace.Up) < r.Job.Ticks() {
@@ -91,7 +91,7 @@ func unequal(runs []multizone.Run) []multizone.Run {
 		for _, from := range []string{"east", "west"} {
 			for _, to := range []string{"east", "west"} {
 				if from != to {
-					j.Egress = append(j.Egress, place.Fare{From: from, To: to, Cost: money.Picos(rng.Int64N(90_000_000_000_000))})
+					j.Egress = append(j.Egress, zonechoice.Fare{From: from, To: to, Cost: money.Picos(rng.Int64N(90_000_000_000_000))})
 				}
 			}
 		}
@@ -99,12 +99,12 @@ func unequal(runs []multizone.Run) []multizone.Run {
 	return runs
 }
 
-func plain(rule policy.Rule) func(*place.Job) place.Policy {
-	return map[policy.Rule]func(*place.Job) place.Policy{
-		policy.OnDemand:         func(j *place.Job) place.Policy { return &place.Certain{Job: j} },
-		policy.GreedyGuard:      func(j *place.Job) place.Policy { return &place.Greedy{Job: j} },
-		policy.UniformProgress:  func(j *place.Job) place.Policy { return &place.Uniform{Job: j, Second: true} },
-		policy.UniformProgress2: func(j *place.Job) place.Policy { return &place.Uniform{Job: j} },
+func plain(rule policy.Rule) func(*zonechoice.Job) zonechoice.Policy {
+	return map[policy.Rule]func(*zonechoice.Job) zonechoice.Policy{
+		policy.OnDemand:         func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Certain{Job: j} },
+		policy.GreedyGuard:      func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Greedy{Job: j} },
+		policy.UniformProgress:  func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Uniform{Job: j, Second: true} },
+		policy.UniformProgress2: func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Uniform{Job: j} },
 	}[rule]
 }
 

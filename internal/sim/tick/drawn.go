@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"scrimp/internal/decide/policy/horizon"
+	"scrimp/internal/decide/policy/onezone"
 )
 
 // Drawn returns whether spot is available in each tick of ten minutes, in a market drawn from the default policy's
@@ -20,9 +20,9 @@ func Drawn(seed, stream uint64, ticks int) []bool {
 		if t >= 0 {
 			out[t] = up
 		}
-		shape, k := horizon.Public.Gap, 1
+		shape, k := onezone.Public.Gap, 1
 		if up {
-			shape, k = horizon.Public.Up, 0
+			shape, k = onezone.Public.Up, 0
 		}
 		if r.Float64() < shape.Ends(x[k], time.Duration(age)*tick, tick) {
 			up, age = !up, 0

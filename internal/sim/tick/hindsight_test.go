@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
@@ -95,7 +95,7 @@ func TestHindsight_EqualsZoneOptimum(t *testing.T) {
 		chance := rand.New(rand.NewPCG(seed, 3))
 		const ticks = 40
 		half := 1 + chance.IntN(7)
-		r := multizone.Run{Job: place.Job{Tick: time.Minute, Restart: time.Duration(half) * 30 * time.Second, Work: time.Duration(1+chance.IntN(60)) * 30 * time.Second, Deadline: ticks * time.Minute}}
+		r := multizone.Run{Job: zonechoice.Job{Tick: time.Minute, Restart: time.Duration(half) * 30 * time.Second, Work: time.Duration(1+chance.IntN(60)) * 30 * time.Second, Deadline: ticks * time.Minute}}
 		m := market.Trace{Name: "m", Currency: money.USD, Speed: 1, Lines: []market.TraceLine{sold("firm", market.OnDemand, 1, 3*dollar)}}
 		for z := range 1 + chance.IntN(3) {
 			rate := dollar * money.Rate(2+chance.IntN(25)) / 10
@@ -115,7 +115,7 @@ func TestHindsight_EqualsZoneOptimum(t *testing.T) {
 			}
 			m.Lines = append(m.Lines, l)
 			r.Traces = append(r.Traces, tr)
-			r.Job.Zones = append(r.Job.Zones, place.Zone{Name: fmt.Sprint("z", z), Region: "r", OnDemand: 3 * dollar})
+			r.Job.Zones = append(r.Job.Zones, zonechoice.Zone{Name: fmt.Sprint("z", z), Region: "r", OnDemand: 3 * dollar})
 		}
 		want, ok := r.Optimum()
 		got, err := tick.Hindsight(m, func(market.Offer, money.Rate) (float64, bool) { return 1, true }, tick.Nodes{}, 0, r.Job.Work, r.Job.Deadline, r.Job.Restart)

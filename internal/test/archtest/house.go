@@ -33,9 +33,9 @@ var House = []Folder{
 
 // notPure lists the packages of pure folders that read files, wait or use the network.
 var notPure = []string{
-	"job/foreign", "job/scaffold", "lib/awshttp", "lib/blockhash", "lib/child", "lib/confined", "lib/durable",
+	"job/jobimport", "job/scaffold", "lib/awshttp", "lib/blockhash", "lib/child", "lib/confined", "lib/durable",
 	"lib/fileid", "lib/inode", "lib/isolate", "lib/quiet", "lib/wait", "lib/weburl",
-	"market/feed", "market/marketfile", "wire/api", "wire/bound", "wire/signed", "wire/tunnel",
+	"market/feed", "market/marketfile", "wire/api", "wire/limits", "wire/httpsig", "wire/tunnel",
 }
 
 // seeded lists the packages that may use randomness from a seed that was passed in.
@@ -45,8 +45,8 @@ var seeded = []string{"market", "sim", "sim/tick", "sim/tick/multizone", "work/i
 // docs/design/dependencies.md is enough.
 var thirds = map[string][]string{
 	"decide/state":               {"github.com/go-json-experiment/json"},
-	"job/foreign/gpu":            {"go.yaml.in/yaml/v3"},
-	"job/foreign/node":           {"go.yaml.in/yaml/v3"},
+	"job/jobimport/gpu":          {"go.yaml.in/yaml/v3"},
+	"job/jobimport/node":         {"go.yaml.in/yaml/v3"},
 	"job/launcher":               {"go.yaml.in/yaml/v3"},
 	"job/spec":                   {"go.yaml.in/yaml/v3"},
 	"work/pipelinefile":          {"go.yaml.in/yaml/v3"},

@@ -28,7 +28,7 @@ func TestRules_CatchTheirFaults(t *testing.T) {
 
 		{"a span of a float", Conversions, "internal/decide/core/a.go", `package core; import "time"; var d = time.Duration(float64(x) * y)`,
 			"saturates"},
-		{"a span of hours", Conversions, "internal/decide/policy/place/a.go", `package place; import "time"; var d = time.Duration(min(x.Hours(), 1e9))`,
+		{"a span of hours", Conversions, "internal/decide/policy/zonechoice/a.go", `package place; import "time"; var d = time.Duration(min(x.Hours(), 1e9))`,
 			"saturates"},
 		{"a count of a float", Conversions, "internal/decide/state/a.go", `package state; import "math"; var n = int64(math.Round(x))`, "saturates"},
 		{"a span of a count", Conversions, "internal/decide/core/a.go", `package core; import "time"; var d = time.Duration(n) * time.Second`, ""},
@@ -38,14 +38,14 @@ func TestRules_CatchTheirFaults(t *testing.T) {
 		{"a public package needs another", Public, "money/a.go", `package money; import "scrimp/client"`, "its own"},
 		{"a public package by itself", Public, "money/a.go", `package money; import "math/big"`, ""},
 
-		{"a neighbour that is not its own", Apart, "internal/server/turn/a.go",
+		{"a neighbour that is not its own", Apart, "internal/server/keymutex/a.go",
 			`package turn; import "scrimp/internal/server/auth"`, "small interface"},
-		{"the roof", Apart, "internal/server/turn/a.go", `package turn; import "scrimp/internal/server"`, "small interface"},
+		{"the roof", Apart, "internal/server/keymutex/a.go", `package turn; import "scrimp/internal/server"`, "small interface"},
 		{"a neighbour that it needs no more", Apart, "internal/server/auth/a.go", `package auth`, "server/reply no more"},
 		{"a neighbour that nobody knows", Apart, "internal/server/cellar/a.go", `package cellar`, "is not in neighbours"},
 		{"a neighbour of its own", Apart, "internal/server/auth/a.go",
 			`package auth; import ("net/http"; "scrimp/internal/decide/core"; "scrimp/internal/server/reply")`, ""},
-		{"the roof sees all", Apart, "internal/server/a.go", `package server; import "scrimp/internal/server/turn"`, ""},
+		{"the roof sees all", Apart, "internal/server/a.go", `package server; import "scrimp/internal/server/keymutex"`, ""},
 
 		{"an error's text", ErrorTexts, "internal/cli/a.go",
 			`package cli; import "strings"; func f(err error) bool { return strings.Contains(err.Error(), "gone") }`, "errors.As"},
@@ -72,7 +72,7 @@ func TestRules_CatchTheirFaults(t *testing.T) {
 		{"a context that ends early", Timed, "internal/cli/a_test.go", `package cli; import ("context"; "time"); ` +
 			`func f() { context.WithTimeout(context.Background(), time.Second) }`, "await.Limit"},
 		{"a context that ends a test that hangs", Timed, "internal/cli/a_test.go", `package cli; import ("context"; "time"; ` +
-			`"scrimp/internal/test/await"); var t time.Time; func f() { context.WithTimeout(context.Background(), await.Limit) }`, ""},
+			`"scrimp/internal/test/eventually"); var t time.Time; func f() { context.WithTimeout(context.Background(), await.Limit) }`, ""},
 		{"a clock that is compared", Timed, "internal/cli/a_test.go",
 			`package cli; import "time"; func f(t time.Time) bool { return time.Now().After(t) }`, "time.Now in After"},
 		{"a clock that is compared with", Timed, "internal/cli/a_test.go",
@@ -93,11 +93,11 @@ func TestRules_CatchTheirFaults(t *testing.T) {
 		{"a test that sleeps in a bubble", Timed, "internal/cli/a_test.go", `package cli; import ("testing"; ` +
 			`"testing/synctest"; "time"); func f(t *testing.T) { synctest.Test(t, func(*testing.T) { time.Sleep(1) }) }`, ""},
 		{"a program that sleeps", Timed, "internal/cli/a.go", `package cli; import "time"; func f() { time.Sleep(1) }`, ""},
-		{"what waits for tests", Timed, "internal/test/await/a_test.go",
+		{"what waits for tests", Timed, "internal/test/eventually/a_test.go",
 			`package await; import "time"; func f() { time.Sleep(1) }`, ""},
 
 		{"a program that imports test support", Support, "internal/cli/a.go",
-			`package cli; import "scrimp/internal/test/await"`, "tests and tools only"},
+			`package cli; import "scrimp/internal/test/eventually"`, "tests and tools only"},
 		{"a program that imports a test store", Support, "cmd/scrimp/a.go",
 			`package main; import "scrimp/internal/test/storetest"`, "tests and tools only"},
 		{"a test that imports test support", Support, "internal/cli/a_test.go",
@@ -105,7 +105,7 @@ func TestRules_CatchTheirFaults(t *testing.T) {
 		{"a tool that imports test support", Support, "hack/testall/a.go",
 			`package main; import "scrimp/internal/test/lane"`, ""},
 		{"test support that imports test support", Support, "internal/test/pgtest/a.go",
-			`package pgtest; import "scrimp/internal/test/await"`, ""},
+			`package pgtest; import "scrimp/internal/test/eventually"`, ""},
 
 		{"context", Pure, "internal/decide/core/a.go", `package core; import "context"`, "cancelled"},
 		{"a logger", Pure, "internal/decide/core/a.go", `package core; import "log/slog"`, "does not log"},

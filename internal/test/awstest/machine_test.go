@@ -18,8 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"scrimp/internal/test/await"
 	"scrimp/internal/test/awstest"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -64,9 +64,9 @@ trap 'echo told to stop; exit 0' TERM
 sleep 1000 & wait
 `)
 	i := c.run(t, in)[0]
-	await.True(t, "user data runs", func() bool { return strings.Contains(c.console(t, *i.InstanceId), "pid ") },
+	eventually.True(t, "user data runs", func() bool { return strings.Contains(c.console(t, *i.InstanceId), "pid ") },
 		func() string { return c.console(t, *i.InstanceId) })
-	await.True(t, "its files are its own", func() bool {
+	eventually.True(t, "its files are its own", func() bool {
 		_, err := os.Stat(filepath.Join(dir, *i.InstanceId, "run/mine"))
 		return err == nil
 	})
@@ -81,13 +81,13 @@ sleep 1000 & wait
 		}
 	}
 	must.Do(t, c.Interrupt(*i.InstanceId, ""))
-	await.True(t, "the notice is in the metadata", func() bool {
+	eventually.True(t, "the notice is in the metadata", func() bool {
 		return strings.Contains(c.console(t, *i.InstanceId),
 			"noticed")
 	},
 		func() string { return c.console(t, *i.InstanceId) })
 	must.Do(t, c.Terminate(*i.InstanceId))
-	await.True(t, "it ends", func() bool {
+	eventually.True(t, "it ends", func() bool {
 		return c.see(t,
 			*i.InstanceId).State.Name == types.InstanceStateNameTerminated
 	})
@@ -118,7 +118,7 @@ func TestRun_InstanceEndsAfterItsOwnShutdown(t *testing.T) {
 	in.InstanceInitiatedShutdownBehavior = types.ShutdownBehaviorTerminate
 	in.UserData = script("sleep 1000 &\necho done\nshutdown -h now\nsleep 1000\n")
 	id := *c.run(t, in)[0].InstanceId
-	await.True(t, "it ends", func() bool { return c.see(t, id).State.Name == types.InstanceStateNameTerminated },
+	eventually.True(t, "it ends", func() bool { return c.see(t, id).State.Name == types.InstanceStateNameTerminated },
 		func() string { return c.console(t, id) })
 	if r := c.see(t, id).StateReason; *r.Code != "Client.InstanceInitiatedShutdown" {
 		t.Errorf("reason %+v", r)
@@ -143,7 +143,7 @@ func TestClose_LeavesNothing(t *testing.T) {
 		"\nwhile :; do sleep 1; done\n"), aws.Int32(2), aws.Int32(2)
 	list := c.run(t, in)
 	for _, i := range list {
-		await.True(t, "it is up", func() bool { return strings.Contains(c.console(t, *i.InstanceId), "up") })
+		eventually.True(t, "it is up", func() bool { return strings.Contains(c.console(t, *i.InstanceId), "up") })
 	}
 	c.Close()
 	nothingLeft(t, dir)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 )
@@ -67,7 +67,7 @@ func serve(t testing.TB, path string, args func(address string) []string) (addre
 		ended := make(chan error, 1)
 		go func() { ended <- p.Wait() }()
 		up := false
-		await.True(t, path+" answers at "+address+" or ends", func() bool {
+		eventually.True(t, path+" answers at "+address+" or ends", func() bool {
 			select {
 			case err = <-ended:
 				return true

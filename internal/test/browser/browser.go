@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -154,7 +154,7 @@ func (b *Browser) ask(session, method string, params, out any) {
 	if params == nil {
 		params = map[string]any{}
 	}
-	m, ok := b.reply(session, method, params, await.Limit)
+	m, ok := b.reply(session, method, params, eventually.Limit)
 	if !ok {
 		b.t.Fatalf("%s: the browser does not answer", method)
 	}
@@ -188,7 +188,7 @@ func (b *Browser) Go(url string) {
 	b.t.Helper()
 	before := b.loads()
 	b.Ask("Page.navigate", map[string]any{"url": url}, nil)
-	await.True(b.t, url+" has loaded", func() bool { return b.loads() > before })
+	eventually.True(b.t, url+" has loaded", func() bool { return b.loads() > before })
 }
 
 func (b *Browser) loads() int {
@@ -238,7 +238,7 @@ func (b *Browser) try(expression string, out any) error {
 // Until waits until an expression is true in the page.
 func (b *Browser) Until(expression string) {
 	b.t.Helper()
-	await.True(b.t, expression, func() (ok bool) {
+	eventually.True(b.t, expression, func() (ok bool) {
 		return b.try("Boolean("+expression+")", &ok) == nil && ok
 	}, func() (text string) {
 		_ = b.try("location.href + ' ' + document.body.innerText", &text)

@@ -19,7 +19,7 @@ import (
 )
 
 // advising lists the packages whose texts tell users which field of a job file to change.
-var advising = []string{"work/recommend", "work/waste", "work/diagnose", "job/check", "job/foreign", "server/receipts",
+var advising = []string{"work/recommend", "work/waste", "work/diagnose", "job/check", "job/jobimport", "server/receipts",
 	"server/submit", "server/prediction", "cli/show", "decide/plan"}
 
 var (

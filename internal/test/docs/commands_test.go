@@ -25,7 +25,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/market/marketfile"
 	"scrimp/internal/sim/protocol"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/port"
@@ -273,7 +273,7 @@ func (p *page) run(b Block, commands []string) string {
 			p.start(line, strings.ReplaceAll(url, ":7077", ":"+p.port))
 			continue
 		}
-		ctx, cancel := context.WithTimeout(p.t.Context(), await.Limit)
+		ctx, cancel := context.WithTimeout(p.t.Context(), eventually.Limit)
 		began := time.Now()
 		out, err := p.command(ctx, line).CombinedOutput()
 		cancel()
@@ -313,7 +313,7 @@ func (p *page) start(line, url string) {
 		_ = run.Signal(syscall.SIGTERM)
 		_ = run.Wait()
 	})
-	await.True(p.t, url+" answers", func() bool {
+	eventually.True(p.t, url+" answers", func() bool {
 		answer, err := http.Get(url)
 		if err != nil {
 			return false

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/engine"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -96,7 +96,7 @@ func (r *rig) listNow() map[string]engine.Instance {
 // until waits for a change that the engine makes without a call.
 func (r *rig) until(what string, ok func() bool) {
 	r.Helper()
-	await.True(r.TB, what, ok)
+	eventually.True(r.TB, what, ok)
 }
 
 // giveBack terminates the key's instance and waits for its end in the list.

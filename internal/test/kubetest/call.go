@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -96,7 +96,7 @@ func (c *Cluster) Create(t testing.TB, path, object string) []byte {
 func (c *Cluster) ready(t testing.TB, name string) {
 	t.Helper()
 	var answer []byte
-	await.True(t, "node "+name+" is ready", func() bool {
+	eventually.True(t, "node "+name+" is ready", func() bool {
 		var err error
 		_, answer, err = c.call(http.MethodGet, "/api/v1/nodes/"+name, "")
 		var n struct {

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 
@@ -203,7 +203,7 @@ func (c *Cluster) Apply(t testing.TB, yaml string) {
 }
 
 func (c *Cluster) kubectl(stdin string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, Program("kubectl"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HOME="+c.Dir)

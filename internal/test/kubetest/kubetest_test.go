@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/image"
 	"scrimp/internal/test/kubetest"
 	"scrimp/internal/test/must"
 )
 
 // within bounds kubectl's wait for a condition.
-var within = fmt.Sprint("--timeout=", await.Limit)
+var within = fmt.Sprint("--timeout=", eventually.Limit)
 
 const twoPods = `
 apiVersion: batch/v1
@@ -48,20 +48,20 @@ func TestCluster_RunsAndLeavesNothing(t *testing.T) {
 		return // nothing was started
 	}
 	rest := ""
-	await.True(t, "nothing is left behind", func() bool { rest = left(t, c); return rest == "" }, func() string { return rest })
+	eventually.True(t, "nothing is left behind", func() bool { rest = left(t, c); return rest == "" }, func() string { return rest })
 }
 
 func outlivesEviction(t *testing.T, c *kubetest.Cluster) {
 	c.Nodes(t, kubetest.Node{Name: "spot-1", GPUs: 8, Labels: map[string]string{"karpenter.sh/capacity-type": "spot"}},
 		kubetest.Node{Name: "closed-1", GPUs: 8, Taints: []string{"closed=yes:NoSchedule"}})
 	c.Apply(t, twoPods)
-	await.True(t, "the pods are made", func() bool {
+	eventually.True(t, "the pods are made", func() bool {
 		return len(strings.Fields(c.Do(t, "get", "pods", "-l", "job-name=pair", "-o", "jsonpath={.items[*].metadata.name}"))) == 2
 	})
 	c.Do(t, "wait", "--for=condition=Ready", within, "pod", "-l", "job-name=pair")
 	pod := strings.Fields(c.Do(t, "get", "pods", "-l", "job-name=pair", "-o", "jsonpath={.items[*].metadata.name}"))[0]
 	c.Evict(t, "default", pod)
-	await.True(t, "another pod in the place of the evicted", func() bool {
+	eventually.True(t, "another pod in the place of the evicted", func() bool {
 		now := c.Do(t, "get", "pods", "-l", "job-name=pair", "-o", "jsonpath={.items[*].metadata.name}")
 		return len(strings.Fields(now)) == 2 && !strings.Contains(now, pod)
 	})
@@ -94,7 +94,7 @@ func hasRights(t *testing.T, c *kubetest.Cluster) {
 		t.Errorf("a server that was killed answers: %s", out)
 	}
 	c.Begin(t, "kube-apiserver")
-	await.True(t, fmt.Sprint("an answer on port ", c.Port), func() bool {
+	eventually.True(t, fmt.Sprint("an answer on port ", c.Port), func() bool {
 		_, err := c.Try("--kubeconfig", config, "get", "pods")
 		return err == nil
 	})
@@ -121,15 +121,15 @@ func runsPod(t *testing.T, c *kubetest.Cluster) {
 	c.Import(t, shell)
 	c.Apply(t, shellPod)
 	c.Do(t, "wait", "--for=condition=Ready", within, "pod/shell")
-	await.True(t, "what the pod says", func() bool { out, _ := c.Try("logs", "shell"); return out == "begun" })
+	eventually.True(t, "what the pod says", func() bool { out, _ := c.Try("logs", "shell"); return out == "begun" })
 	c.Kill(t, "kubelet.real-1")
 	if tasks := n.Enter(t, "sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null; true"); !strings.Contains(tasks, "echo begun") {
 		t.Errorf("the container ended with the kubelet:\n%s", tasks)
 	}
 	c.Begin(t, "kubelet.real-1")
-	await.True(t, "logs of the new kubelet", func() bool { out, _ := c.Try("logs", "shell"); return out == "begun" })
+	eventually.True(t, "logs of the new kubelet", func() bool { out, _ := c.Try("logs", "shell"); return out == "begun" })
 	c.Do(t, "delete", "pod", "shell", "--wait=false")
-	await.True(t, "the pod is told of its end", func() bool {
+	eventually.True(t, "the pod is told of its end", func() bool {
 		out, _ := c.Try("get", "events", "--field-selector=reason=Killing")
 		return strings.Contains(out, "shell")
 	})

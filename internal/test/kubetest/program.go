@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -30,7 +30,7 @@ func (c *Cluster) Kill(t testing.TB, program string) {
 	t.Helper()
 	pid := c.pid(t, program)
 	c.Signal(t, program, syscall.SIGKILL)
-	await.True(t, program+" ends", func() bool { return ended(pid) })
+	eventually.True(t, program+" ends", func() bool { return ended(pid) })
 }
 
 // Begin restarts a killed program without waiting until it is ready. If its port is not free yet, because the

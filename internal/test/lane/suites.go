@@ -15,7 +15,7 @@ type Suite struct {
 // common is part of the inputs of every suite that runs jobs: the agent, what it says to the server, and the contract
 // of drivers.
 var common = []string{
-	"go.mod", "internal/test/await", "internal/test/enginetest", "internal/test/fast", "internal/test/lane",
+	"go.mod", "internal/test/eventually", "internal/test/enginetest", "internal/test/fast", "internal/test/lane",
 	"internal/test/port", "internal/test/proc", "internal/test/testbin", "internal/wire/api", "internal/agent",
 	"internal/lib/child", "internal/lib/durable", "internal/engine/driver.go", "internal/engine/hostd", "internal/control",
 }
@@ -33,12 +33,12 @@ var Suites = []Suite{
 		Inputs: []string{"go.mod", "internal/server/pages", "internal/server/dashboard.go",
 			"internal/server/dashboard_browser_test.go", "internal/server/world_test.go",
 			"internal/server/outlook_test.go", "internal/server/forecast", "internal/test/browser",
-			"internal/test/await", "internal/test/lane", "internal/lib/draw", "client", "internal/cli/show/purchase",
+			"internal/test/eventually", "internal/test/lane", "internal/lib/draw", "client", "internal/cli/show/purchase",
 			"internal/work/own"},
 	},
 	{
 		Name: "whole", Needs: "nothing but Go: the packages that the tag local leaves out",
-		Packages: []string{"internal/engine/aws/answer", "internal/engine/aws/identity", "internal/engine/kube/pool"},
+		Packages: []string{"internal/engine/aws/ec2decode", "internal/engine/aws/identity", "internal/engine/kube/pool"},
 		Inputs: []string{"go.mod", "internal/test/lane", "internal/cli/export", "internal/cli/bill",
 			"internal/cli/kube_test.go", "internal/cli/engines", "internal/engine/aws", "internal/engine/kube",
 			"internal/content/blob", "internal/content/billfile", "internal/store",

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -26,7 +26,7 @@ func TestStart_KillsTheWholeGroupWhenTheTestEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	await.True(t, "the child has ended", func() bool {
+	eventually.True(t, "the child has ended", func() bool {
 		state, ok := stateOf(child)
 		return !ok || state == "Z" || state == "X"
 	}, func() string { return fmt.Sprint("process ", child) })

@@ -19,8 +19,8 @@ import (
 	"scrimp/client"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/wait"
-	"scrimp/internal/test/await"
 	"scrimp/internal/test/enginetest"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
 )
@@ -180,7 +180,7 @@ func (s *Server) Serve(listen string) (listens bool) {
 			s.StopServer()
 		}
 	})
-	await.True(s.t, "the server listens", func() bool { // a command would start a server that does not listen
+	eventually.True(s.t, "the server listens", func() bool { // a command would start a server that does not listen
 		select {
 		case <-ended:
 			return true

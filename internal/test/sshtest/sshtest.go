@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
 )
@@ -151,7 +151,7 @@ func (m *Machines) space(k int) string { return fmt.Sprintf("s%d-%d", m.net, k) 
 func (m *Machines) Off(t testing.TB, k int) {
 	t.Helper()
 	var left []int
-	await.True(t, "every process of the machine has ended", func() bool {
+	eventually.True(t, "every process of the machine has ended", func() bool {
 		left = m.Pids(t, k)
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)

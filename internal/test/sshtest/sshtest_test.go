@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 )
@@ -29,7 +29,7 @@ func TestOn_WaitsForAPortStillHeld(t *testing.T) {
 	must.Do(t, err)
 	old.Stderr = holds
 	must.Do(t, old.Start())
-	await.True(t, "the port is held", func() bool {
+	eventually.True(t, "the port is held", func() bool {
 		text, _ := os.ReadFile(holds.Name())
 		return strings.Contains(string(text), "listening")
 	})
@@ -38,7 +38,7 @@ func TestOn_WaitsForAPortStillHeld(t *testing.T) {
 		defer close(on)
 		m.On(t, 1)
 	}()
-	await.True(t, "sshd does not begin", func() bool { return said("Address already in use") })
+	eventually.True(t, "sshd does not begin", func() bool { return said("Address already in use") })
 	must.Do(t, old.Process.Kill())
 	_ = old.Wait() // killed
 	<-on

@@ -7,11 +7,11 @@ import (
 	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
-	"scrimp/internal/decide/measured"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/decide/review"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/market"
 	"scrimp/internal/work/diagnose"
@@ -34,8 +34,8 @@ var Pairs = [][2]reflect.Type{
 	of[client.Choice, plan.Decision](),
 	of[client.Diagnosis, diagnose.Report](),
 	of[client.DataUse, receipt.DataUse](),
-	of[client.EstimateError, measured.Missed](),
-	of[client.EstimatePair, measured.Pair](),
+	of[client.EstimateError, runhistory.Missed](),
+	of[client.EstimatePair, runhistory.Pair](),
 	of[client.Grant, identity.Grant](),
 	of[client.Hash, ledger.Hash](),
 	of[client.Hazard, policy.Hazard](),
@@ -49,7 +49,7 @@ var Pairs = [][2]reflect.Type{
 	of[client.ReviewMark, review.Mark](),
 	of[client.ReviewSum, review.Sum](),
 	of[client.Role, identity.Role](),
-	of[client.Run, measured.Run](),
+	of[client.Run, runhistory.Run](),
 	of[client.Spender, budget.Spender](),
 	of[client.Terms, core.Terms](),
 	of[client.Threshold, budget.Threshold](),

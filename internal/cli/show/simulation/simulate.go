@@ -10,7 +10,7 @@ import (
 
 	"scrimp/internal/cli/show"
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick/multizone"
@@ -85,7 +85,7 @@ func Settings(by []replay.SettingScores, policies []string, p show.Place) string
 }
 
 // zonesOf names the zones of a group, or gives their number.
-func zonesOf(group []place.Zone) string {
+func zonesOf(group []zonechoice.Zone) string {
 	if len(group) > 3 {
 		return fmt.Sprintf("%s +%d", group[0].Name, len(group)-1)
 	}

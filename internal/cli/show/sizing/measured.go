@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"scrimp/internal/cli/show"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/hardware"
 	"scrimp/internal/lib/draw"
@@ -13,7 +13,7 @@ import (
 )
 
 // MeasuredRuns formats the table of runs that estimates learn from, newest first.
-func MeasuredRuns(runs []measured.Run, chips hardware.Chips, most int, p show.Place) string {
+func MeasuredRuns(runs []runhistory.Run, chips hardware.Chips, most int, p show.Place) string {
 	if len(runs) == 0 {
 		return draw.Wrap("", "No measured runs yet. A finished run that reported its steps is one; scrimp profile "+
 			"measures one in a few minutes.", p.Columns())
@@ -69,7 +69,7 @@ func MeasuredRuns(runs []measured.Run, chips hardware.Chips, most int, p show.Pl
 }
 
 // costOf formats the cost of a run, with more digits below a cent.
-func costOf(r measured.Run) string {
+func costOf(r runhistory.Run) string {
 	places := 2
 	if v := r.Cost.Float(); v > 0 && v < 0.01 {
 		places = 6
@@ -83,9 +83,9 @@ func costOf(r measured.Run) string {
 
 // History holds the estimates of runs beside their results.
 type History struct {
-	LeftOut []estimate.Error  // of runs in tables, and of the user's own
-	Missed  []measured.Missed // by kind
-	Pairs   []measured.Pair   // newest first
+	LeftOut []estimate.Error    // of runs in tables, and of the user's own
+	Missed  []runhistory.Missed // by kind
+	Pairs   []runhistory.Pair   // newest first
 }
 
 // Text formats the past errors for people.
@@ -147,7 +147,7 @@ func (v History) Text(most int, p show.Place) string {
 }
 
 // amountOf formats a value of a pair.
-func amountOf(x measured.Pair, v float64) string {
+func amountOf(x runhistory.Pair, v float64) string {
 	if x.What == "dollars" {
 		return show.USD(v)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/content/blob/httpblob"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/fast"
 )
 
@@ -42,7 +42,7 @@ func routes(h func(*http.Request) httpblob.Handler) http.Handler {
 // bucket returns the driver of a store at an address.
 func bucket(address string) *httpblob.Bucket {
 	return &httpblob.Bucket{Base: address, Client: &http.Client{Transport: &http.Transport{}},
-		Token: func() string { return "token" }, Wire: 1, Patience: await.Limit, Stall: await.Limit}
+		Token: func() string { return "token" }, Wire: 1, Patience: eventually.Limit, Stall: eventually.Limit}
 }
 
 type harness struct{ server *httptest.Server }

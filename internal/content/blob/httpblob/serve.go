@@ -16,7 +16,7 @@ import (
 
 	"scrimp/internal/content/blob/folderblob"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // Handler serves one caller's blobs in a folder. A method that returns an error has not written a response: Status
@@ -242,7 +242,7 @@ func decode(from io.Reader, into any) error {
 	if len(text) > maxJSON {
 		return fmt.Errorf("%w: it is longer than %d MiB", ErrBad, maxJSON>>20)
 	}
-	if err := bound.Check(reflect.TypeOf(into).Elem(), text); err != nil {
+	if err := limits.Check(reflect.TypeOf(into).Elem(), text); err != nil {
 		return fmt.Errorf("%w: %w", ErrBad, err)
 	}
 	if err := json.Unmarshal(text, into); err != nil {

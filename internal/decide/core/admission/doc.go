@@ -4,14 +4,14 @@
 package admission
 
 import (
-	"scrimp/internal/decide/core/books"
+	"scrimp/internal/decide/core/accounting"
 	"scrimp/internal/decide/core/step"
 )
 
 // Admission checks jobs against the limits in force.
 type Admission struct {
 	*step.Context
-	books *books.Books
+	books *accounting.Books
 
 	Usage    []*Usage           // what each limit has taken, in the order of the limits
 	Soon     *Sums              // the same for limits that are being prepared; nil: none
@@ -21,6 +21,6 @@ type Admission struct {
 }
 
 // New returns an Admission without sums.
-func New(c *step.Context, b *books.Books) *Admission {
+func New(c *step.Context, b *accounting.Books) *Admission {
 	return &Admission{Context: c, books: b, Weighed: map[string]Verdict{}}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/budget"
-	"scrimp/internal/decide/core/books"
+	"scrimp/internal/decide/core/accounting"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
@@ -37,7 +37,7 @@ const (
 // SumUsage recomputes what all limits have taken, and the other sums over jobs.
 func (ad *Admission) SumUsage() {
 	ad.Usage, ad.unsummed = nil, nil
-	ad.books.ByTeam, ad.books.Past = map[books.AccountKey]*books.Account{}, books.NewPast()
+	ad.books.ByTeam, ad.books.Past = map[accounting.AccountKey]*accounting.Account{}, accounting.NewPast()
 	ad.sumParts()
 	for _, j := range ad.State.Jobs() {
 		ad.sum(j, nil)
@@ -133,8 +133,8 @@ func (ad *Admission) Unsum(j *state.Job) {
 		ad.weigh(j, (*budget.Outstanding).Remove)
 		ad.WeighPart(j, -1)
 		ad.books.Account(j, -1)
-		if books.Rests(j) {
-			ad.books.Past.Were = append(ad.books.Past.Were, books.RecordOf(j))
+		if accounting.Rests(j) {
+			ad.books.Past.Were = append(ad.books.Past.Were, accounting.RecordOf(j))
 			c.was = len(ad.books.Past.Were)
 		}
 	}
@@ -167,7 +167,7 @@ func (ad *Admission) SumAgain() {
 	ad.unsummed = ad.unsummed[:0]
 }
 
-func (ad *Admission) sum(j *state.Job, was *books.Record) {
+func (ad *Admission) sum(j *state.Job, was *accounting.Record) {
 	ad.weigh(j, (*budget.Outstanding).Add)
 	ad.WeighPart(j, 1)
 	ad.books.Account(j, 1)

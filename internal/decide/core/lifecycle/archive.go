@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/decide/core/accounting"
 	"scrimp/internal/decide/core/admission"
-	"scrimp/internal/decide/core/books"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/quantity"
@@ -76,7 +76,7 @@ func (js *Jobs) archiveJob(j *state.Job) {
 	}
 	js.admission.WeighPart(j, -1)
 	js.soonServed(j, 1)
-	js.books.Past.Archives(books.RecordOf(j), j)
+	js.books.Past.Archives(accounting.RecordOf(j), j)
 	js.Fact(state.JobArchived{Job: j.ID(), Record: record})
 }
 
@@ -109,7 +109,7 @@ func (js *Jobs) Rehydrate(b state.Rehydrated) {
 	*admission.SumOf(j), step.TimesOf(j).Back = admission.IsSummed, js.Now()
 	js.admission.WeighPart(j, 1)
 	js.soonServed(j, -1)
-	js.books.Past.Rehydrates(books.RecordOf(j), j)
+	js.books.Past.Rehydrates(accounting.RecordOf(j), j)
 	js.queue.ClassOf(j)
 	js.Closes(j)
 }
@@ -170,7 +170,7 @@ func (js *Jobs) about(b state.Body, f func(job string)) {
 func Booked(j *state.Job, b state.BillReceived) bool {
 	for _, a := range j.Attempts() {
 		if k := a.On(b.Instance); k != nil && a.ID() == b.Launch {
-			return k.Billed() && maps.Equal(k.Bill(), books.SumsOf(books.Together(b.Lines)))
+			return k.Billed() && maps.Equal(k.Bill(), accounting.SumsOf(accounting.Together(b.Lines)))
 		}
 	}
 	return false

@@ -3,8 +3,8 @@
 package lifecycle
 
 import (
+	"scrimp/internal/decide/core/accounting"
 	"scrimp/internal/decide/core/admission"
-	"scrimp/internal/decide/core/books"
 	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/core/step"
@@ -14,7 +14,7 @@ import (
 // Below has the packages below this one. All parts use it.
 type Below struct {
 	*step.Context
-	books     *books.Books
+	books     *accounting.Books
 	admission *admission.Admission
 	queue     *queue.Quotas
 	market    *placement.Market
@@ -23,7 +23,7 @@ type Below struct {
 }
 
 // Under returns a Below of the given parts.
-func Under(b *books.Books, a *admission.Admission, q *queue.Quotas, m *placement.Market, d *placement.Decider,
+func Under(b *accounting.Books, a *admission.Admission, q *queue.Quotas, m *placement.Market, d *placement.Decider,
 	bids *placement.Bids) Below {
 	return Below{b.Context, b, a, q, m, d, bids}
 }

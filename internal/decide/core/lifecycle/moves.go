@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/plan"
-	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/market"
 )
@@ -131,13 +131,13 @@ func (mv *Mover) Proposed(b *state.RoundProposed) {
 
 // possible is a move that may be made now.
 type possible struct {
-	round.Move
+	assign.Move
 	job *state.Job
 	d   plan.Decision
 }
 
 // happens makes all moves of a group, or none if the state has changed since the round began.
-func (mv *Mover) happens(moves []round.Move) bool {
+func (mv *Mover) happens(moves []assign.Move) bool {
 	list := make([]possible, 0, len(moves))
 	seats := map[market.OfferID]int{}
 	begin := 0
@@ -171,7 +171,7 @@ func (mv *Mover) happens(moves []round.Move) bool {
 
 // placed checks a move against the state: the job is as it was when the round began and is neither pinned nor
 // resting, the offer costs no more, and the job itself would decide to go there if those were the only seats.
-func (mv *Mover) placed(v *round.Move) (p possible, ok bool) {
+func (mv *Mover) placed(v *assign.Move) (p possible, ok bool) {
 	j := mv.State.Job(v.Job)
 	if j == nil || len(mv.market.Prepaid) == 0 || mv.State.Undecided() || !mv.standsAs(j, v) ||
 		!mv.Faults.Stale && j.Epoch() != v.Epoch {
@@ -185,7 +185,7 @@ func (mv *Mover) placed(v *round.Move) (p possible, ok bool) {
 }
 
 // agrees reports whether a decision of a job is the move that a round gives it.
-func agrees(d *plan.Decision, v *round.Move) bool {
+func agrees(d *plan.Decision, v *assign.Move) bool {
 	if d.Take != "" && d.Take == v.From {
 		return false
 	}
@@ -197,7 +197,7 @@ func agrees(d *plan.Decision, v *round.Move) bool {
 }
 
 // sells reports whether the offer that a move goes to still has a machine, at no higher price than the round saw.
-func (mv *Mover) sells(v *round.Move) bool {
+func (mv *Mover) sells(v *assign.Move) bool {
 	l := mv.State.Listing(v.To)
 	return l != nil && mv.bids.IsPrepaid(v.To) && l.Quote().Available && l.Quote().Rate <= v.Most
 }
@@ -217,7 +217,7 @@ func (mv *Mover) decideFor(j *state.Job, offer market.OfferID) plan.Decision {
 }
 
 // standsAs reports whether a job waits, or runs, as the move says.
-func (mv *Mover) standsAs(j *state.Job, v *round.Move) bool {
+func (mv *Mover) standsAs(j *state.Job, v *assign.Move) bool {
 	_, spent := admission.TimeLimitReached(j, mv.Now())
 	if spent || mv.decider.Awaits(j) {
 		return false

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/budget"
-	"scrimp/internal/decide/core/books"
+	"scrimp/internal/decide/core/accounting"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
@@ -201,19 +201,19 @@ func (is *Instances) releaseIdle(i *state.Instance, why string) {
 func (is *Instances) accrueIdle(i *state.Instance, idle *state.Idle, t time.Time) {
 	due := i.Cost(t).Sub(i.Posted())
 	due = due.Sub(is.postIdle(i, idle, t))
-	is.books.ChargeIdle(i, is.books.IdleEntry(i, idle, ledger.Accrued, books.PricedLater), due)
+	is.books.ChargeIdle(i, is.books.IdleEntry(i, idle, ledger.Accrued, accounting.PricedLater), due)
 }
 
 // postIdle posts the time of an idle span up to t, or reverses what was posted beyond t. It returns the cost.
 func (is *Instances) postIdle(i *state.Instance, idle *state.Idle, t time.Time) (cost money.Amount) {
 	known := idle.PostedUntil()
-	for _, p := range books.Due(i.Pieces, known, t) {
+	for _, p := range accounting.Due(i.Pieces, known, t) {
 		if t.Before(known) {
 			p.Amount = p.Amount.Neg()
 		}
 		cost = cost.Add(p.Amount)
 		entry := is.books.IdleEntry(i, idle, ledger.Accrued, "")
-		is.books.ChargeIdle(i, is.books.Timed(entry, i.Machine(), books.Undivided(p)), p.Amount)
+		is.books.ChargeIdle(i, is.books.Timed(entry, i.Machine(), accounting.Undivided(p)), p.Amount)
 	}
 	return cost
 }

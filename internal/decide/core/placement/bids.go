@@ -7,7 +7,7 @@ import (
 
 	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/plan"
-	"scrimp/internal/decide/plan/round"
+	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
@@ -30,7 +30,7 @@ type bidding struct {
 	at        time.Time // when the fields below were computed; zero: never
 	epoch     int       // epoch of the job at that time
 	elsewhere money.Rate
-	asks      []round.Want
+	asks      []assign.Want
 }
 
 // biddingOf returns the bidding of j.
@@ -124,13 +124,13 @@ func (rs *Bids) Pins(j *state.Job) {
 // RoundInputs returns the input of a round: the reserved offers with their free seats, the most urgent jobs that
 // wait or run elsewhere, and the least urgent jobs with a seat. It runs between two steps and changes no recorded
 // state.
-func (rs *Bids) RoundInputs() round.Inputs {
-	s := round.Inputs{Base: rs.State.Seq(), Now: rs.Now()}
+func (rs *Bids) RoundInputs() assign.Inputs {
+	s := assign.Inputs{Base: rs.State.Seq(), Now: rs.Now()}
 	rs.Rounds.stood = rs.State.Seq()
 	for _, l := range rs.market.Prepaid {
 		if o := l.Offer(); len(s.Pools) < mostPools && rs.isOpen(l) {
 			free, kept := rs.market.SeatsOf(o, nil)
-			pool := round.Pool{Offer: o.ID, Free: max(0, free-kept), Until: o.Reserved.Until, Most: l.Quote().Rate}
+			pool := assign.Pool{Offer: o.ID, Free: max(0, free-kept), Until: o.Reserved.Until, Most: l.Quote().Rate}
 			s.Pools = append(s.Pools, pool)
 		}
 	}
@@ -141,13 +141,13 @@ func (rs *Bids) RoundInputs() round.Inputs {
 	waiting := rs.waiting()
 	rs.rebids(s.Pools, slices.Concat(others, waiting, seated))
 	add := func(list []*state.Job, most int) {
-		var bids []round.Bid
+		var bids []assign.Bid
 		for _, j := range list {
 			if p := LookoutOf(j).bid; p != nil && !p.at.IsZero() && p.epoch == j.Epoch() && len(p.asks) > 0 {
 				bids = append(bids, rs.bidOf(j, p))
 			}
 		}
-		slices.SortFunc(bids, func(a, b round.Bid) int {
+		slices.SortFunc(bids, func(a, b assign.Bid) int {
 			return cmp.Or(-cmp.Compare(a.Priority, b.Priority), -cmp.Compare(a.Elsewhere, b.Elsewhere),
 				byUrgency(rs.State.Job(a.Job), rs.State.Job(b.Job)))
 		})
@@ -175,7 +175,7 @@ func Movable(j *state.Job, a *state.Attempt) bool {
 
 // bidders returns the jobs with a seat in the pools, the least urgent first, and other jobs that run, or have
 // waited long for an answer, the most urgent first.
-func (rs *Bids) bidders(pools []round.Pool) (seated, others []*state.Job) {
+func (rs *Bids) bidders(pools []assign.Pool) (seated, others []*state.Job) {
 	blocks := rs.queue.Blocks()
 	for _, j := range rs.State.Running() {
 		a, asked := j.Live(), j.Asked()
@@ -189,7 +189,7 @@ func (rs *Bids) bidders(pools []round.Pool) (seated, others []*state.Job) {
 			if offer, _ := j.Kept(rs.Now()); offer == "" {
 				others = append(others, j)
 			}
-		case slices.ContainsFunc(pools, func(p round.Pool) bool { return p.Offer == a.Offer() }):
+		case slices.ContainsFunc(pools, func(p assign.Pool) bool { return p.Offer == a.Offer() }):
 			seated = append(seated, j)
 		}
 	}
@@ -230,7 +230,7 @@ func (rs *Bids) waiting() (list []*state.Job) {
 }
 
 // rebids recomputes the bids of jobs, the oldest first. If it does not reach all, another round follows.
-func (rs *Bids) rebids(pools []round.Pool, jobs []*state.Job) {
+func (rs *Bids) rebids(pools []assign.Pool, jobs []*state.Job) {
 	slices.SortStableFunc(jobs, func(a, b *state.Job) int { return biddingOf(a).at.Compare(biddingOf(b).at) })
 	weighed := 0
 	for _, j := range jobs {
@@ -245,7 +245,7 @@ func (rs *Bids) rebids(pools []round.Pool, jobs []*state.Job) {
 
 // rebid recomputes the bid of j: its hourly cost elsewhere, by a policy that needs no tables, and the pools that it
 // would take if each were the only offer.
-func (rs *Bids) rebid(pools []round.Pool, j *state.Job) {
+func (rs *Bids) rebid(pools []assign.Pool, j *state.Job) {
 	p, class := biddingOf(j), rs.market.Class(j)
 	v := rs.decider.View(j)
 	v.Probed, v.Pending = true, ""
@@ -267,7 +267,7 @@ func (rs *Bids) rebid(pools []round.Pool, j *state.Job) {
 		}
 		if ok {
 			saves := scaledRate(rate, there, speed) - l.Offer().Reserved.Marginal
-			p.asks = append(p.asks, round.Want{Offer: l.Offer().ID, Rate: max(0, saves)})
+			p.asks = append(p.asks, assign.Want{Offer: l.Offer().ID, Rate: max(0, saves)})
 		}
 	}
 }
@@ -281,9 +281,9 @@ func scaledRate(rate money.Rate, there, elsewhere float64) money.Rate {
 }
 
 // bidOf returns the current bid of a job.
-func (rs *Bids) bidOf(j *state.Job, p *bidding) round.Bid {
+func (rs *Bids) bidOf(j *state.Job, p *bidding) assign.Bid {
 	t, now := j.Terms(), rs.decider.Progress(j, 1)
-	b := round.Bid{
+	b := assign.Bid{
 		Job: j.ID(), Epoch: j.Epoch(), Nodes: rs.decider.nodesOf(j), Priority: t.Priority, Deadline: t.Deadline,
 		Order:  j.Order(),
 		Pinned: j.Pinned() && !rs.Faults.Unpins, Rests: j.Rests(), Elsewhere: p.elsewhere, Wants: p.asks,

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/horizon"
+	"scrimp/internal/decide/policy/onezone"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/quantity"
 )
@@ -16,7 +16,7 @@ func (dc *Decider) between(a *state.Attempt) time.Duration {
 		// Any loss ends the attempt. Until seen otherwise, machines are lost alone: saving too often costs little.
 		between = quantity.Over(l.Hazard().Between(), dc.State.Gangs().Times(a.Nodes(), 1))
 		if w := l.Watch(); w.Known && w.Up { // at the current age of the period, not on average
-			offer := horizon.Public.Between(w.At(dc.Now())) // all machines of the offer end with it
+			offer := onezone.Public.Between(w.At(dc.Now())) // all machines of the offer end with it
 			if a.Nodes() > 1 {
 				offer = min(offer, between)
 			}

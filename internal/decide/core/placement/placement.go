@@ -6,8 +6,8 @@ import (
 	"scrimp/money"
 	"time"
 
+	"scrimp/internal/decide/core/accounting"
 	"scrimp/internal/decide/core/admission"
-	"scrimp/internal/decide/core/books"
 	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/plan"
@@ -17,7 +17,7 @@ import (
 // Market is the offers for sale, sorted by the requirements of jobs.
 type Market struct {
 	*step.Context
-	books   *books.Books
+	books   *accounting.Books
 	decider *Decider
 	bids    *Bids
 
@@ -36,7 +36,7 @@ type Market struct {
 // Decider decides for jobs.
 type Decider struct {
 	*step.Context
-	books     *books.Books
+	books     *accounting.Books
 	admission *admission.Admission
 	queue     *queue.Quotas
 	market    *Market
@@ -57,7 +57,7 @@ type Bids struct {
 }
 
 // New returns the parts of this package. The market owns the planner from then on.
-func New(b *books.Books, a *admission.Admission, q *queue.Quotas, planner *plan.Planner) (*Market, *Decider, *Bids) {
+func New(b *accounting.Books, a *admission.Admission, q *queue.Quotas, planner *plan.Planner) (*Market, *Decider, *Bids) {
 	mk := &Market{Context: b.Context, books: b, Planner: planner, Needs: map[string]*Need{}, Tables: map[string]*Awaited{}}
 	dc := &Decider{Context: b.Context, books: b, admission: a, queue: q, market: mk}
 	rs := &Bids{Context: b.Context, queue: q, market: mk, decider: dc}

@@ -20,7 +20,7 @@ import (
 	gcblob "gocloud.dev/blob"
 
 	"scrimp/internal/content/blob"
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/engine/aws/policy"
@@ -33,7 +33,7 @@ const credentialsTTL = 15 * time.Minute
 
 // Credentials returns credentials of the engine's role for a job and a prefix of its store.
 func Credentials(ctx context.Context, a *account.Client, name string, w *setting.With, prefix, job string) (
-	lent.Credentials, error) {
+	scopedcreds.Credentials, error) {
 	scope := setting.RoleOf(w.JobRole)
 	scope.Bucket = w.Bucket.Bucket
 	out, err := a.STS.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: sdk.String(w.JobRole),
@@ -41,12 +41,12 @@ func Credentials(ctx context.Context, a *account.Client, name string, w *setting
 		Policy: sdk.String(policy.Prefix(scope, prefix).Compact())})
 	switch {
 	case err != nil:
-		return lent.Credentials{}, unlent(a, name, w, err)
+		return scopedcreds.Credentials{}, unlent(a, name, w, err)
 	case out.Credentials == nil || sdk.ToString(out.Credentials.AccessKeyId) == "" || out.Credentials.Expiration == nil:
-		return lent.Credentials{}, errors.New("assume the role for the store: STS answers without credentials")
+		return scopedcreds.Credentials{}, errors.New("assume the role for the store: STS answers without credentials")
 	}
 	c := out.Credentials
-	return lent.Credentials{Key: sdk.ToString(c.AccessKeyId), Secret: sdk.ToString(c.SecretAccessKey),
+	return scopedcreds.Credentials{Key: sdk.ToString(c.AccessKeyId), Secret: sdk.ToString(c.SecretAccessKey),
 		Token: sdk.ToString(c.SessionToken), Region: w.Bucket.Region, Expires: *c.Expiration}, nil
 }
 
@@ -58,7 +58,7 @@ var lendCodes = slices.Concat(account.DeniedCodes, []string{"RegionDisabledExcep
 func unlent(a *account.Client, name string, w *setting.With, err error) error {
 	if slices.Contains(lendCodes, account.CodeOf(err)) {
 		return fmt.Errorf("%w: %s (%s): let the role's trust policy allow sts:AssumeRole to %s, and that user's policy "+
-			"allow it on the role; scrimp doctor %s tries it", lent.ErrDenied, w.JobRole,
+			"allow it on the role; scrimp doctor %s tries it", scopedcreds.ErrDenied, w.JobRole,
 			account.SaidBy(err), a.User, name)
 	}
 	return fmt.Errorf("assume the role for the store: %w", account.Explain(name, w, err))
@@ -99,9 +99,9 @@ func Try(ctx context.Context, a *account.Client, name string, w *setting.With) e
 }
 
 // tryBucket does below a prefix of a store what an agent does with a checkpoint.
-func tryBucket(ctx context.Context, address, prefix string, c lent.Credentials) error {
+func tryBucket(ctx context.Context, address, prefix string, c scopedcreds.Credentials) error {
 	b, err := blob.OpenLent(ctx, address, blob.Loan{Prefix: prefix,
-		Fetch: func(context.Context) (lent.Credentials, error) { return c, nil }})
+		Fetch: func(context.Context) (scopedcreds.Credentials, error) { return c, nil }})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/engine/aws/setting"
@@ -176,7 +176,7 @@ func (d *comparer) sameSettings(m *Module) engine.Finding {
 // sameStore compares the declared store with the bucket and role of the outputs.
 func (d *comparer) sameStore(m *Module) engine.Finding {
 	f := engine.Finding{Name: "made: store"}
-	bucket, err := lent.Declared(m.Bucket, d.with.Region)
+	bucket, err := scopedcreds.Declared(m.Bucket, d.with.Region)
 	switch {
 	case err != nil:
 		f.Text = fmt.Sprintf("bucket %s: %v", m.Bucket, err)

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/weburl"
 )
@@ -61,7 +61,7 @@ func (w *With) exports() error {
 		return errors.New("with: bills: endpoint is no URL of a service without a user: write a URL such as " +
 			"http://127.0.0.1:9000, or leave it out for Amazon's S3")
 	}
-	s, err := lent.Declared((&url.URL{Scheme: "s3", Host: b.Bucket, RawQuery: q.Encode()}).String(), region)
+	s, err := scopedcreds.Declared((&url.URL{Scheme: "s3", Host: b.Bucket, RawQuery: q.Encode()}).String(), region)
 	if err != nil {
 		return fmt.Errorf("with: bills: bucket is %q with the prefix %q: %w", b.Bucket, b.Prefix, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"regexp"
 
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/engine/aws/policy"
 )
 
@@ -39,7 +39,7 @@ func (w *With) lends() error {
 		return fmt.Errorf("with: job_role is %q: write the ARN of a role, such as "+
 			"arn:aws:iam::123456789012:role/scrimp-job", w.JobRole)
 	}
-	s, err := lent.Declared(w.Store, w.Region)
+	s, err := scopedcreds.Declared(w.Store, w.Region)
 	if err != nil {
 		return fmt.Errorf("with: store is %q: %w", w.Store, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/content/blob/lent"
+	"scrimp/internal/content/blob/scopedcreds"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
@@ -53,14 +53,14 @@ type With struct {
 
 	// The fields below are parsed from the texts above; engines.yaml does not contain them.
 
-	DiskSize   size.Bytes     `yaml:"-"`
-	DiskPrice  money.Rate     `yaml:"-"` // per GiB and month
-	DiskPriced bool           `yaml:"-"` // DiskRate is given
-	CAText     string         `yaml:"-"` // content of CA
-	Bucket     *lent.Store    `yaml:"-"` // the parsed Store; nil: none
-	Export     *engine.Export `yaml:"-"` // the parsed Bills; nil: none
-	SignedBy   []byte         `yaml:"-"` // content of Certificate
-	Backoff    time.Duration  `yaml:"-"` // the SDK's longest pause
+	DiskSize   size.Bytes         `yaml:"-"`
+	DiskPrice  money.Rate         `yaml:"-"` // per GiB and month
+	DiskPriced bool               `yaml:"-"` // DiskRate is given
+	CAText     string             `yaml:"-"` // content of CA
+	Bucket     *scopedcreds.Store `yaml:"-"` // the parsed Store; nil: none
+	Export     *engine.Export     `yaml:"-"` // the parsed Bills; nil: none
+	SignedBy   []byte             `yaml:"-"` // content of Certificate
+	Backoff    time.Duration      `yaml:"-"` // the SDK's longest pause
 }
 
 const withHas = "an AWS engine has region, types, capacity, fleets, reservations, profile, endpoint, subnets, " +

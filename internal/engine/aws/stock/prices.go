@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pricing/types"
 
 	"scrimp/internal/engine/aws/account"
-	"scrimp/internal/engine/aws/answer"
+	"scrimp/internal/engine/aws/ec2decode"
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
@@ -29,7 +29,7 @@ func acceleratorName(machine, maker, name string, memory size.Bytes) string {
 }
 
 // rateOf returns the product's on-demand price per unit in the first tier; false if it has none above zero.
-func rateOf(p *answer.Product, unit string) (money.Rate, bool) {
+func rateOf(p *ec2decode.Product, unit string) (money.Rate, bool) {
 	for _, d := range p.Prices {
 		r, err := money.ParseRate(d.USD)
 		if d.Unit == unit && (d.Begin == "" || d.Begin == "0") && err == nil && r > 0 {
@@ -45,14 +45,14 @@ func (d *Reader) ReadPrices(ctx context.Context, a *account.Client, x *Stock) er
 	x.Listed, x.Disk, x.DiskKnown = map[string]Price{}, d.With.DiskPrice, d.With.DiskPriced
 	machines := map[string]string{"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA",
 		"capacitystatus": "Used", "marketoption": "OnDemand"}
-	err := d.products(ctx, a, machines, func(p *answer.Product) {
+	err := d.products(ctx, a, machines, func(p *ec2decode.Product) {
 		if rate, ok := rateOf(p, "Hrs"); ok && d.With.Wants(p.Machine) {
 			x.Listed[p.Machine] = Price{rate, d.Now().UTC(), "aws"}
 		}
 	})
 	if err == nil && !x.DiskKnown {
 		disks := map[string]string{"productFamily": "Storage", "volumeApiName": "gp3"}
-		err = d.products(ctx, a, disks, func(p *answer.Product) {
+		err = d.products(ctx, a, disks, func(p *ec2decode.Product) {
 			if rate, ok := rateOf(p, "GB-Mo"); ok {
 				x.Disk, x.DiskKnown = rate, true
 			}
@@ -77,7 +77,7 @@ func (d *Reader) ReadPrices(ctx context.Context, a *account.Client, x *Stock) er
 
 // products reads the EC2 products of the region with the given attributes.
 func (d *Reader) products(ctx context.Context, a *account.Client, has map[string]string,
-	each func(*answer.Product)) error {
+	each func(*ec2decode.Product)) error {
 	in := &pricing.GetProductsInput{ServiceCode: sdk.String("AmazonEC2"), FormatVersion: sdk.String("aws_v1"),
 		MaxResults: sdk.Int32(100)}
 	has["regionCode"] = d.With.Region
@@ -90,12 +90,12 @@ func (d *Reader) products(ctx context.Context, a *account.Client, has map[string
 	}
 	pages := pricing.NewGetProductsPaginator(a.Prices, in)
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx, answer.LeanProducts)
+		page, err := pages.NextPage(ctx, ec2decode.LeanProducts)
 		if err != nil {
 			return err
 		}
 		for _, text := range page.PriceList {
-			if p, ok := answer.ProductOf(text); ok { // a product in another form has no price
+			if p, ok := ec2decode.ProductOf(text); ok { // a product in another form has no price
 				each(&p)
 			}
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"scrimp/internal/engine/aws/account"
-	"scrimp/internal/engine/aws/answer"
+	"scrimp/internal/engine/aws/ec2decode"
 	"scrimp/internal/engine/aws/setting"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
@@ -158,7 +158,7 @@ func covered(w *setting.With, there iter.Seq[string]) bool {
 func (d *Reader) readKinds(ctx context.Context, a *account.Client, x *Stock, by []types.Filter) error {
 	pages := ec2.NewDescribeInstanceTypesPaginator(a.EC2, &ec2.DescribeInstanceTypesInput{Filters: by})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx, answer.Lean)
+		page, err := pages.NextPage(ctx, ec2decode.Lean)
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (d *Reader) readSold(ctx context.Context, a *account.Client, x *Stock, by [
 	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(a.EC2, &ec2.DescribeInstanceTypeOfferingsInput{
 		LocationType: types.LocationTypeAvailabilityZone, Filters: by})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx, answer.Lean)
+		page, err := pages.NextPage(ctx, ec2decode.Lean)
 		if err != nil {
 			return err
 		}
@@ -323,7 +323,7 @@ func (d *Reader) ReadSpot(ctx context.Context, a *account.Client, x *Stock) (map
 	}
 	pages := ec2.NewDescribeSpotPriceHistoryPaginator(a.EC2, in)
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx, answer.Lean)
+		page, err := pages.NextPage(ctx, ec2decode.Lean)
 		if err != nil {
 			return nil, err
 		}

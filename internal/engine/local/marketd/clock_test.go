@@ -8,7 +8,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/must"
 )
 
@@ -39,7 +39,7 @@ func TestClock_HandlesJumps(t *testing.T) {
 			ended := func(id string) engine.Instance {
 				t.Helper()
 				var i engine.Instance
-				await.True(t, "the end of "+id, func() (ok bool) {
+				eventually.True(t, "the end of "+id, func() (ok bool) {
 					i, ok = s.listed(id)
 					return ok && i.State == engine.Ended
 				})

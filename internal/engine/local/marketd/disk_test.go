@@ -13,7 +13,7 @@ import (
 
 	"scrimp/internal/engine"
 	"scrimp/internal/engine/procs"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
@@ -130,7 +130,7 @@ func TestFullDisk_ReturnsErrorAndLosesNothing(t *testing.T) {
 	s.stop() // restart the daemon with the torn journal, and with room
 	full.set(1<<20, false)
 	s = serveHere(t, dir, testTrace(60), wrap)
-	await.True(t, "the end is written", func() bool {
+	eventually.True(t, "the end is written", func() bool {
 		i, ok := s.listed(kept.ID)
 		return ok && i.State == engine.Ended && len(i.Bill) == 1
 	})
@@ -148,7 +148,7 @@ func TestFullDisk_ReturnsErrorAndLosesNothing(t *testing.T) {
 	}
 	full.set(1<<20, false)
 	var end engine.Instance
-	await.True(t, "the end is written without a restart", func() bool {
+	eventually.True(t, "the end is written without a restart", func() bool {
 		end, _ = s.listed(second.ID)
 		return end.State == engine.Ended
 	})

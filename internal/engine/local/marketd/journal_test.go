@@ -17,7 +17,7 @@ import (
 	"scrimp/internal/engine/local"
 	"scrimp/internal/engine/procs"
 	"scrimp/internal/market"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
@@ -51,7 +51,7 @@ func serveHere(t *testing.T, dir string, trace market.Trace, change func(*Option
 		}
 	})
 	t.Cleanup(s.stop)
-	await.True(t, "the daemon answers", func() bool {
+	eventually.True(t, "the daemon answers", func() bool {
 		select {
 		case err := <-served:
 			served <- nil

@@ -24,7 +24,7 @@ import (
 	"scrimp/internal/lib/size"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/must"
 )
@@ -235,7 +235,7 @@ func (c *cloud) kill() {
 
 // clean ends the machines and the daemon, and checks that nothing is left.
 func (c *cloud) clean() {
-	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	defer cancel()
 	if _, err := c.Clock(ctx); err != nil {
 		c.start()
@@ -285,7 +285,7 @@ func (c *cloud) steer(name, text string) {
 // until waits for another process.
 func (c *cloud) until(what string, ok func() bool) {
 	c.t.Helper()
-	await.True(c.t, what, ok)
+	eventually.True(c.t, what, ok)
 }
 
 func (c *cloud) launch(key string, offer market.OfferID, env ...string) engine.Instance {

@@ -22,7 +22,7 @@ import (
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/proc"
@@ -40,7 +40,7 @@ func (c *cloud) endpoint(id string) string {
 
 // ask returns the status and body of a metadata response; 0 means none.
 func ask(method, url string, header ...string) (int, string) {
-	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Limit)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
@@ -105,7 +105,7 @@ func TestMetadata_AnnouncesInWallTimeAtAnySpeed(t *testing.T) {
 			c.until("its address", func() bool { return c.endpoint(i.ID) != "" })
 			base := c.endpoint(i.ID)
 			other := c.launch("b.1", fleeing, "PLAY=env") // terminated during its notice
-			ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+			ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit)
 			defer cancel()
 			var mu sync.Mutex
 			found := map[string]notice.Notice{}
@@ -238,7 +238,7 @@ func startMock(t *testing.T) string {
 		ended := make(chan error, 1)
 		go func() { ended <- p.Wait() }()
 		var end error
-		await.True(t, "the mock answers or ends", func() bool {
+		eventually.True(t, "the mock answers or ends", func() bool {
 			select {
 			case end = <-ended:
 				end = cmp.Or(end, io.EOF)

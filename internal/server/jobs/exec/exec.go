@@ -27,21 +27,21 @@ type Machines interface {
 	TypeSession(ctx context.Context, id, user string, in api.ExecInput) (room bool, err error)
 }
 
-// Desk answers requests to run commands.
-type Desk struct {
+// Service answers requests to run commands.
+type Service struct {
 	Gate     *auth.Gate
-	Jobs     *jobs.Desk
+	Jobs     *jobs.Service
 	Machines Machines
 	pace     *auth.Pace
 }
 
-// New returns a desk. A user may begin a command a second, and 60 at once: the log keeps each for ever.
-func New(of *jobs.Desk, machines Machines) *Desk {
-	return &Desk{Gate: of.Gate, Jobs: of, Machines: machines, pace: auth.NewBurst(1, 60)}
+// New returns a service. A user may begin a command a second, and 60 at once: the log keeps each for ever.
+func New(of *jobs.Service, machines Machines) *Service {
+	return &Service{Gate: of.Gate, Jobs: of, Machines: machines, pace: auth.NewBurst(1, 60)}
 }
 
 // Execute runs a command on a machine of the job, or starts a session there.
-func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Execute(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Exec](w, r)
 	if !ok {
 		return
@@ -79,7 +79,7 @@ func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
 }
 
 // rankFor returns the rank of a job's node if its program runs; otherwise it answers that none does.
-func (d *Desk) rankFor(w http.ResponseWriter, job string, node int) (rank string, ok bool) {
+func (d *Service) rankFor(w http.ResponseWriter, job string, node int) (rank string, ok bool) {
 	nodes := 0
 	d.Jobs.Control.Read(func(m *core.Machine) {
 		j, known := m.Job(job)
@@ -104,7 +104,7 @@ func (d *Desk) rankFor(w http.ResponseWriter, job string, node int) (rank string
 }
 
 // Follow streams the caller's own session.
-func (d *Desk) Follow(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Follow(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	e, sent := json.NewEncoder(w), false
 	flush, _ := w.(http.Flusher)
@@ -123,7 +123,7 @@ func (d *Desk) Follow(w http.ResponseWriter, r *http.Request) {
 }
 
 // Type sends the caller's input to their own session.
-func (d *Desk) Type(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Type(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.ExecInput](w, r)
 	if !ok {
 		return

@@ -27,8 +27,8 @@ type Log interface {
 	LogTimes(ctx context.Context, attempt string, skip int) ([]logfile.Time, error)
 }
 
-// Desk answers requests for output.
-type Desk struct {
+// Service answers requests for output.
+type Service struct {
 	Control *control.Control
 	Log     Log
 	Share   watchers.Share
@@ -41,7 +41,7 @@ const everyNode = -1
 
 // Output streams the output of all attempts, one after the other: of one machine of a gang, or of all with the rank
 // before each line.
-func (d *Desk) Output(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Output(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if !d.Control.Job(id, func(*core.Machine, *core.Job) {}) {
 		reply.UnknownJob(w, "", id)
@@ -77,7 +77,7 @@ func (d *Desk) Output(w http.ResponseWriter, r *http.Request) {
 }
 
 // sayRemoved writes a line that says which output was removed.
-func (d *Desk) sayRemoved(ctx context.Context, w http.ResponseWriter, id string, o *output) {
+func (d *Service) sayRemoved(ctx context.Context, w http.ResponseWriter, id string, o *output) {
 	if is, err := d.Removed(ctx, id); err == nil && is.Logs != nil && o.skip == 0 && !o.json {
 		_, _ = fmt.Fprintf(w, "scrimp: the output until %s was removed then to make room\n", // w keeps its error
 			is.Logs.Format("2006-01-02 15:04 MST"))
@@ -100,7 +100,7 @@ type part struct {
 }
 
 // parts returns the attempts of a job, the highest number of machines it has at once, and whether it has ended.
-func (d *Desk) parts(id string) (parts []part, nodes int, over bool) {
+func (d *Service) parts(id string) (parts []part, nodes int, over bool) {
 	d.Control.Job(id, func(_ *core.Machine, j *core.Job) {
 		nodes = max(1, j.Terms().Nodes)
 		for i, a := range j.Attempts() {
@@ -130,7 +130,7 @@ func between(number int, before, a *core.Attempt) string {
 // output is the position in the output of a job, with the requested selection and format.
 type output struct {
 	wanted
-	d      *Desk
+	d      *Service
 	user   string
 	n      int             // index of the attempt
 	of     string          // id of the attempt

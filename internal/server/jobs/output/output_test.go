@@ -43,7 +43,7 @@ func (p printed) output(node int, skip int64) *output {
 }
 
 func (p printed) wanted(v wanted) *output {
-	return &output{wanted: v, d: &Desk{Log: p, Share: watchers.New()}, at: map[int]int64{}, begun: map[int][]byte{}, from: map[int]int64{}, times: times{}}
+	return &output{wanted: v, d: &Service{Log: p, Share: watchers.New()}, at: map[int]int64{}, begun: map[int][]byte{}, from: map[int]int64{}, times: times{}}
 }
 
 // all returns what a reader gets at once.

@@ -32,7 +32,7 @@ type wanted struct {
 func (o *wanted) lines() bool { return o.node == everyNode || o.stamps || o.json }
 
 // asked returns the output that a request selects. If the request is wrong, it answers it.
-func (d *Desk) asked(w http.ResponseWriter, r *http.Request) (o *output, ok bool) {
+func (d *Service) asked(w http.ResponseWriter, r *http.Request) (o *output, ok bool) {
 	o = &output{d: d, user: auth.CallerOf(r).User,
 		at: map[int]int64{}, begun: map[int][]byte{}, from: map[int]int64{}, times: times{}}
 	_, nodes, _ := d.parts(r.PathValue("id"))

@@ -20,21 +20,21 @@ import (
 	"scrimp/money"
 )
 
-// Desk changes the jobs of another desk.
-type Desk struct {
-	*jobs.Desk
+// Service changes the jobs of another service.
+type Service struct {
+	*jobs.Service
 	pace *auth.Pace
 }
 
-// New returns a Desk. The log keeps each change for ever, and a user could repeat them on one job without end, so a
+// New returns a Service. The log keeps each change for ever, and a user could repeat them on one job without end, so a
 // user may make 5 a second, and 300 at once.
-func New(of *jobs.Desk) *Desk { return &Desk{of, auth.NewBurst(5, 300)} }
+func New(of *jobs.Service) *Service { return &Service{of, auth.NewBurst(5, 300)} }
 
 // oneChange is the advice to a caller who makes many changes.
 const oneChange = "one request changes several terms of a job"
 
 // Pause lets a job save, release its machine and wait.
-func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Pause(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Pause](w, r)
 	if !ok || !auth.Allowed(w, r, d.pace, oneChange) {
 		return
@@ -83,7 +83,7 @@ func checkPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 }
 
 // proposeEvent writes an event about a job, or answers that it could not.
-func (d *Desk) proposeEvent(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
+func (d *Service) proposeEvent(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
 	e := d.Gate.Event(r, b)
 	if err := d.Gate.Propose(r, id, e); err != nil {
 		no := budgets.Denied(auth.CallerOf(r), err, "the change was not saved", "try again")
@@ -98,7 +98,7 @@ func (d *Desk) proposeEvent(w http.ResponseWriter, r *http.Request, id string, b
 }
 
 // Change updates the terms of a job that has not ended.
-func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Change(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Changes](w, r)
 	if !ok || !auth.Allowed(w, r, d.pace, oneChange) {
 		return
@@ -145,13 +145,13 @@ func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 }
 
 // copyOf returns a copy of the job in its present state.
-func (d *Desk) copyOf(id string) (j *core.Job, found bool) {
+func (d *Service) copyOf(id string) (j *core.Job, found bool) {
 	found = d.Control.Job(id, func(_ *core.Machine, job *core.Job) { j = job.Copy() })
 	return j, found
 }
 
 // usedUp returns which limit of its own a job with the new terms has used up.
-func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
+func (d *Service) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 	d.Control.ReadUncommitted(func(m *core.Machine) {
 		now, ok := m.Job(j.ID())
 		if !ok { // the job is archived
@@ -163,7 +163,7 @@ func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 }
 
 // Resume continues a job that is paused, or that has ended without success.
-func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
+func (d *Service) Resume(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Resume](w, r)
 	if !ok || !auth.Allowed(w, r, d.pace, oneChange) {
 		return
@@ -184,7 +184,7 @@ func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 }
 
 // resumeEvent returns the event that resumes a job.
-func (d *Desk) resumeEvent(r *http.Request, b api.Resume) (e core.JobResumed, no *reply.Refusal) {
+func (d *Service) resumeEvent(r *http.Request, b api.Resume) (e core.JobResumed, no *reply.Refusal) {
 	id := r.PathValue("id")
 	j, found := d.copyOf(id)
 	if !found {
@@ -248,7 +248,7 @@ func mayResume(j *core.Job) *reply.Refusal {
 
 // newSpec returns the job file with the changes to its environment; nil if there are none. A job that had ended
 // needs the values of its secrets and shell variables again.
-func (d *Desk) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMessage, *reply.Refusal) {
+func (d *Service) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMessage, *reply.Refusal) {
 	raw, _, err := d.Control.Spec(r.Context(), j.ID())
 	if err != nil {
 		return nil, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the job file was not read",
@@ -291,7 +291,7 @@ func (d *Desk) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMess
 }
 
 // idleLimit returns the new idle limit of a session that is resumed, in market time; nil: it keeps its own.
-func (d *Desk) idleLimit(j *core.Job, text *string) (*time.Duration, *reply.Refusal) {
+func (d *Service) idleLimit(j *core.Job, text *string) (*time.Duration, *reply.Refusal) {
 	if text == nil {
 		return nil, nil
 	}
@@ -314,7 +314,7 @@ func (d *Desk) idleLimit(j *core.Job, text *string) (*time.Duration, *reply.Refu
 }
 
 // hasSecrets stores the secrets of a resumption, or answers that it could not.
-func (d *Desk) hasSecrets(w http.ResponseWriter, e core.JobResumed, values secret.Values) bool {
+func (d *Service) hasSecrets(w http.ResponseWriter, e core.JobResumed, values secret.Values) bool {
 	defer d.Turns.Alone("secrets " + e.Job)()
 	if err := d.Vault.Keep(e.Job, values); err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the secrets were not kept", "try again", err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/job/spec"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 )
 
@@ -30,7 +30,7 @@ func TestRefuses_MissingBuckets(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
 	j := spec.Job{Data: []spec.Data{{Name: "x", Path: "s3://gone/x?region=r&endpoint=" + store.URL}}}
 	refuses := func(own bool) bool {
-		p := &Probe{own: own, until: time.Now().Add(await.Limit), asked: map[string]string{}}
+		p := &Probe{own: own, until: time.Now().Add(eventually.Limit), asked: map[string]string{}}
 		first := p.Refuses(t.Context(), j, true)
 		before := asked
 		if again := p.Refuses(t.Context(), j, true); (again != nil) != (first != nil) || asked != before {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/job/spec"
-	"scrimp/internal/test/await"
+	"scrimp/internal/test/eventually"
 )
 
 // A missing folder is refused only where the machines are this host and nobody can make the folder first. Only the owner
@@ -15,7 +15,7 @@ import (
 func TestRefuses_MissingFolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	until := time.Now().Add(await.Limit)
+	until := time.Now().Add(eventually.Limit)
 	for _, c := range []struct {
 		name    string
 		probe   Probe

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/decide/measured"
+	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/server/webhook"
 	"scrimp/internal/wire/api"
-	"scrimp/internal/wire/bound"
+	"scrimp/internal/wire/limits"
 )
 
 // howToSend is the fix for a submission without a readable job file.
@@ -51,7 +51,7 @@ func Submission(w http.ResponseWriter, r *http.Request) (b api.Submission, ok bo
 
 // bodyOf parses a JSON object with a job file, or the bare job file as YAML.
 func bodyOf[T any](w http.ResponseWriter, r *http.Request, file func(*T) *client.Raw) (b T, ok bool) {
-	text, ok := reply.Text(w, r, bound.Body(reflect.TypeFor[T]()))
+	text, ok := reply.Text(w, r, limits.Body(reflect.TypeFor[T]()))
 	if !ok {
 		return b, false
 	}
@@ -105,7 +105,7 @@ func (rd Reader) Job(b *api.Submission) (spec.Job, *reply.Refusal) {
 	if err != nil {
 		return j, Invalid(err)
 	}
-	if err := measured.Sound(j.Model); err != nil && j.Model.Named() {
+	if err := runhistory.Sound(j.Model); err != nil && j.Model.Named() {
 		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model", Title: "no such model can be",
 			Fix: "correct it, or leave it out", Err: err}
 	}

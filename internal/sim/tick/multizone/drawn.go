@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/money"
 )
 
@@ -43,7 +43,7 @@ var DrawnKinds = []DrawnKind{Mixed, Flapping, Brief, Scarce, Storms}
 func DrawnMarket(kind DrawnKind, seed uint64, windows int, span time.Duration) (*Protocol, []Window) {
 	rng := rand.New(rand.NewPCG(seed, 13))
 	base := 2 + 8*rng.Float64()
-	zones := make([]place.Zone, len(drawnZones))
+	zones := make([]zonechoice.Zone, len(drawnZones))
 	traits := make([]drawnTrait, len(drawnZones))
 	regions := map[string]float64{}
 	for i, z := range drawnZones {
@@ -51,14 +51,14 @@ func DrawnMarket(kind DrawnKind, seed uint64, windows int, span time.Duration) (
 		if regions[at] == 0 {
 			regions[at] = base * (0.85 + 0.3*rng.Float64())
 		}
-		zones[i] = place.Zone{Name: z.name, Region: at, OnDemand: rateAt(regions[at])}
+		zones[i] = zonechoice.Zone{Name: z.name, Region: at, OnDemand: rateAt(regions[at])}
 		traits[i] = drawTrait(rng, kind, regions[at])
 	}
 	// The groups of each market start at a different zone.
 	p := &Protocol{Tick: drawnTick, MoveTime: 5 * time.Minute, Fee: time.Minute, PerTick: 1}
 	first := rng.IntN(len(zones))
 	for _, n := range []int{2, 3, 5, 8, 13} {
-		var group []place.Zone
+		var group []zonechoice.Zone
 		for i := range n {
 			group = append(group, zones[(first+i)%len(zones)])
 		}
@@ -80,7 +80,7 @@ func DrawnBenchmark(seed uint64) (*Protocol, []Window) {
 	p.Restarts = []time.Duration{10 * time.Minute}
 	p.Checkpoints = []Checkpoint{DrawnFares(100)}
 	p.Sights = []Sight{SeesAll, SeesOne, SeesNone}
-	p.Groups = [][]place.Zone{p.Groups[1], p.Groups[2], p.Groups[4]}
+	p.Groups = [][]zonechoice.Zone{p.Groups[1], p.Groups[2], p.Groups[4]}
 	return p, windows
 }
 
@@ -88,7 +88,7 @@ func DrawnBenchmark(seed uint64) (*Protocol, []Window) {
 // cheap within a continent.
 func DrawnFares(gb float64) Checkpoint {
 	c := Checkpoint{GB: gb}
-	seen := map[place.Fare]bool{}
+	seen := map[zonechoice.Fare]bool{}
 	for _, a := range drawnZones {
 		for _, b := range drawnZones {
 			per := 0.08
@@ -98,7 +98,7 @@ func DrawnFares(gb float64) Checkpoint {
 			case a.continent == b.continent:
 				per = 0.02
 			}
-			f := place.Fare{From: Region(a.name), To: Region(b.name)}
+			f := zonechoice.Fare{From: Region(a.name), To: Region(b.name)}
 			if f.From != f.To && !seen[f] {
 				seen[f] = true
 				f.Cost, _ = money.Estimated(gb * per)
@@ -147,7 +147,7 @@ func drawTrait(rng *rand.Rand, kind DrawnKind, demand float64) drawnTrait {
 	return t
 }
 
-func drawWindow(rng *rand.Rand, kind DrawnKind, number, ticks int, zones []place.Zone, traits []drawnTrait) Window {
+func drawWindow(rng *rand.Rand, kind DrawnKind, number, ticks int, zones []zonechoice.Zone, traits []drawnTrait) Window {
 	w := Window{Number: number, Zones: map[string]*Trace{}}
 	hour := drawnTick.Hours()
 	storms := map[string][]bool{} // by region: the ticks in which its zones may lose spot together

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 )
@@ -56,11 +56,11 @@ func boolInt(b bool) int {
 
 // first records what the policy expects a job to cost at its first decision.
 type first struct {
-	*place.Foresight
+	*zonechoice.Foresight
 	usd float64
 }
 
-func (p *first) Decide(v place.View) place.Choice {
+func (p *first) Decide(v zonechoice.View) zonechoice.Choice {
 	c := p.Foresight.Decide(v)
 	if v.Tick == 0 && len(p.Options()) > 0 {
 		p.usd = p.Options()[0].USD
@@ -110,13 +110,13 @@ func (s *kindSum) play(t *testing.T, kind DrawnKind, seed uint64, sight Sight, l
 		for k := range list[i].Runs {
 			r := &list[i].Runs[k]
 			least, _ := r.Optimum()
-			mind := &first{Foresight: &place.Foresight{Job: &r.Job}}
+			mind := &first{Foresight: &zonechoice.Foresight{Job: &r.Job}}
 			out := r.Play(mind)
 			if out.Missed || out.Cost.Cmp(least) < 0 {
 				t.Errorf("%s, seed %d, %v: missed %v, %v dollars, optimum %v", kind, seed, &list[i], out.Missed, out.Cost, least)
 			}
-			s.add(&kindSum{out.Cost.Float(), r.Play(&place.Uniform{Job: &r.Job, Second: true}).Cost.Float(),
-				r.Play(&place.Uniform{Job: &r.Job}).Cost.Float(), least.Float(), mind.usd})
+			s.add(&kindSum{out.Cost.Float(), r.Play(&zonechoice.Uniform{Job: &r.Job, Second: true}).Cost.Float(),
+				r.Play(&zonechoice.Uniform{Job: &r.Job}).Cost.Float(), least.Float(), mind.usd})
 		}
 	}
 }

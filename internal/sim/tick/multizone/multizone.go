@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"scrimp/internal/decide/policy"
-	"scrimp/internal/decide/policy/place"
-	"scrimp/internal/decide/policy/place/hazard"
+	"scrimp/internal/decide/policy/zonechoice"
+	"scrimp/internal/decide/policy/zonechoice/hazard"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/sim/tick"
 )
 
 // A Run is one job over one group of zones in one window.
 type Run struct {
-	Job    place.Job
+	Job    zonechoice.Job
 	Traces []*Trace // by zone of the job
 	Window int
 	Group  int
@@ -48,12 +48,12 @@ type Outcome struct {
 
 // Play runs p through r by the rules of the benchmark and returns the outcome. It panics on an illegal answer: spot in
 // a zone that p does not see up.
-func (r *Run) Play(p place.Policy) Outcome {
+func (r *Run) Play(p zonechoice.Policy) Outcome {
 	var out Outcome
 	j := &r.Job
-	v := place.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)), Seen: make([]place.Sight, len(j.Zones)),
+	v := zonechoice.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)), Seen: make([]zonechoice.Sight, len(j.Zones)),
 		Past: make([]hazard.Record, len(j.Zones))}
-	looker, _ := p.(place.Poller)
+	looker, _ := p.(zonechoice.Poller)
 	var polled []int
 	var gangs policy.Gangs
 	for v.Tick = 0; v.Tick < j.Ticks(); v.Tick++ {
@@ -76,7 +76,7 @@ func (r *Run) Play(p place.Policy) Outcome {
 		if j.Tries {
 			r.fees(v, c, polled, &out)
 		}
-		if c.Kind == place.Spot && v.Seen[c.Zone] != place.Up {
+		if c.Kind == zonechoice.Spot && v.Seen[c.Zone] != zonechoice.Up {
 			panic(fmt.Sprintf("spot in %s at tick %d, which is not seen up", j.Zones[c.Zone].Name, v.Tick))
 		}
 		r.hold(&v, c, &out)
@@ -90,7 +90,7 @@ func (r *Run) Play(p place.Policy) Outcome {
 }
 
 // learn counts a loss of a job on several machines.
-func (r *Run) learn(gangs policy.Gangs, v *place.View) policy.Gangs {
+func (r *Run) learn(gangs policy.Gangs, v *zonechoice.View) policy.Gangs {
 	if r.Nodes < 2 {
 		return gangs
 	}
@@ -104,9 +104,9 @@ func (r *Run) learn(gangs policy.Gangs, v *place.View) policy.Gangs {
 }
 
 // fees bills the successful tries of a tick whose machine the policy did not rent.
-func (r *Run) fees(v place.View, c place.Choice, polled []int, out *Outcome) {
+func (r *Run) fees(v zonechoice.View, c zonechoice.Choice, polled []int, out *Outcome) {
 	for _, z := range polled {
-		if v.Seen[z] == place.Up && (c.Kind != place.Spot || c.Zone != z) {
+		if v.Seen[z] == zonechoice.Up && (c.Kind != zonechoice.Spot || c.Zone != z) {
 			out.Fees = out.Fees.Add(v.Prices[z].Until(r.Job.Fee))
 			out.Cost = out.Cost.Add(v.Prices[z].Until(r.Job.Fee))
 		}
@@ -114,41 +114,41 @@ func (r *Run) fees(v place.View, c place.Choice, polled []int, out *Outcome) {
 }
 
 // see probes zone z.
-func (r *Run) see(v *place.View, z int) {
+func (r *Run) see(v *zonechoice.View, z int) {
 	up := r.Traces[z].Up[v.Tick]
-	v.Seen[z] = place.Down
+	v.Seen[z] = zonechoice.Down
 	if up {
-		v.Seen[z] = place.Up
+		v.Seen[z] = zonechoice.Up
 	}
 	v.Past[z] = v.Past[z].See(v.Now, up)
 }
 
 // show fills v with what is visible at the start of its tick before any probe.
-func (r *Run) show(v *place.View) {
+func (r *Run) show(v *zonechoice.View) {
 	j := &r.Job
 	v.Now = epoch.Add(time.Duration(v.Tick) * j.Tick)
-	v.Lost = v.Held == place.Spot && (!r.Traces[v.Zone].Up[v.Tick] || r.AloneAt(v.Zone, v.Tick) != 0)
+	v.Lost = v.Held == zonechoice.Spot && (!r.Traces[v.Zone].Up[v.Tick] || r.AloneAt(v.Zone, v.Tick) != 0)
 	for z, t := range r.Traces {
 		v.Prices[z] = t.Price[v.Tick]
-		v.Seen[z] = place.Unseen
-		if !j.Looks || v.Held == place.Spot && v.Zone == z {
+		v.Seen[z] = zonechoice.Unseen
+		if !j.Looks || v.Held == zonechoice.Spot && v.Zone == z {
 			r.see(v, z)
 		}
 	}
 	if v.Lost {
-		v.Held, v.Overhead = place.None, 0
+		v.Held, v.Overhead = zonechoice.None, 0
 	}
 }
 
 // hold rents or keeps c for the tick, bills it and counts the work.
-func (r *Run) hold(v *place.View, c place.Choice, out *Outcome) {
+func (r *Run) hold(v *zonechoice.View, c zonechoice.Choice, out *Outcome) {
 	j := &r.Job
-	if c.Kind == place.None {
-		v.Held, v.Overhead = place.None, 0
+	if c.Kind == zonechoice.None {
+		v.Held, v.Overhead = zonechoice.None, 0
 		return
 	}
 	region := j.Zones[c.Zone].Region
-	same := c.Kind == v.Held && (c.Zone == v.Zone || c.Kind == place.OnDemand && region == j.Zones[v.Zone].Region)
+	same := c.Kind == v.Held && (c.Zone == v.Zone || c.Kind == zonechoice.OnDemand && region == j.Zones[v.Zone].Region)
 	if !same {
 		v.Overhead = j.Restart
 		out.Moves++
@@ -161,7 +161,7 @@ func (r *Run) hold(v *place.View, c place.Choice, out *Outcome) {
 	}
 	v.Held, v.Zone = c.Kind, c.Zone
 	rate := j.Zones[c.Zone].OnDemand
-	if c.Kind == place.Spot {
+	if c.Kind == zonechoice.Spot {
 		rate = v.Prices[c.Zone]
 	}
 	out.Cost = out.Cost.Add(rate.Until(j.Tick))

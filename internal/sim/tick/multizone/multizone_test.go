@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
@@ -39,7 +39,7 @@ func publicZones(t testing.TB) []Window {
 }
 
 // meanOf plays a policy over all runs of a form; by holds the mean for each job and restart overhead.
-func meanOf(t testing.TB, windows []Window, looks bool, policy func(*place.Job) place.Policy) (total float64, by map[string]float64, misses int) {
+func meanOf(t testing.TB, windows []Window, looks bool, policy func(*zonechoice.Job) zonechoice.Policy) (total float64, by map[string]float64, misses int) {
 	t.Helper()
 	runs, left, err := Runs(windows, looks)
 	if err != nil || left > 0 {
@@ -68,16 +68,16 @@ func TestPlay_PoliciesCostPublishedFigures(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		looks  bool
-		policy func(*place.Job) place.Policy
+		policy func(*zonechoice.Job) zonechoice.Policy
 		want   float64
 	}{
-		{"on-demand", false, func(j *place.Job) place.Policy { return &place.Certain{Job: j} }, 98.345},
-		{"on-demand", true, func(j *place.Job) place.Policy { return &place.Certain{Job: j} }, 98.345},
-		{"greedy", false, func(j *place.Job) place.Policy { return &place.Greedy{Job: j} }, 45.415},
-		{"uniform-progress", false, func(j *place.Job) place.Policy { return &place.Uniform{Job: j, Second: true} }, 42.866},
-		{"uniform-progress", true, func(j *place.Job) place.Policy { return &place.Uniform{Job: j, Second: true} }, 43.696},
-		{"uniform-progress-2", false, func(j *place.Job) place.Policy { return &place.Uniform{Job: j} }, 42.207},
-		{"uniform-progress-2", true, func(j *place.Job) place.Policy { return &place.Uniform{Job: j} }, 42.719},
+		{"on-demand", false, func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Certain{Job: j} }, 98.345},
+		{"on-demand", true, func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Certain{Job: j} }, 98.345},
+		{"greedy", false, func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Greedy{Job: j} }, 45.415},
+		{"uniform-progress", false, func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Uniform{Job: j, Second: true} }, 42.866},
+		{"uniform-progress", true, func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Uniform{Job: j, Second: true} }, 43.696},
+		{"uniform-progress-2", false, func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Uniform{Job: j} }, 42.207},
+		{"uniform-progress-2", true, func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Uniform{Job: j} }, 42.719},
 	} {
 		mean, by, misses := meanOf(t, windows, c.looks, c.policy)
 		if math.Abs(mean-c.want) > 0.002 || misses > 0 { // the publication has 42.866 for 42.8669: a tie in the second condition
@@ -146,7 +146,7 @@ func TestPlay_DefaultPolicyOverSeveralZones(t *testing.T) {
 		looks bool
 		most  float64
 	}{{false, 40.38}, {true, 40.73}} {
-		mean, by, misses := meanOf(t, windows, c.looks, func(j *place.Job) place.Policy { return &place.Foresight{Job: j} })
+		mean, by, misses := meanOf(t, windows, c.looks, func(j *zonechoice.Job) zonechoice.Policy { return &zonechoice.Foresight{Job: j} })
 		if mean > c.most || misses > 0 {
 			t.Errorf("looks %v: %.3f dollars and %d misses, more than %.2f and 0: %v", c.looks, mean, misses, c.most, by)
 		}

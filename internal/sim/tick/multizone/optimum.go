@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/money"
 )
 
@@ -102,7 +102,7 @@ func newOptimum(r *Run) *optimum {
 }
 
 // Grid returns the largest unit of which all durations of a run's optimum are multiples.
-func Grid(j *place.Job) time.Duration {
+func Grid(j *zonechoice.Job) time.Duration {
 	return gcdSpan(j.Tick, gcdSpan(j.Restart, j.Transfer))
 }
 

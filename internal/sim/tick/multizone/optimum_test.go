@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/decide/policy/place"
-	"scrimp/internal/decide/policy/place/hazard"
+	"scrimp/internal/decide/policy/zonechoice"
+	"scrimp/internal/decide/policy/zonechoice/hazard"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
@@ -44,7 +44,7 @@ func TestOptimum_EqualsPublishedFigures(t *testing.T) {
 // smallRun returns a run that is small enough for an exhaustive search.
 func smallRun(chance *rand.Rand) *Run {
 	unit := 15 * time.Second
-	r := &Run{Job: place.Job{
+	r := &Run{Job: zonechoice.Job{
 		Tick: 13 * unit, Restart: time.Duration(chance.IntN(30)) * unit, Transfer: time.Duration(chance.IntN(12)) * unit,
 		Carry: money.Picos(int64(chance.IntN(300_000))), Work: time.Duration(1+chance.IntN(60)) * unit, Deadline: 7 * 13 * unit,
 	}}
@@ -55,26 +55,26 @@ func smallRun(chance *rand.Rand) *Run {
 			tr.Price = append(tr.Price, money.Rate(1+chance.IntN(4_000_000)))
 		}
 		r.Traces = append(r.Traces, tr)
-		r.Job.Zones = append(r.Job.Zones, place.Zone{Name: fmt.Sprint("z", i), Region: fmt.Sprint("r", chance.IntN(2)), OnDemand: 3_000_000})
+		r.Job.Zones = append(r.Job.Zones, zonechoice.Zone{Name: fmt.Sprint("z", i), Region: fmt.Sprint("r", chance.IntN(2)), OnDemand: 3_000_000})
 	}
 	return r
 }
 
 // tryAll returns the lowest cost from v on, using only the rules of Play.
-func tryAll(r *Run, v place.View, cost money.Amount) (money.Amount, bool) {
+func tryAll(r *Run, v zonechoice.View, cost money.Amount) (money.Amount, bool) {
 	if v.Left == 0 {
 		return cost, true
 	}
 	if v.Tick == r.Job.Ticks() {
 		return cost, false
 	}
-	v.Prices, v.Seen, v.Past = make([]money.Rate, len(r.Traces)), make([]place.Sight, len(r.Traces)), make([]hazard.Record, len(r.Traces))
+	v.Prices, v.Seen, v.Past = make([]money.Rate, len(r.Traces)), make([]zonechoice.Sight, len(r.Traces)), make([]hazard.Record, len(r.Traces))
 	r.show(&v)
-	choices := []place.Choice{{}}
+	choices := []zonechoice.Choice{{}}
 	for z := range r.Traces {
-		choices = append(choices, place.Choice{Kind: place.OnDemand, Zone: z})
-		if v.Seen[z] == place.Up {
-			choices = append(choices, place.Choice{Kind: place.Spot, Zone: z})
+		choices = append(choices, zonechoice.Choice{Kind: zonechoice.OnDemand, Zone: z})
+		if v.Seen[z] == zonechoice.Up {
+			choices = append(choices, zonechoice.Choice{Kind: zonechoice.Spot, Zone: z})
 		}
 	}
 	var best money.Amount
@@ -97,7 +97,7 @@ func TestOptimum_EqualsExhaustiveSearch(t *testing.T) {
 		if len(r.Traces) == 3 {
 			r.Job.Deadline = 6 * r.Job.Tick
 		}
-		want, ok := tryAll(r, place.View{Left: r.Job.Work}, money.Amount{})
+		want, ok := tryAll(r, zonechoice.View{Left: r.Job.Work}, money.Amount{})
 		got, on := r.Optimum()
 		if ok != on || ok && got != want {
 			t.Fatalf("seed %d: %v (%v), by trying everything %v (%v)", seed, got, on, want, ok)

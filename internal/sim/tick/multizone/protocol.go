@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/decide/policy/place"
+	"scrimp/internal/decide/policy/zonechoice"
 	"scrimp/internal/lib/money"
 )
 
@@ -29,10 +29,10 @@ type Protocol struct {
 	Checkpoints []Checkpoint
 	MoveTime    time.Duration // of any checkpoint, to another region
 	Sights      []Sight
-	Fee         time.Duration // for sight C: see place.Job
+	Fee         time.Duration // for sight C: see zonechoice.Job
 	PerTick     int
 	Latch       bool
-	Groups      [][]place.Zone // the order matters
+	Groups      [][]zonechoice.Zone // the order matters
 }
 
 // Size is a job's work and deadline.
@@ -42,12 +42,12 @@ type Size struct{ Work, Deadline time.Duration }
 type Checkpoint struct {
 	GB     float64
 	Carry  money.Amount
-	Egress place.Egress
+	Egress zonechoice.Egress
 }
 
 // Setting is one combination of a protocol.
 type Setting struct {
-	Group      []place.Zone
+	Group      []zonechoice.Zone
 	Size       Size // as in the protocol: the jobs of Runs have their work rounded up
 	Restart    time.Duration
 	Checkpoint Checkpoint
@@ -56,8 +56,8 @@ type Setting struct {
 }
 
 // job returns the job of a setting. Its work is rounded up to the grid of the optimum.
-func (p *Protocol) job(s *Setting) place.Job {
-	j := place.Job{
+func (p *Protocol) job(s *Setting) zonechoice.Job {
+	j := zonechoice.Job{
 		Zones: s.Group, Tick: p.Tick, Deadline: s.Size.Deadline, Restart: s.Restart, Transfer: p.MoveTime,
 		Carry: s.Checkpoint.Carry, Egress: s.Checkpoint.Egress, Looks: s.Sight != SeesAll, Latch: p.Latch,
 	}
@@ -98,7 +98,7 @@ func (p *Protocol) Settings(windows []Window) (list []Setting, leftOut int, err 
 	for _, group := range p.Groups {
 		var full []int // windows that have all zones of the group
 		for i, w := range windows {
-			if slices.ContainsFunc(group, func(z place.Zone) bool { return w.Zones[z.Name] == nil }) {
+			if slices.ContainsFunc(group, func(z zonechoice.Zone) bool { return w.Zones[z.Name] == nil }) {
 				leftOut++
 				continue
 			}
@@ -125,7 +125,7 @@ func (p *Protocol) Settings(windows []Window) (list []Setting, leftOut int, err 
 }
 
 // combine returns the settings of a group, without runs.
-func (p *Protocol) combine(group []place.Zone) (list []Setting) {
+func (p *Protocol) combine(group []zonechoice.Zone) (list []Setting) {
 	for _, size := range p.Jobs {
 		for _, restart := range p.Restarts {
 			for _, c := range p.Checkpoints {
@@ -139,7 +139,7 @@ func (p *Protocol) combine(group []place.Zone) (list []Setting) {
 }
 
 // run returns the run of a job in the window, which has all of the job's zones.
-func (w *Window) run(j place.Job) (Run, error) {
+func (w *Window) run(j zonechoice.Job) (Run, error) {
 	r := Run{Window: w.Number, Job: j}
 	for _, z := range j.Zones {
 		t := w.Zones[z.Name]
@@ -153,7 +153,7 @@ func (w *Window) run(j place.Job) (Run, error) {
 }
 
 // Names returns the names of zones in order.
-func Names(zones []place.Zone) (names []string) {
+func Names(zones []zonechoice.Zone) (names []string) {
 	for _, z := range zones {
 		names = append(names, z.Name)
 	}
@@ -227,9 +227,9 @@ func Public() *Protocol {
 		"us-west-2a us-east-2a",
 		"us-west-2a us-west-2b us-west-2c us-east-2a us-east-2b",
 	} {
-		var group []place.Zone
+		var group []zonechoice.Zone
 		for _, z := range strings.Fields(names) {
-			group = append(group, place.Zone{Name: z, Region: Region(z), OnDemand: onDemand})
+			group = append(group, zonechoice.Zone{Name: z, Region: Region(z), OnDemand: onDemand})
 		}
 		p.Groups = append(p.Groups, group)
 	}
