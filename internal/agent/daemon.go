@@ -58,8 +58,8 @@ func (d *daemon) register(soft, life context.Context) error {
 	if !isolated {
 		d.Log.Info("programs run as the agent's user and can read its files", "why", why)
 	}
-	r := api.Registration{Instance: d.Instance, Key: httpsig.Encode(d.id.public()), Version: d.Version, Boot: d.Now().UTC(),
-		CPUs: runtime.NumCPU(), Memory: host.Memory(), Root: os.Geteuid() == 0,
+	r := api.Registration{Instance: d.Instance, Key: httpsig.Encode(d.id.public()), Version: d.Version,
+		Boot: d.Now().UTC(), CPUs: runtime.NumCPU(), Memory: host.Memory(), Root: os.Geteuid() == 0,
 		Isolated: isolated, Address: d.Address}
 	if r.Address == "" {
 		r.Address = host.Address(ctx, d.Server, d.Metadata, d.Log)

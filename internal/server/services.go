@@ -37,7 +37,8 @@ import (
 // buildHandlers builds the request handlers once the log is open.
 func (s *Server) buildHandlers() {
 	s.gate.Control, s.outbox.Control = s.control, s.control
-	s.stores, _ = artifacts.NewStores(!s.wide, append(s.lentStores(), s.opts.Stores...), s.opts.Dir) // Serve has checked them
+	// Serve has checked the stores.
+	s.stores, _ = artifacts.NewStores(!s.wide, append(s.lentStores(), s.opts.Stores...), s.opts.Dir)
 	s.joining = joining.New(joining.Service{Gate: s.gate, Engines: s.engines, Allocation: s.control.AllocationOf,
 		Exe: s.opts.Exe, Log: s.opts.Log, Closed: s.closed})
 	s.gate.Admits = s.joining.Name

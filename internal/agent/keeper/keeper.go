@@ -142,7 +142,8 @@ func (k *store) openCheckpoints(ctx context.Context) (*gcblob.Bucket, error) {
 	return blob.OpenLent(ctx, c.URL, blob.Loan{Prefix: c.Prefix,
 		Fetch: func(ctx context.Context) (scopedcreds.Credentials, error) {
 			c, err := k.lends(ctx)
-			return scopedcreds.Credentials{Key: c.Key, Secret: c.Secret, Token: c.Token, Region: c.Region, Expires: c.Expires}, err
+			return scopedcreds.Credentials{Key: c.Key, Secret: c.Secret, Token: c.Token, Region: c.Region,
+				Expires: c.Expires}, err
 		}})
 }
 

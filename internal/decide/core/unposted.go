@@ -54,7 +54,8 @@ func (u *unposted) idle(m *Machine, i *Instance) {
 	due := i.Cost(u.at).Sub(i.Posted())
 	for _, p := range i.Pieces(idle.PostedUntil(), u.at) {
 		due = due.Sub(p.Amount)
-		u.add(m.books.Timed(m.books.IdleEntry(i, &idle, ledger.Estimated, ""), i.Machine(), accounting.Undivided(p)), p.Amount)
+		entry := m.books.IdleEntry(i, &idle, ledger.Estimated, "")
+		u.add(m.books.Timed(entry, i.Machine(), accounting.Undivided(p)), p.Amount)
 	}
 	u.add(m.books.IdleEntry(i, &idle, ledger.Estimated, PricedLater), due)
 }

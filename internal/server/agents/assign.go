@@ -220,7 +220,8 @@ func (d *Service) values(as *api.Assignment, j *spec.Job, engine string, of *cor
 
 // addParameters passes the parameters of a trial to its program, as flags and in the environment, and the index to a
 // member of an array.
-func (d *Service) addParameters(env map[string]string, job *core.Job, command string, args []string) (string, []string) {
+func (d *Service) addParameters(env map[string]string, job *core.Job, command string, args []string) (string,
+	[]string) {
 	d.addIndex(env, job)
 	var spec *study.Spec
 	var trial groups.Trial

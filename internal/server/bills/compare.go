@@ -129,7 +129,8 @@ func (d *Service) compare(ctx context.Context, v *index, span charge.Span) (c tr
 
 // rows adds the rows of the given bills of an import: those billed in the month, and late lines of other months about
 // it. Rows of the same import that belong to other bills are left out.
-func (d *Service) rows(ctx context.Context, file string, of []client.Bill, span charge.Span, to *reconcile.Books) error {
+func (d *Service) rows(ctx context.Context, file string, of []client.Bill, span charge.Span,
+	to *reconcile.Books) error {
 	f, err := os.Open(filepath.Join(d.folder(), file+suffix))
 	if err != nil {
 		return fmt.Errorf("read the bill %s of %s: %w", cmp.Or(of[0].Account, of[0].Provider), of[0].Month, err)

@@ -309,7 +309,8 @@ func currencyOf(b *client.Bill) money.Currency {
 }
 
 // keep puts the arrived bills into the index, all or none of them.
-func (d *Service) keep(ctx context.Context, i *arrived, from importing) (list []client.ImportedBill, no *reply.Refusal) {
+func (d *Service) keep(ctx context.Context, i *arrived, from importing) (list []client.ImportedBill,
+	no *reply.Refusal) {
 	d.setting.Lock()
 	defer d.setting.Unlock()
 	v, err := d.read(ctx)

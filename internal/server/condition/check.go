@@ -31,7 +31,8 @@ func Of(b api.ScheduleConditions) (c retrain.Conditions) {
 
 // Check completes the conditions of a schedule. It refuses those that can never be compared: a folder that is none, a
 // bucket that does not answer, a store that the user may not read, a metric of no stage.
-func Check(ctx context.Context, k *artifacts.Kept, user string, p *pipeline.Spec, when *retrain.Conditions) *reply.Refusal {
+func Check(ctx context.Context, k *artifacts.Kept, user string, p *pipeline.Spec,
+	when *retrain.Conditions) *reply.Refusal {
 	refused := func(field string, err error, fix string) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "pipeline.schedule." + field, Err: err,
 			Title: "the condition " + strings.Split(field, ".")[0] + " of the schedule is not valid", Fix: fix}

@@ -14,7 +14,8 @@ import (
 )
 
 // asks answers a question, and stores it if it has changed the search.
-func (d *Service) asks(ctx context.Context, s *search, a asker, b client.AskTrial) (loop.Answer, string, *reply.Refusal) {
+func (d *Service) asks(ctx context.Context, s *search, a asker, b client.AskTrial) (loop.Answer, string,
+	*reply.Refusal) {
 	leased, note, no := d.leases(s, a, b)
 	if no != nil {
 		return loop.Answer{}, "", no

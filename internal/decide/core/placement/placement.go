@@ -57,7 +57,8 @@ type Bids struct {
 }
 
 // New returns the parts of this package. The market owns the planner from then on.
-func New(b *accounting.Books, a *admission.Admission, q *queue.Quotas, planner *plan.Planner) (*Market, *Decider, *Bids) {
+func New(b *accounting.Books, a *admission.Admission, q *queue.Quotas, planner *plan.Planner) (*Market, *Decider,
+	*Bids) {
 	mk := &Market{Context: b.Context, books: b, Planner: planner, Needs: map[string]*Need{}, Tables: map[string]*Awaited{}}
 	dc := &Decider{Context: b.Context, books: b, admission: a, queue: q, market: mk}
 	rs := &Bids{Context: b.Context, queue: q, market: mk, decider: dc}

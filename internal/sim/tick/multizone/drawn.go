@@ -147,7 +147,8 @@ func drawTrait(rng *rand.Rand, kind DrawnKind, demand float64) drawnTrait {
 	return t
 }
 
-func drawWindow(rng *rand.Rand, kind DrawnKind, number, ticks int, zones []zonechoice.Zone, traits []drawnTrait) Window {
+func drawWindow(rng *rand.Rand, kind DrawnKind, number, ticks int, zones []zonechoice.Zone,
+	traits []drawnTrait) Window {
 	w := Window{Number: number, Zones: map[string]*Trace{}}
 	hour := drawnTick.Hours()
 	storms := map[string][]bool{} // by region: the ticks in which its zones may lose spot together

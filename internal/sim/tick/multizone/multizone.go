@@ -51,8 +51,8 @@ type Outcome struct {
 func (r *Run) Play(p zonechoice.Policy) Outcome {
 	var out Outcome
 	j := &r.Job
-	v := zonechoice.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)), Seen: make([]zonechoice.Sight, len(j.Zones)),
-		Past: make([]hazard.Record, len(j.Zones))}
+	v := zonechoice.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)),
+		Seen: make([]zonechoice.Sight, len(j.Zones)), Past: make([]hazard.Record, len(j.Zones))}
 	looker, _ := p.(zonechoice.Poller)
 	var polled []int
 	var gangs policy.Gangs

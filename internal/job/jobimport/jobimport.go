@@ -1,5 +1,5 @@
-// Package jobimport converts job files of other systems to scrimp's own: SkyPilot tasks, dstack tasks and sbatch scripts.
-// It lists every field without an equivalent, with the reason.
+// Package jobimport converts job files of other systems to scrimp's own: SkyPilot tasks, dstack tasks and sbatch
+// scripts. It lists every field without an equivalent, with the reason.
 package jobimport
 
 import (

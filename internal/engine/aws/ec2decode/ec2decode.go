@@ -1,8 +1,8 @@
 //go:build !local
 
-// Package ec2decode decodes the long answers of EC2 and of its price list, page by page. The AWS SDK takes a dozen times
-// as long, and the offers of all regions are more than 100 MB. The SDK still handles requests, signatures, retries
-// and errors, and every answer that EC2 does not write in its usual form.
+// Package ec2decode decodes the long answers of EC2 and of its price list, page by page. The AWS SDK takes a dozen
+// times as long, and the offers of all regions are more than 100 MB. The SDK still handles requests, signatures,
+// retries and errors, and every answer that EC2 does not write in its usual form.
 package ec2decode
 
 import (

@@ -1,5 +1,5 @@
-// Package zonechoice decides where and when a job with a deadline runs: in which of several zones on spot, on on-demand,
-// or not at all for now, and which zone to poll next if polls are limited.
+// Package zonechoice decides where and when a job with a deadline runs: in which of several zones on spot, on
+// on-demand, or not at all for now, and which zone to poll next if polls are limited.
 //
 // A Policy sees only its View, and the answer of the default policy depends on the View alone. The benchmark's
 // plain loop and the product drive the same policies.
