@@ -79,8 +79,8 @@ func (f *estimateFlags) add(cmd *cobra.Command) {
 		"estimate)")
 	s.StringVar(&f.batch, "batch", "", "CSV `file` of runs in the form of the published measurements: one JSON object "+
 		"is written for each (default: none)")
-	s.StringSliceVar(&f.calibrate, "calibrate", nil, "CSV `file` of measured runs to learn from, besides "+pastruns.TableName+
-		" in the data folder (may be repeated; default: none)")
+	s.StringSliceVar(&f.calibrate, "calibrate", nil, "CSV `file` of measured runs to learn from, besides "+
+		pastruns.TableName+" in the data folder (may be repeated; default: none)")
 	s.BoolVar(&f.accuracy, "accuracy", false, "show past errors by kind: of your runs what was expected beside what "+
 		"came out, of tables each run as if it had not been measured (default: estimate)")
 	s.BoolVar(&f.measured, "measured", false, "list the measured runs of yours that estimates learn from, newest "+

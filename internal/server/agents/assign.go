@@ -220,8 +220,7 @@ func (d *Service) values(as *api.Assignment, j *spec.Job, engine string, of *cor
 
 // addParameters passes the parameters of a trial to its program, as flags and in the environment, and the index to a
 // member of an array.
-func (d *Service) addParameters(env map[string]string, job *core.Job, command string, args []string) (string,
-	[]string) {
+func (d *Service) addParameters(env map[string]string, job *core.Job, cmd string, args []string) (string, []string) {
 	d.addIndex(env, job)
 	var spec *study.Spec
 	var trial groups.Trial
@@ -233,12 +232,12 @@ func (d *Service) addParameters(env map[string]string, job *core.Job, command st
 		}
 	})
 	if spec == nil {
-		return command, args
+		return cmd, args
 	}
 	values := spec.Values(spec.Texts(spec.Pool(), trial.Config), trial.Promoted)
 	maps.Copy(env, values.Env())
 	maps.Copy(env, spec.Standin(trial.Promoted))
-	return values.Command(command, args)
+	return values.Command(cmd, args)
 }
 
 // addIndex sets the variables with the index of an array's member, under scrimp's names and Slurm's.

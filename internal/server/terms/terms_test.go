@@ -28,7 +28,7 @@ var readers = map[string][2]string{
 	"checkpoint.ranks":     {"server/agents/assign.go", "j.Checkpoint.AllRanks"},
 	"checkpoint.best":      {"server/agents/assign.go", "j.Checkpoint.Best"},
 	"checkpoint.every_nth": {"server/agents/assign.go", "j.Checkpoint.EveryNth"},
-	"checkpoint.given":     {"decide/runhistory/measured.go", "j.Checkpoint.Given"},
+	"checkpoint.given":     {"decide/runhistory/runhistory.go", "j.Checkpoint.Given"},
 	"checkpoint.store":     {"server/agents/assign.go", "j.Checkpoint.Store"},
 	"progress.pattern":     {"server/agents/assign.go", "j.Progress.Pattern"},
 	"progress.saved":       {"server/agents/assign.go", "j.Progress.Saved"},

@@ -33,7 +33,7 @@ func Timed(p Package) (problems []string) {
 				}
 				if how := realTime(n, clock); how != "" {
 					problems = append(problems, fmt.Sprintf("%s: a test depends on real time (%s): wait for a condition with "+
-						"await.True or an event, use testing/synctest, or mark the test for another lane",
+						"eventually.True or an event, use testing/synctest, or mark the test for another lane",
 						f.Set.Position(n.Pos()), how))
 				}
 			}
@@ -58,7 +58,7 @@ func realTime(call *ast.CallExpr, clock string) string {
 		}
 	}
 	if isCall(call, "context", "WithTimeout") && len(call.Args) == 2 && !isLimit(call.Args[1]) {
-		return "context.WithTimeout without await.Limit"
+		return "context.WithTimeout without eventually.Limit"
 	}
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || !slices.Contains(compares, sel.Sel.Name) {
@@ -74,14 +74,14 @@ func realTime(call *ast.CallExpr, clock string) string {
 	return ""
 }
 
-// isLimit reports whether a duration is await.Limit.
+// isLimit reports whether a duration is eventually.Limit.
 func isLimit(x ast.Expr) bool {
 	sel, ok := x.(*ast.SelectorExpr)
 	if !ok {
 		return false
 	}
 	of, ok := sel.X.(*ast.Ident)
-	return ok && of.Name == "await" && sel.Sel.Name == "Limit"
+	return ok && of.Name == "eventually" && sel.Sel.Name == "Limit"
 }
 
 // marked reports whether a test starts with lane.Component or lane.Nightly.

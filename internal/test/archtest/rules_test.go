@@ -70,9 +70,9 @@ func TestRules_CatchTheirFaults(t *testing.T) {
 		{"a time-out of its own", Timed, "internal/cli/a_test.go",
 			`package cli; import "time"; func f(c chan int) { select { case <-c: case <-time.After(1): } }`, "time.After"},
 		{"a context that ends early", Timed, "internal/cli/a_test.go", `package cli; import ("context"; "time"); ` +
-			`func f() { context.WithTimeout(context.Background(), time.Second) }`, "await.Limit"},
+			`func f() { context.WithTimeout(context.Background(), time.Second) }`, "eventually.Limit"},
 		{"a context that ends a test that hangs", Timed, "internal/cli/a_test.go", `package cli; import ("context"; "time"; ` +
-			`"scrimp/internal/test/eventually"); var t time.Time; func f() { context.WithTimeout(context.Background(), await.Limit) }`, ""},
+			`"scrimp/internal/test/eventually"); var t time.Time; func f() { context.WithTimeout(context.Background(), eventually.Limit) }`, ""},
 		{"a clock that is compared", Timed, "internal/cli/a_test.go",
 			`package cli; import "time"; func f(t time.Time) bool { return time.Now().After(t) }`, "time.Now in After"},
 		{"a clock that is compared with", Timed, "internal/cli/a_test.go",
