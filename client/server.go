@@ -15,7 +15,7 @@ type StopServer struct {
 // Server describes the server.
 type Server struct {
 	Version string      `json:"version"`
-	Build   string      `json:"build"` // hash of the executable
+	Build   string      `json:"build"` // identifies the executable: another build has another value
 	PID     int         `json:"pid"`
 	Dir     string      `json:"dir"`
 	Listens string      `json:"listens,omitempty"` // URL of the address that it listens on

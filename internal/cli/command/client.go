@@ -3,12 +3,9 @@ package command
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -267,24 +264,6 @@ func runsThis(pid int) bool {
 	}
 	theirs, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
 	return err == nil && os.SameFile(own, theirs)
-}
-
-// Build returns the hash of this program.
-func Build() string {
-	exe, err := os.Executable()
-	if err != nil {
-		return "unknown"
-	}
-	f, err := os.Open(exe)
-	if err != nil {
-		return "unknown"
-	}
-	defer func() { _ = f.Close() }()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "unknown"
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
 // Server returns the server's description.
