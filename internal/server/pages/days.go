@@ -109,14 +109,16 @@ func days(v *visit) (any, error) {
 		"until": {first.AddDate(0, 0, -1).Format(time.DateOnly)}}.Encode()
 	all := dayCosts{}
 	for n := 0; n < p.back; n += 2 {
-		ask := url.Values{"before": {first.AddDate(0, 0, n).Format("2006-01-02")},
-			"after": {first.AddDate(0, 0, n+1).Format("2006-01-02")}}
-		if p.By != "" {
-			ask.Set("by", p.By)
+		two, err := p.compare(v, first, n, n+1)
+		if refused(err, "after") { // that day has not begun
+			two, err = p.compare(v, first, n, n-1)
+			for i := range two.Lines {
+				two.Lines[i].After = money.Amount{}
+			}
 		}
-		p.asked = "/v1/why?" + ask.Encode()
-		var two client.Why
-		err := v.get(p.asked, &two)
+		if refused(err, "before") {
+			break
+		}
 		if no, ok := errors.AsType[*client.Problem](err); ok && no.Status == http.StatusNotFound {
 			continue // nothing was spent on these days
 		}
@@ -132,6 +134,24 @@ func days(v *visit) (any, error) {
 		p.Tables = append(p.Tables, tableOf(c, all[c], first, p.back))
 	}
 	return p, nil
+}
+
+// compare reads the costs of two days, which are counted from the first one.
+func (p *daysPage) compare(v *visit, first time.Time, before, after int) (two client.Why, err error) {
+	ask := url.Values{"before": {first.AddDate(0, 0, before).Format(time.DateOnly)},
+		"after": {first.AddDate(0, 0, after).Format(time.DateOnly)}}
+	if p.By != "" {
+		ask.Set("by", p.By)
+	}
+	p.asked = "/v1/why?" + ask.Encode()
+	err = v.get(p.asked, &two)
+	return two, err
+}
+
+// refused reports whether an error is about the field of a request.
+func refused(err error, field string) bool {
+	no, ok := errors.AsType[*client.Problem](err)
+	return ok && no.Status == http.StatusBadRequest && no.Field == field
 }
 
 // add adds the cost of a name on a day, of so many days.
