@@ -53,7 +53,7 @@ func (t *twin) halfRented(e core.Event) {
 		waits[a.ID()] = since
 		most := max(gangWait, s.Config().TimingOf(a.Machine().Provider).GrantWait)
 		paused, aside := e.Body.(core.JobPaused) // a step that sets a job aside works on no other
-		if half := s.Now().Sub(since); half > most && !(aside && paused.Cause != "") {
+		if half := s.Now().Sub(since); half > most && (!aside || paused.Cause == "") {
 			t.w.breaks("gang wait: %s has %d of %d machines for %v", a.ID(), len(a.Granted()), a.Nodes(), half)
 		}
 	}

@@ -52,7 +52,8 @@ func sums(list []charge.Charge, scopes ...budget.Scope) (*Month, []Sum) {
 	for i := range list {
 		m.Add(&list[i])
 	}
-	return m, m.Sums()
+	all := m.Sums()
+	return m, all
 }
 
 // Every figure is the sum of the charges, added up a second time with rational numbers.
