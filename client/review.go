@@ -96,7 +96,7 @@ type ReviewMark struct {
 	Rule       string         `json:"rule"` // the shares of each mark
 }
 
-// ReviewAction is something to do next. Amount is what it is about: a saving a month, or what an anomaly costs so far.
+// ReviewAction is something to do next. Amount is a saving a month, or the cost of an anomaly so far.
 type ReviewAction struct {
 	What     string         `json:"what"`
 	Command  string         `json:"command"`

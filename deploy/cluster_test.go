@@ -308,7 +308,7 @@ func (s *site) postgres() {
 	}
 	began := time.Now()
 	s.Evict(s.T, ns, first.name)
-	eventually.True(s.T, "another server leads", func() bool { // that which followed, or the one in the place of the first
+	eventually.True(s.T, "another server leads", func() bool { // the follower, or the replacement of the first server
 		for _, p := range s.pods(ns) {
 			if p.name != first.name && p.ip != "" && s.asks(p, "/readyz", "") == http.StatusOK {
 				return true

@@ -129,7 +129,7 @@ func runsPod(t *testing.T, c *kubetest.Cluster) {
 	c.Begin(t, "kubelet.real-1")
 	eventually.True(t, "logs of the new kubelet", func() bool { out, _ := c.Try("logs", "shell"); return out == "begun" })
 	c.Do(t, "delete", "pod", "shell", "--wait=false")
-	eventually.True(t, "the pod is told of its end", func() bool {
+	eventually.True(t, "the pod receives the signal to end", func() bool {
 		out, _ := c.Try("get", "events", "--field-selector=reason=Killing")
 		return strings.Contains(out, "shell")
 	})
