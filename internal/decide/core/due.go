@@ -31,20 +31,14 @@ func (m *Machine) follow(b Body) {
 }
 
 func (m *Machine) nextWake() time.Time {
-	var soonest time.Time
-	for _, t := range []time.Time{
-		m.nextOfJobs(),
-		m.queue.WakeForQuotas(),
-		m.instances.WakeForIdle(),
-		m.instances.WakeForSeats(),
-		m.jobs.WakeForLimits(),
-		m.mover.WakeForRound(),
-		m.members.WakeForGroups(),
-		m.members.WakeForArchive(),
-		m.nextTry(),
-	} {
-		soonest = sooner(soonest, t)
-	}
+	soonest := sooner(m.nextOfJobs(), m.nextTry())
+	soonest = sooner(soonest, m.queue.WakeForQuotas())
+	soonest = sooner(soonest, m.instances.WakeForIdle())
+	soonest = sooner(soonest, m.instances.WakeForSeats())
+	soonest = sooner(soonest, m.jobs.WakeForLimits())
+	soonest = sooner(soonest, m.mover.WakeForRound())
+	soonest = sooner(soonest, m.members.WakeForGroups())
+	soonest = sooner(soonest, m.members.WakeForArchive())
 	if m.market.Review.Left() {
 		soonest = sooner(soonest, m.step.Now())
 	}
@@ -87,7 +81,10 @@ func (m *Machine) nextTry() (soonest time.Time) {
 
 // sooner is the earlier of two times, where zero is none.
 func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
+	switch {
+	case b.IsZero():
+		return a
+	case a.IsZero() || b.Before(a):
 		return b
 	}
 	return a

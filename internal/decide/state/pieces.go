@@ -17,6 +17,9 @@ func (i *Instance) Pieces(from, to time.Time) []market.Piece {
 	if end := i.r.Until; !end.IsZero() && to.After(end) {
 		to = end
 	}
+	if !to.After(from) {
+		return nil
+	}
 	var room [fewSegments]market.Segment
 	return market.Pieces(i.segments(room[:0]), from, to)
 }
@@ -40,6 +43,7 @@ func (t *Task) Pieces(from, to time.Time) (list []Piece) {
 	}
 	whole := i.Pieces(from, to)
 	if len(i.r.Spans) == 0 {
+		list = make([]Piece, 0, len(whole))
 		for _, p := range whole {
 			list = append(list, Piece{p, 1, 1})
 		}

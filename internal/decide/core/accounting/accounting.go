@@ -300,8 +300,8 @@ func (bk *Books) Enter(p ledger.Posting, amount money.Amount, from, to ledger.Ac
 	p.Amount, p.From, p.To = moved.Amount, moved.From, moved.To
 	out := bk.Out
 	p.Event, p.Line, p.At = bk.State.Seq(), len(out.Postings), bk.Now()
-	one := [1]ledger.Posting{p}
-	ledger.Seal(one[:], bk.State.Head(p.Owner.Tenant))
-	out.Postings = append(out.Postings, one[0])
-	bk.State.Post(&one[0])
+	out.Postings = append(out.Postings, p)
+	last := out.Postings[p.Line:]
+	ledger.Seal(last, bk.State.Head(p.Owner.Tenant))
+	bk.State.Post(&last[0])
 }

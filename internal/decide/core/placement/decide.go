@@ -26,22 +26,26 @@ func (dc *Decider) Decide(j *state.Job) plan.Decision {
 // Weighs returns what would be decided for j now.
 func (dc *Decider) Weighs(j *state.Job) plan.Decision {
 	var d plan.Decision
+	progress := dc.Progress(j, 1)
 	if why, spent := admission.TimeLimitReached(j, dc.Now()); spent {
 		d = plan.Decision{Why: why, Mode: policy.Patient}
 	} else if opens, closed := dc.Closed(j); closed {
 		d = plan.Decision{Why: plan.Closed, Mode: policy.Patient, Again: opens}
 	} else {
-		v := dc.View(j)
+		v := dc.viewAt(j, progress)
 		v.Reserved = dc.market.reservations(j)
 		d = dc.meanwhile(j, dc.bids.bids(j, &v, dc.market.Planner.Decide(v, dc.market.Class(j))))
 		d.ForAll(dc.nodesOf(j), j.Terms().Most(), j.Terms().Budget.Sub(j.Spent(dc.Now())))
 	}
 	dc.Out.Decided++
 	dc.market.WantsTable(j, d.Table)
-	LookoutOf(j).TableKey = tableKeyOf(dc.Progress(j, 1))
-	LookoutOf(j).Guard = time.Time{}
-	if when, ok := dc.Progress(j, d.Speed).GuardAt(true); ok {
-		LookoutOf(j).Guard = when
+	look := LookoutOf(j)
+	look.TableKey, look.Guard = tableKeyOf(progress), time.Time{}
+	if d.Speed > 0 && d.Speed != 1 {
+		progress = dc.Progress(j, d.Speed)
+	}
+	if when, ok := progress.GuardAt(true); ok {
+		look.Guard = when
 	}
 	return d
 }
@@ -131,10 +135,13 @@ func (dc *Decider) Foresees(j *state.Job, d plan.Decision) *money.Amount {
 }
 
 // View returns j as a decision sees it.
-func (dc *Decider) View(j *state.Job) plan.Job {
+func (dc *Decider) View(j *state.Job) plan.Job { return dc.viewAt(j, dc.Progress(j, 1)) }
+
+// viewAt is View with the job's progress.
+func (dc *Decider) viewAt(j *state.Job, progress policy.Progress) plan.Job {
 	t := j.Terms()
 	v := plan.Job{
-		Need: t.Need, Rule: dc.Config().Policy, DeadlineFirst: t.DeadlineFirst, Progress: dc.Progress(j, 1), ID: j.ID(),
+		Need: t.Need, Rule: dc.Config().Policy, DeadlineFirst: t.DeadlineFirst, Progress: progress, ID: j.ID(),
 		CheckpointRegion: j.CheckpointRegion(), Transfer: t.Transfer, EgressCost: t.Carry, Egress: t.Egress,
 		MigratingTo: j.MigratingTo(), UnsavedLosses: j.UnsavedLosses(), TableSince: j.Last().TableSince,
 		Probes: j.Probes(), Probed: j.ProbeOf() != "" && dc.Now().Sub(j.Probed()) < 2*dc.AnswerTime(j.ProbeOf()),

@@ -33,10 +33,8 @@ func (c *Context) Begin(e state.Event) {
 
 // End returns the outcome of the step and ends it.
 func (c *Context) End() Outcome {
-	out := c.outcome
-	c.event, c.outcome = state.Event{}, Outcome{}
 	c.Event, c.Out = nil, nil
-	return out
+	return c.outcome
 }
 
 // Fact records a decision and the action that it calls for.
