@@ -39,7 +39,8 @@ var kinds = map[string]*quantity.Kind{
 
 	"exit": quantity.Exit, "setup_status": quantity.Exit, "retry_codes": quantity.Exit,
 	"promise": quantity.Fraction, "warn": quantity.Fraction, "gpu": quantity.Fraction,
-	"speed": quantity.Factor, "throughput": quantity.Factor,
+	"speed": quantity.Factor, "faster": quantity.Factor, "parallel": quantity.Fraction,
+	"units": quantity.Count, "least": quantity.Count, "throughput": quantity.Factor,
 	"Shortage.left": quantity.Billed, "Shortage.kept": quantity.Billed, "Shortage.needs": quantity.Billed,
 	"gpu_hours": quantity.GPUHours, "epoch": quantity.Epochs,
 	"Param.min": quantity.Metric, "Param.max": quantity.Metric, "StudyParam.min": quantity.Metric,
