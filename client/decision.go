@@ -38,7 +38,7 @@ type Choice struct {
 	Nodes    int          `json:"nodes,omitempty"`    // machines that the job takes at once; 0: one
 	Variant  string       `json:"variant,omitempty"`  // variant of the work; "": the job's own
 	Instance string       `json:"instance,omitempty"` // an idle machine to reuse; "": rent one
-	// Gets is what the job has of a range of processors or accelerators; null: its requirements leave no range.
+	// Gets is what the job has of a range of processors or accelerators; without one it is absent.
 	Gets     *Gets         `json:"gets,omitempty"`
 	Why      string        `json:"why"`
 	Mode     string        `json:"mode"`

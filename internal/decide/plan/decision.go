@@ -17,14 +17,13 @@ type Decision struct {
 	Nodes    int            `json:"nodes,omitempty"`    // machines that the job takes at once; 0: one
 	Variant  string         `json:"variant,omitempty"`  // variant of the work; empty: the job's own way
 	Instance string         `json:"instance,omitempty"` // existing idle machine to take; empty: rent one
-	// Gets is what the job has of a range of processors or accelerators; nil: its requirements leave no range.
-	Gets     *Gets         `json:"gets,omitempty"`
-	Why      Reason        `json:"why"`
-	Mode     policy.Mode   `json:"mode"`
-	Slack    time.Duration `json:"slack_ns,omitempty"`
-	HasSlack bool          `json:"has_slack,omitempty"`
-	Margin   time.Duration `json:"margin_ns,omitempty"` // how much longer the work may take, within the promise
-	Speed    float64       `json:"speed,omitempty"`     // speed of the machine that the slack is computed for; 0: 1
+	Gets     Gets           `json:"gets,omitzero"`      // what the job has of a range of processors or accelerators
+	Why      Reason         `json:"why"`
+	Mode     policy.Mode    `json:"mode"`
+	Slack    time.Duration  `json:"slack_ns,omitempty"`
+	HasSlack bool           `json:"has_slack,omitempty"`
+	Margin   time.Duration  `json:"margin_ns,omitempty"` // how much longer the work may take, within the promise
+	Speed    float64        `json:"speed,omitempty"`     // speed of the machine that the slack is computed for; 0: 1
 	// Rejected is why each other offer was not taken. If there are more than five, Rejected has the five that would
 	// have been taken next, the cheapest per unit of work first, and Counts has the number of offers per reason,
 	// sorted by reason.
@@ -77,11 +76,7 @@ type figures struct {
 }
 
 func (d *Decision) figures() figures {
-	gets := Gets{}
-	if d.Gets != nil {
-		gets = *d.Gets
-	}
-	return figures{d.Take, d.Probe, d.Rate, d.Reads, d.Nodes, gets, d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin,
+	return figures{d.Take, d.Probe, d.Rate, d.Reads, d.Nodes, d.Gets, d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin,
 		d.HasSlack,
 		d.Unschedulable, d.Speed, d.Retry, d.TableSince, d.Again}
 }

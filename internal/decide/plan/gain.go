@@ -120,12 +120,13 @@ func (n *Need) SpeedOn(o *market.Offer, variant string, units int) float64 {
 	return n.speedOn(way, l, units)
 }
 
-// gets returns what the work has on an option, or nil if its requirements leave no range.
-func (n *Need) gets(o *Option) *Gets {
+// gets returns what the work has on an option. It is zero if its requirements leave no range, or have no upper end and
+// nothing shows a gain.
+func (n *Need) gets(o *Option) (g Gets) {
 	asks, _ := n.way(o.way)
-	if !asks.Ranges() || o.units == 0 {
-		return nil
-	}
 	field, least, most := asks.ends()
-	return &Gets{field, o.units, least, most, Gain(n.Parallel, least, o.units), n.Parallel > 0}
+	if !asks.Ranges() || o.units == 0 || most == 0 && n.Parallel <= 0 {
+		return g
+	}
+	return Gets{field, o.units, least, most, Gain(n.Parallel, least, o.units), n.Parallel > 0}
 }
