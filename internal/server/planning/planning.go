@@ -99,7 +99,9 @@ func (d *Service) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.
 		return p, request.Invalid(wrong)
 	}
 	from := ""
-	if known, ok := runhistory.Next(convert.To[[]runhistory.Run](runs), j); ok && j.Work.Time == 0 {
+	past := convert.To[[]runhistory.Run](runs)
+	j = runhistory.WithParallel(past, j)
+	if known, ok := runhistory.Next(past, j); ok && j.Work.Time == 0 {
 		j, from = known.Fill(j), known.Source()
 	}
 	release, ok := d.planTurn(r.Context())
