@@ -39,7 +39,7 @@ type Choice struct {
 	Variant  string       `json:"variant,omitempty"`  // variant of the work; "": the job's own
 	Instance string       `json:"instance,omitempty"` // an idle machine to reuse; "": rent one
 	// Gets is what the job has of a range of processors or accelerators; without one it is absent.
-	Gets     *Gets         `json:"gets,omitempty"`
+	Gets     Gets          `json:"gets,omitzero"`
 	Why      string        `json:"why"`
 	Mode     string        `json:"mode"`
 	Slack    time.Duration `json:"slack_ns,omitempty"`

@@ -76,11 +76,12 @@ type Model struct {
 
 // Workload is the amount of work.
 type Workload struct {
-	Steps   int64    `json:"steps,omitempty"`
-	Epochs  float64  `json:"epochs,omitempty"`
-	Samples int64    `json:"samples,omitempty"`
-	Tokens  int64    `json:"tokens,omitempty"`
-	Time    Duration `json:"time,omitempty"`
+	Steps    int64    `json:"steps,omitempty"`
+	Epochs   float64  `json:"epochs,omitempty"`
+	Samples  int64    `json:"samples,omitempty"`
+	Tokens   int64    `json:"tokens,omitempty"`
+	Time     Duration `json:"time,omitempty"`
+	Parallel *float64 `json:"parallel,omitempty"` // share that more processors or accelerators make faster
 }
 
 // Duration is a duration with a unit in its text, such as 1h30m.
