@@ -76,7 +76,8 @@ type figures struct {
 }
 
 func (d *Decision) figures() figures {
-	return figures{d.Take, d.Probe, d.Rate, d.Reads, d.Nodes, d.Gets, d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin,
+	return figures{d.Take, d.Probe, d.Rate, d.Reads, d.Nodes, d.Gets,
+		d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin,
 		d.HasSlack,
 		d.Unschedulable, d.Speed, d.Retry, d.TableSince, d.Again}
 }

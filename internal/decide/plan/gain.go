@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/market"
 )
 
-// Gain returns how many times as fast the work is on units processors (or accelerators) as on least of them. parallel is
-// the share of its time on least that shrinks in proportion to their number (Amdahl's law), 0 ≤ parallel ≤ 1. With 0.9,
-// 16 instead of 4 give 1 / (0.1 + 0.9/4) = 3.08. 0 means that nothing shows a gain. TestGain_IsAmdahlsLaw.
+// Gain returns how many times as fast the work is on units processors (or accelerators) as on least of them. parallel
+// is the share of its time on least that shrinks in proportion to their number (Amdahl's law), 0 ≤ parallel ≤ 1. With
+// 0.9, 16 instead of 4 give 1 / (0.1 + 0.9 · 4/16) = 3.08. 0 means that nothing shows a gain. TestGain_IsAmdahlsLaw.
 func Gain(parallel float64, least, units int) float64 {
 	if parallel <= 0 || least <= 0 || units <= least {
 		return 1

@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/market"
 )
 
-// had sets how many processors and accelerators the attempt had, and the speed of its offer; o is nil for an offer that is
-// no longer for sale.
+// had sets how many processors and accelerators the attempt had, and the speed of its offer; o is nil for an offer that
+// is no longer for sale.
 func (r *Run) had(a *core.Attempt, o *market.Offer) {
 	if o != nil {
 		r.HadCPUs, r.HadAccelerators, r.OfferSpeed = o.CPUs, o.Accelerators, max(o.Speed, 0)
@@ -33,8 +33,8 @@ func (r *Run) units(accelerated bool) int {
 	return r.HadCPUs
 }
 
-// leastTold is how much faster the work must be on the most processors than on the fewest to tell a gain from chance: runs
-// of one job differ by usualSpread.
+// leastTold is how much faster the work must be on the most processors than on the fewest to tell a gain from chance:
+// runs of one job differ by usualSpread.
 const leastTold = 1 + usualSpread
 
 // Parallel returns the share of the job's work, by its time on the lower end of its range, that more processors (or
@@ -98,8 +98,8 @@ func WithParallel(runs []Run, j spec.Job) spec.Job {
 	return j
 }
 
-// Ranges reports whether the job's resources leave a range of processors, or of accelerators, and its file does not state
-// work.parallel.
+// Ranges reports whether the job's resources leave a range of processors, or of accelerators, and its file does not
+// state work.parallel.
 func Ranges(j spec.Job) bool {
 	kind, count := j.Resources.GPUs()
 	if kind == "" {

@@ -19,7 +19,9 @@ func onCPUs(cpus int, seconds, speed, assumed float64) runhistory.Run {
 }
 
 // amdahl is the time of 1000 seconds on four processors.
-func amdahl(parallel float64, cpus int) float64 { return 1000 * (1 - parallel + parallel*4/float64(cpus)) }
+func amdahl(parallel float64, cpus int) float64 {
+	return 1000 * (1 - parallel + parallel*4/float64(cpus))
+}
 
 // Runs on several numbers of processors show the share that more make faster, whatever the speed of their offers and the
 // gain that scrimp assumed when it ran them. Then the next run is expected to take what it took on four.

@@ -45,41 +45,17 @@ func (b *Service) Measured(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("expected") != "" {
 		b.expected(list)
 	}
-	if err := b.withSpecs(r.Context(), list); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", err)
-		return
-	}
-	reply.JSON(w, convert.To[[]client.Run](list))
-}
-
-// withSpecs adds the facts of the job files to the runs.
-func (b *Service) withSpecs(ctx context.Context, list []runhistory.Run) error {
 	for i := range list {
-		text, ok, err := b.Control.Spec(ctx, list[i].Job)
+		text, ok, err := b.Control.Spec(r.Context(), list[i].Job)
 		if err != nil {
-			return err
+			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", err)
+			return
 		}
 		if j, wrong := spec.Decode(text); ok && wrong == nil { // skip a file of a newer release that this one cannot decode
 			list[i] = list[i].With(j)
 		}
 	}
-	return nil
-}
-
-// runsOfRange bounds the earlier runs that show whether more processors make a job faster.
-const runsOfRange = 20
-
-// WithParallel returns the job with an unstated work.parallel filled in from the caller's earlier runs, if its resources
-// leave a range.
-func (b *Service) WithParallel(r *http.Request, j spec.Job) (spec.Job, error) {
-	if !runhistory.Ranges(j) {
-		return j, nil
-	}
-	list, err := b.measured(r.Context(), callerSees(r), j.Name, runsOfRange)
-	if err == nil {
-		err = b.withSpecs(r.Context(), list)
-	}
-	return runhistory.WithParallel(list, j), err
+	reply.JSON(w, convert.To[[]client.Run](list))
 }
 
 func callerSees(r *http.Request) func(*core.Job) bool {

@@ -6,8 +6,8 @@ import (
 	"scrimp/internal/decide/plan"
 )
 
-// gets says how many processors or accelerators of its range a job has, and why: "16 of cpus 4..16: 3.1 times as fast as
-// on 4".
+// gets says how many processors or accelerators of its range a job has, and why: "16 of cpus 4..16: 3.1 times as
+// fast as on 4".
 func gets(g plan.Gets) string {
 	has := fmt.Sprintf("%d of %s %d+", g.Units, g.Field, g.Least)
 	if g.Most > 0 {

@@ -6,10 +6,10 @@ import (
 	"scrimp/internal/market"
 )
 
-// sized returns the portion that j has of a machine with those seats: least, or more processors (or accelerators) of its
-// range if its work costs less with them, or if only they meet its deadline. On an empty machine the job pays for all of
-// it, so more cost nothing: it has as many as it may, unless jobs wait that could share the machine. nil is the whole
-// machine.
+// sized returns the portion that j has of a machine with those seats: least, or more processors (or accelerators) of
+// its range if its work costs less with them, or if only they meet its deadline. On an empty machine the job pays for
+// all of it, so more cost nothing: it has as many as it may, unless jobs wait that could share the machine. nil is the
+// whole machine.
 func (dc *Decider) sized(j *state.Job, o *market.Offer, variant string, seats []state.Seat, left leftover,
 	least *state.Portion) *state.Portion {
 	need := &j.Terms().Need
@@ -87,8 +87,8 @@ func (dc *Decider) speedOf(j *state.Job, o *market.Offer, variant string, units 
 	return j.Terms().Need.SpeedOn(o, variant, units)
 }
 
-// SpeedWith is the speed of j with that portion of a machine of o; nil is the whole machine. It is 0 where it is that of
-// an offer that states none.
+// SpeedWith is the speed of j with that portion of a machine of o; nil is the whole machine. It is 0 for an offer that
+// states none if neither a variant nor more resources change it.
 func (dc *Decider) SpeedWith(j *state.Job, o *market.Offer, variant string, p *state.Portion) float64 {
 	if need := &j.Terms().Need; need.Parallel <= 0 && variant == "" {
 		return o.Speed
