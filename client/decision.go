@@ -18,14 +18,28 @@ type Decision struct {
 	Choice
 }
 
+// Gets is the number of processors, or of accelerators, that a job with a range of them has on a machine, and why.
+type Gets struct {
+	Field string `json:"field"` // cpus or accelerator
+	Units int    `json:"units"`
+	Least int    `json:"least"`          // lower end of the range
+	Most  int    `json:"most,omitempty"` // upper end; 0: none
+	// Faster is the speed of the work relative to the lower end; 1 if Units is Least, or if nothing shows a gain.
+	Faster float64 `json:"faster"`
+	// Shown is set if work.parallel or measured runs show that more of them are faster.
+	Shown bool `json:"shown,omitempty"`
+}
+
 // Choice is the option taken and the reason; an empty Take means to wait.
 type Choice struct {
-	Take     string        `json:"take,omitempty"`
-	Rate     money.Rate    `json:"rate,omitempty"`     // per hour of one machine
-	Reads    money.Amount  `json:"reads,omitzero"`     // of each machine, for reading inputs from another region
-	Nodes    int           `json:"nodes,omitempty"`    // machines that the job takes at once; 0: one
-	Variant  string        `json:"variant,omitempty"`  // variant of the work; "": the job's own
-	Instance string        `json:"instance,omitempty"` // an idle machine to reuse; "": rent one
+	Take     string       `json:"take,omitempty"`
+	Rate     money.Rate   `json:"rate,omitempty"`     // per hour of one machine
+	Reads    money.Amount `json:"reads,omitzero"`     // of each machine, for reading inputs from another region
+	Nodes    int          `json:"nodes,omitempty"`    // machines that the job takes at once; 0: one
+	Variant  string       `json:"variant,omitempty"`  // variant of the work; "": the job's own
+	Instance string       `json:"instance,omitempty"` // an idle machine to reuse; "": rent one
+	// Gets is what the job has of a range of processors or accelerators; without one it is absent.
+	Gets     Gets          `json:"gets,omitzero"`
 	Why      string        `json:"why"`
 	Mode     string        `json:"mode"`
 	Slack    time.Duration `json:"slack_ns,omitempty"`

@@ -158,6 +158,9 @@ type Need struct {
 	Machines int        `json:"machines,omitempty"`  // at least, at once; 0: one
 	MaxRate  money.Rate `json:"max_price,omitempty"` // 0: no limit
 	Critical bool       `json:"critical,omitempty"`  // never on spot
+	// Parallel is the share of the work, by its time on the lower end of a range of processors or accelerators, that
+	// more of them make faster; 0: nothing shows that they do.
+	Parallel float64 `json:"parallel,omitempty"`
 	// Variants lists other ways to do the same work, on other machines.
 	Variants []Variant `json:"variants,omitempty"`
 	// Ladder, if set, says what to try first and what later.

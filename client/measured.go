@@ -21,10 +21,16 @@ type Run struct {
 	Machine      string  `json:"machine,omitempty"`
 	Accelerator  string  `json:"accelerator,omitempty"`
 	Accelerators int     `json:"accelerators,omitempty"`
-	Speed        float64 `json:"speed"` // of that machine
+	Speed        float64 `json:"speed"` // of the work on that machine
 
 	CPUs  int      `json:"cpus,omitempty"` // of that machine
 	Cores *float64 `json:"cores_used"`     // cores in use, on average while the program ran
+
+	// What the job had of that machine, and the speed of its offer; 0: unknown. Speed is higher where more processors or
+	// accelerators make the work faster.
+	HadCPUs         int     `json:"had_cpus,omitempty"`
+	HadAccelerators int     `json:"had_accelerators,omitempty"`
+	OfferSpeed      float64 `json:"offer_speed,omitempty"`
 
 	Steps        int64    `json:"steps"`          // latest seen
 	Total        *int64   `json:"total"`          // of the whole job
@@ -70,11 +76,12 @@ type Model struct {
 
 // Workload is the amount of work.
 type Workload struct {
-	Steps   int64    `json:"steps,omitempty"`
-	Epochs  float64  `json:"epochs,omitempty"`
-	Samples int64    `json:"samples,omitempty"`
-	Tokens  int64    `json:"tokens,omitempty"`
-	Time    Duration `json:"time,omitempty"`
+	Steps    int64    `json:"steps,omitempty"`
+	Epochs   float64  `json:"epochs,omitempty"`
+	Samples  int64    `json:"samples,omitempty"`
+	Tokens   int64    `json:"tokens,omitempty"`
+	Time     Duration `json:"time,omitempty"`
+	Parallel *float64 `json:"parallel,omitempty"` // share that more processors or accelerators make faster
 }
 
 // Duration is a duration with a unit in its text, such as 1h30m.

@@ -20,6 +20,7 @@ type Plan struct {
 	Runs     int           `json:"runs"` // number of simulated runs; 0 for none
 	Take     string        `json:"take"`
 	Why      string        `json:"why"`
+	Gets     *Gets         `json:"gets,omitempty"` // what the job has of a range of processors or accelerators
 	Rejected []PlanRefusal `json:"rejected"`
 	CostUSD  *[3]float64   `json:"cost_usd"` // 10 %, median, 90 %
 	// MarginalUSD is CostUSD without the part of own machines that is paid anyway. Decisions use it.

@@ -103,7 +103,7 @@ func (s *Server) buildHandlers() {
 		Turns: &s.turns, Vault: s.vault(), Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs, Groups: s.groups,
 		Reader: reader, Names: &naming.Names{Control: s.control},
 		Settled: s.budgets.Settled, Forget: s.outbox.Forget, Quota: s.quota.Folder, Foresee: s.planning.Foresee,
-		Charges: s.charges,
+		Charges: s.charges, Measured: s.planning.WithParallel,
 	}
 	s.proposals = &proposals.Service{Gate: s.gate, Control: s.control, View: s.view, Jobs: s.jobs,
 		HasTeam: s.bills.HasTeam}

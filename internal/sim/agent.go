@@ -130,8 +130,8 @@ func (a *agent) begin() {
 		a.end("setup", f.exit, 0, false)
 		return
 	}
-	if live, ok := w.m.Attempt(a.attempt); ok && live.Variant() != "" {
-		a.pace *= job.terms.Need.Faster(live.Variant())
+	if live, ok := w.m.Attempt(a.attempt); ok && (live.Variant() != "" || job.terms.Need.Parallel > 0) {
+		a.pace *= w.gain(a, live)
 	}
 	a.from = w.blobs[job.id]
 	a.saved = a.from

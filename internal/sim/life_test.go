@@ -185,6 +185,9 @@ func (w *World) draw() {
 			need := &w.jobs[n].terms.Need
 			need.CPUs = 1 + int(w.seed/3+uint64(n))%3
 			need.Accelerators = min(gpus, int(w.seed/7+uint64(n))%3)
+			if w.seed%5 < 2 { // a range of processors, with and without a known gain
+				need.MaxCPUs, need.Parallel = need.CPUs+int(w.seed/5+uint64(n))%3, float64(w.seed%5)*0.8
+			}
 		}
 	}
 }

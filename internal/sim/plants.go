@@ -47,6 +47,7 @@ const (
 	FaultWaits       Fault = "waits-for-ever"   // an idle machine is never terminated
 	FaultCrowds      Fault = "crowds"           // machine parts are assigned twice
 	FaultEarly       Fault = "seat-early"       // a seat is freed before its task has ended
+	FaultHoards      Fault = "half-a-gang"      // a gang keeps some of its machines however long the others do not come
 	FaultUnpaid      Fault = "idle-unpaid"      // a posting of an idle machine is lost
 	FaultNoRegister  Fault = "no-registration"  // agents take tasks without a key
 	FaultLumps       Fault = "lumped-prices"    // postings use only the newest price of a period that had several

@@ -276,7 +276,7 @@ func (s *stage) job(a *args) error {
 	return nil
 }
 
-// alternatives parses variants=NAME:CPUS:THROUGHPUT,… and ladder=CAPACITY[/ZONE][@VARIANT][:FAILURES][:FOR],….
+// alternatives parses variants=NAME:CPUS:THROUGHPUT,… and ladder=CAPACITY[/ZONE][@VARIANT][<PRICE][:FAILURES][:FOR],….
 func alternatives(a *args, n *plan.Need) error {
 	list := func(key string) []string {
 		return strings.FieldsFunc(a.text(key, ""), func(r rune) bool { return r == ',' })
@@ -290,9 +290,16 @@ func alternatives(a *args, n *plan.Need) error {
 	}
 	for _, text := range list("ladder") {
 		parts := strings.Split(text, ":")
-		what, use, _ := strings.Cut(parts[0], "@")
+		what, most, limited := strings.Cut(parts[0], "<")
+		what, use, _ := strings.Cut(what, "@")
 		capacity, zone, _ := strings.Cut(what, "/")
 		r := plan.Rung{Use: use}
+		if limited {
+			var err error
+			if r.MaxRate, err = money.ParseRate(most); err != nil {
+				return fmt.Errorf("ladder: %q: %w", text, err)
+			}
+		}
 		if capacity != "any" {
 			r.Capacity = []market.Capacity{market.Capacity(capacity)}
 		}

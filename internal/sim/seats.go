@@ -166,3 +166,17 @@ func (w *World) checkSeats(i *instance, known *state.Instance) {
 		w.breaks("seats: %d tasks have %d of the %d processors of %s", len(known.Seats()), cpus, i.offer.CPUs, i.id)
 	}
 }
+
+// gain is how many times as fast as on its least resources the job's own way an attempt works on what it has of its
+// machine, at the offer's speed.
+func (w *World) gain(a *agent, live *core.Attempt) float64 {
+	need, units := &a.job.terms.Need, 0
+	asks := need.RequirementsOf(live.Variant())
+	switch p := live.Portion(); {
+	case p != nil && asks.Accelerator != "":
+		units = len(p.Devices)
+	case p != nil:
+		units = p.CPUs
+	}
+	return need.SpeedOn(&a.i.offer, live.Variant(), units) / cmp.Or(max(a.i.offer.Speed, 0), 1)
+}

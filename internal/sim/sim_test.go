@@ -200,6 +200,7 @@ var plants = map[Fault]plant{
 	FaultUnpaid:      {"money|idle", 1},
 	FaultCrowds:      {"seats", 13},
 	FaultEarly:       {"seats", 547},
+	FaultHoards:      {"gang wait", 143},
 	FaultNoRegister:  {"key", 0},
 	FaultFullHold:    {"hold", 8},
 	FaultCrowded:     {"array", 67},

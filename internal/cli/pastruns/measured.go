@@ -64,6 +64,7 @@ func Ran(ctx context.Context, a *command.App, name string, expected bool) ([]run
 // Fill sets the job's work from its measured runs if its file does not state it, and returns the source. It notes
 // differences between the file and the runs.
 func Fill(a *command.App, j spec.Job, runs []runhistory.Run) (filled spec.Job, from string) {
+	j = runhistory.WithParallel(runs, j)
 	k, ok := runhistory.Next(runs, j)
 	if !ok {
 		return j, ""

@@ -32,6 +32,7 @@ type candidate struct {
 	speed   float64 // of the work on it
 	*Listing
 	way     int // way to do the work on it: 0 is the job's own, then the variants
+	units   int // processors or accelerators on it: see Need.Units
 	spot    bool
 	prepaid bool
 	reads   money.Amount // for reading the inputs there, once for each machine
@@ -168,7 +169,8 @@ func (c *Class) weigh(l *Listing) (candidate, Reason) {
 	if !ok {
 		return x, cmp.Or(why, NoOffer)
 	}
-	x.speed = c.need.speed(way, l)
+	x.units = c.need.Units(way, l, false)
+	x.speed = c.need.speedOn(way, l, x.units)
 	x.perWork = l.perWork(x.speed)
 	x.reads, _ = c.need.ReadCost(&l.Offer) // known, because l fits
 	return x, ""
@@ -214,6 +216,7 @@ func (n *Need) Key() string {
 	if n.Critical {
 		b = append(b, 1)
 	}
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(n.Parallel))
 	for i := range n.Variants { // Order matters: the first of equally fast variants is used.
 		v := &n.Variants[i]
 		b = v.key(append(b, 2))

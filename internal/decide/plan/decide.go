@@ -72,6 +72,7 @@ func (c *choice) record(d *Decision, job *Job, r *ranking) {
 		d.Why = SavesNone
 	}
 	d.Take, d.Rate, d.Reads = o.Offer.ID, o.Quote.Rate, o.reads
+	d.Gets = job.Need.gets(o)
 	if o.way > 0 {
 		d.Variant = job.Need.Variants[o.way-1].Name
 	}

@@ -17,6 +17,7 @@ type Decision struct {
 	Nodes    int            `json:"nodes,omitempty"`    // machines that the job takes at once; 0: one
 	Variant  string         `json:"variant,omitempty"`  // variant of the work; empty: the job's own way
 	Instance string         `json:"instance,omitempty"` // existing idle machine to take; empty: rent one
+	Gets     Gets           `json:"gets,omitzero"`      // what the job has of a range of processors or accelerators
 	Why      Reason         `json:"why"`
 	Mode     policy.Mode    `json:"mode"`
 	Slack    time.Duration  `json:"slack_ns,omitempty"`
@@ -64,6 +65,7 @@ type figures struct {
 	rate                     money.Rate
 	reads                    money.Amount
 	nodes                    int
+	gets                     Gets
 	variant, instance        string
 	why                      Reason
 	mode                     policy.Mode
@@ -74,7 +76,8 @@ type figures struct {
 }
 
 func (d *Decision) figures() figures {
-	return figures{d.Take, d.Probe, d.Rate, d.Reads, d.Nodes, d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin,
+	return figures{d.Take, d.Probe, d.Rate, d.Reads, d.Nodes, d.Gets,
+		d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin,
 		d.HasSlack,
 		d.Unschedulable, d.Speed, d.Retry, d.TableSince, d.Again}
 }

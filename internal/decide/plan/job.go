@@ -17,7 +17,13 @@ type Job struct {
 	Progress policy.Progress
 	Held     market.OfferID // empty if no machine is held
 	Variant  string         // variant of the work on the held machine
-	Unread   bool           // the held machine has yet to read the inputs of the job
+	// HeldUnits is the number of processors, or of accelerators if the job requests them, that it has on a held
+	// machine that tasks share; 0: those of a machine of its own.
+	HeldUnits int
+	// Crowded is set if others wait that may share a machine with this job, so that it has no more than its least
+	// number of processors or accelerators of a machine that tasks share.
+	Crowded bool
+	Unread  bool // the held machine has yet to read the inputs of the job
 	// Open says which rungs of the ladder are open; nil: all.
 	Open     []bool
 	HeldRate money.Rate    // billing rate of the held machine

@@ -17,6 +17,9 @@ type Need struct {
 	Machines int        `json:"machines,omitempty"`  // machines at once, at least; 0: one
 	MaxRate  money.Rate `json:"max_price,omitempty"` // 0: no limit
 	Critical bool       `json:"critical,omitempty"`  // never on spot
+	// Parallel is the share of the work, by its time on the lower end of a range of processors or accelerators, that
+	// more of them make faster: see Gain. 0: nothing shows that they do.
+	Parallel float64 `json:"parallel,omitempty"`
 	// Variants are other ways to do the same work, with other requirements.
 	Variants []Variant `json:"variants,omitempty"`
 	// Ladder orders the alternatives to try; it may be empty.
@@ -172,8 +175,7 @@ func (n *Need) unfit(way int, open []bool, l *Listing) Reason {
 
 // speed returns the speed of the work on l, done that way.
 func (n *Need) speed(way int, l *Listing) float64 {
-	_, faster := n.way(way)
-	return cmp.Or(max(l.Offer.Speed, 0), 1) * faster
+	return n.speedOn(way, l, n.Units(way, l, false))
 }
 
 // LeastGPUs returns the smallest number of accelerators that any way of doing the work needs.

@@ -14,6 +14,7 @@ type Option struct {
 	perHourOfWork float64
 	speed         float64 // of the work on it
 	way           int     // way to do the work on it: 0 is the job's own, then the variants
+	units         int     // processors or accelerators on it: see Need.Units; 0: any number
 	why           Reason  // why it is unusable; empty: usable
 	spot, prepaid bool
 	held          bool
@@ -152,6 +153,7 @@ func (w *lineup) add(job *Job, x *candidate) {
 			perHourOfWork: x.perWork,
 			speed:         x.speed,
 			way:           x.way,
+			units:         x.units,
 			spot:          x.spot,
 			prepaid:       x.prepaid,
 			losses:        job.Losses,
@@ -160,6 +162,9 @@ func (w *lineup) add(job *Job, x *candidate) {
 	o := &w.options[len(w.options)-1]
 	if x.prepaid {
 		w.reserve(job, o)
+	}
+	if job.Crowded && x.Listing.shared {
+		w.resize(job, o)
 	}
 	if job.reads(o, x.reads) {
 		o.perHourOfWork, w.moved = o.perHourOfWork+o.readPart, true
@@ -244,9 +249,23 @@ func (w *lineup) climb(job *Job, o *Option) {
 	case !ok:
 		o.why = why
 	case way != o.way:
-		o.way, o.speed = way, job.Need.speed(way, o.Listing)
-		o.perHourOfWork, w.moved = o.perWork(o.speed)+o.readPart, true
+		o.way = way
+		w.size(job, o)
 	}
+}
+
+// resize gives the job the least portion of a shared machine.
+func (w *lineup) resize(job *Job, o *Option) {
+	if job.Need.Units(o.way, o.Listing, true) != o.units {
+		w.size(job, o)
+	}
+}
+
+// size sets how many processors or accelerators the job has of o, how fast it is with them, and what its work costs.
+func (w *lineup) size(job *Job, o *Option) {
+	o.units = job.Need.Units(o.way, o.Listing, job.Crowded)
+	o.speed = job.Need.speedOn(o.way, o.Listing, o.units)
+	o.perHourOfWork, w.moved = o.perWork(o.speed)+o.readPart, true
 }
 
 // held returns the machine that the job holds. If no newer price is known, it keeps the price that it is billed at.
@@ -273,7 +292,8 @@ func (w *lineup) held(job *Job, c *Class) (Option, bool) {
 	}
 	o.payable = ok
 	o.way = 1 + slices.IndexFunc(job.Need.Variants, func(v Variant) bool { return v.Name == job.Variant })
-	o.speed = job.Need.speed(o.way, l)
+	o.units = cmp.Or(job.HeldUnits, job.Need.Units(o.way, l, false))
+	o.speed = job.Need.speedOn(o.way, l, o.units)
 	cost, _ := job.Need.ReadCost(&l.Offer) // where it is unknown, the job has read its inputs all the same
 	job.reads(&o, cost)
 	o.perHourOfWork = o.perWork(o.speed) + o.readPart

@@ -69,6 +69,7 @@ func plainRanking(job *Job, c *Class) ranking {
 			job.RateLimited && l.Quote.Rate > job.RateRoom) {
 			o.why = OverQuota
 		}
+		o.units = need.Units(o.way, l, false)
 		o.speed = need.speed(o.way, l)
 		if o.why == "" && !held && shortLived(job, &o) {
 			o.why = ShortLived
@@ -241,6 +242,7 @@ func drawNeed(rng *rand.Rand) Need {
 	n := Need{Requirements: Requirements{CPUs: rng.IntN(4)}, Critical: rng.IntN(12) == 0}
 	if n.CPUs > 0 && rng.IntN(4) == 0 {
 		n.MaxCPUs = n.CPUs + rng.IntN(3)
+		n.Parallel = float64(rng.IntN(5)) / 4
 	}
 	if rng.IntN(4) == 0 {
 		n.MaxRate = money.Rate(1+rng.IntN(12)) * 25e10

@@ -145,6 +145,7 @@ func missed(list []Pair, what, kind string) (Missed, bool) {
 	return m, true
 }
 
+// median returns the median of a list that is not empty, and sorts it.
 func median(v []float64) float64 {
 	slices.Sort(v)
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2

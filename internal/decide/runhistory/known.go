@@ -3,7 +3,6 @@ package runhistory
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"scrimp/internal/job/spec"
@@ -53,7 +52,7 @@ func Next(runs []Run, j spec.Job) (Known, bool) {
 		if !ok {
 			continue
 		}
-		took = append(took, seconds)
+		took = append(took, r.onLeast(seconds, j))
 		if r.Spread != nil && inner == 0 {
 			inner = 1.28 * *r.Spread
 		}
@@ -64,8 +63,7 @@ func Next(runs []Run, j spec.Job) (Known, bool) {
 	if k.Runs == 0 {
 		return k, false
 	}
-	slices.Sort(took)
-	middle := (took[(k.Runs-1)/2] + took[k.Runs/2]) / 2
+	middle := median(took)
 	k.Spread = max(leastSpread, usualSpread, inner)
 	if k.Runs > 1 {
 		k.Spread = max(leastSpread, max(took[k.Runs-1]/middle, middle/took[0])-1)

@@ -37,6 +37,12 @@ type Run struct {
 	CPUs  int      `json:"cpus,omitempty"` // of that machine
 	Cores *float64 `json:"cores_used"`     // of CPUs, mean while the program ran
 
+	// What the job had of that machine, and the speed of its offer; 0: unknown. Speed is higher where more processors or
+	// accelerators make the work faster.
+	HadCPUs         int     `json:"had_cpus,omitempty"`
+	HadAccelerators int     `json:"had_accelerators,omitempty"`
+	OfferSpeed      float64 `json:"offer_speed,omitempty"`
+
 	Steps        int64    `json:"steps"`          // newest step seen
 	Total        *int64   `json:"total"`          // of the whole job
 	StepsPerHour *float64 `json:"steps_per_hour"` // at speed 1
@@ -86,7 +92,9 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 	if r.Speed == 0 {
 		r.Speed = 1
 	}
-	if o, ok := offer(longest.Offer()); ok {
+	o, ok := offer(longest.Offer())
+	if r.had(longest, nil); ok {
+		r.had(longest, &o)
 		r.Machine, r.Accelerator, r.Accelerators, r.CPUs = o.Machine, o.Accelerator, o.Accelerators, o.CPUs
 	}
 	if cores := longest.CPU(); longest.CPUSeen() > 0 {

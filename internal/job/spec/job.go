@@ -196,6 +196,8 @@ type Work struct {
 	Samples int64    `json:"samples,omitempty" eg:"1.2M" as:"items"`
 	Tokens  int64    `json:"tokens,omitempty" eg:"2B" as:"items"`
 	Time    Duration `json:"time,omitempty" eg:"10h"`
+	// Parallel is unset if measured runs may say it.
+	Parallel *float64 `json:"parallel,omitempty" eg:"0.9" as:"fraction"`
 }
 
 // Metric is the metric that decides the run.

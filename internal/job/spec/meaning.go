@@ -191,7 +191,12 @@ var meanings = map[string]meaning{
 		"the total that the program reports."},
 	"Work.samples": {doc: "Training samples, for the same; with steps, what a run measures is told in samples a second."},
 	"Work.tokens":  {doc: "Training tokens, for the same; with steps, what a run measures is told in tokens a second."},
-	"Work.time":    {doc: "Expected time of an uninterrupted run on a machine of speed 1."},
+	"Work.time": {doc: "Expected time of an uninterrupted run on a machine of speed 1, with the lower end of a range of " +
+		"processors or accelerators."},
+	"Work.parallel": {doc: "Share of that time that more processors of a range make faster, or more accelerators where " +
+		"the job asks for them, between 0 and 1. With 0.9, 16 of cpus: 4..16 are 3.1 times as fast as 4. The speed of " +
+		"an offer is then that on the lower end. Measured runs say it where it is left out and they had several " +
+		"numbers; without either, more count as no faster."},
 
 	"Metric.name":      {doc: "As the program reports it."},
 	"Metric.goal":      {doc: "Which way is better."},

@@ -88,8 +88,7 @@ func (d *Service) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.
 		err = answered(r, d.Market, "/v1/market", &market)
 	}
 	if err == nil {
-		q := url.Values{"name": {j.Name}, "limit": {"20"}}
-		err = answered(r, d.Measured, "/v1/measured?"+q.Encode(), &runs)
+		runs, err = d.earlier(r, j)
 	}
 	if err != nil {
 		return p, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the market was not read", Fix: "try again",
@@ -99,7 +98,9 @@ func (d *Service) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.
 		return p, request.Invalid(wrong)
 	}
 	from := ""
-	if known, ok := runhistory.Next(convert.To[[]runhistory.Run](runs), j); ok && j.Work.Time == 0 {
+	past := convert.To[[]runhistory.Run](runs)
+	j = runhistory.WithParallel(past, j)
+	if known, ok := runhistory.Next(past, j); ok && j.Work.Time == 0 {
 		j, from = known.Fill(j), known.Source()
 	}
 	release, ok := d.planTurn(r.Context())
@@ -119,6 +120,23 @@ func (d *Service) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.
 	}
 	p.WorkFrom = from
 	return p, nil
+}
+
+// earlier returns the caller's newest runs of the job's name.
+func (d *Service) earlier(r *http.Request, j spec.Job) (runs []client.Run, err error) {
+	q := url.Values{"name": {j.Name}, "limit": {"20"}}
+	err = answered(r, d.Measured, "/v1/measured?"+q.Encode(), &runs)
+	return runs, err
+}
+
+// WithParallel returns the job with an unstated work.parallel filled in from the caller's earlier runs, if its
+// resources leave a range.
+func (d *Service) WithParallel(r *http.Request, j spec.Job) (spec.Job, error) {
+	if !runhistory.Ranges(j) {
+		return j, nil
+	}
+	runs, err := d.earlier(r, j)
+	return runhistory.WithParallel(convert.To[[]runhistory.Run](runs), j), err
 }
 
 // simulated returns the plan of a job, with fewer runs if all of them take too long. halted reports that even those

@@ -154,6 +154,9 @@ func (q *Outlook) planOf(j spec.Job, m api.Market) api.Plan {
 // takes adds the first decision: the offer that the job takes, why, its price, and why the job rejects the others.
 func (q *Outlook) takes(p *api.Plan, m api.Market, f sim.Forecast) {
 	p.Take, p.Why, p.Nodes = string(f.First.Take), string(f.First.Why), max(1, f.First.Nodes)
+	if g := f.First.Gets; g.Units > 0 {
+		p.Gets = new(convert.To[api.Gets](g))
+	}
 	if f.First.Take == "" && f.First.Why == plan.Closed {
 		p.BeginS = new(q.Terms.Window.Opens(q.Now).Sub(q.Now).Seconds())
 	}
@@ -178,7 +181,8 @@ func (q *Outlook) refusal(r plan.Rejection, l *api.Listing) api.PlanRefusal {
 		v.RateUSD = new(l.Quote.Rate.Float())
 	}
 	if q.Terms.Work > 0 {
-		v.WorkS = new(q.Terms.Work.Seconds() / cmp.Or(l.Offer.Speed, 1))
+		o := convert.To[market.Offer](l.Offer)
+		v.WorkS = new(q.Terms.Work.Seconds() / q.Terms.Need.SpeedOn(&o, "", 0))
 		if reads, ok := q.readsOn(l); ok && !reads.IsZero() {
 			v.ReadsUSD = new(reads.Float())
 		}

@@ -52,4 +52,6 @@ type Service struct {
 	Forget  func(job string)                         // deletes the secrets of a job
 	// Foresee returns the planned cost of a job in dollars: 10 %, median and 90 %; nil: unknown.
 	Foresee func(r *http.Request, j spec.Job) *[3]float64
+	// Measured fills in from earlier runs how much of the work more processors or accelerators make faster.
+	Measured func(r *http.Request, j spec.Job) (spec.Job, error)
 }

@@ -127,6 +127,9 @@ func (d *Service) takeIn(r *http.Request, b api.Submission, j spec.Job) (id stri
 		return id, unread(err)
 	}
 	defer done()
+	if j, err = d.Measured(r, j); err != nil {
+		return id, unread(err)
+	}
 	c, now := auth.CallerOf(r), d.Control.Now()
 	body := core.JobSubmitted{Job: id, Terms: d.terms(j, now), Spec: b.Spec}
 	if body.Terms.After, no = d.after(r, b.After); no != nil {

@@ -103,6 +103,9 @@ func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration,
 // Need returns the machines that the job needs, with its alternatives and its ladder.
 func Need(j spec.Job) plan.Need {
 	n := plan.Need{Requirements: asks(j.Resources), MaxRate: j.MaxPrice}
+	if p := j.Work.Parallel; p != nil {
+		n.Parallel = *p
+	}
 	n.Engines, n.Image = j.Places(), j.Image
 	model := footprint(j)
 	n.Footprint = withoutStated(model, j.Resources)

@@ -20,7 +20,9 @@ var kinds = map[string]*quantity.Kind{
 
 	"node": quantity.Nodes, "nodes": quantity.Nodes, "least_nodes": quantity.Nodes, "Need.machines": quantity.Nodes,
 	"machines": quantity.Count,
-	"count":    quantity.Count, "cpus": quantity.Count, "max_cpus": quantity.Count, "cores": quantity.Count,
+	"count":    quantity.Count, "cpus": quantity.Count, "had_cpus": quantity.Count,
+	"had_accelerators": quantity.Count, "offer_speed": quantity.Factor,
+	"max_cpus": quantity.Count, "cores": quantity.Count,
 	"accelerators": quantity.Count, "max_accelerators": quantity.Count, "gpus": quantity.Count, "index": quantity.Count,
 	"jobs": quantity.Count, "running": quantity.Count, "max_running": quantity.Count, "at_once": quantity.Count,
 	"needs": quantity.Count, "erased": quantity.Count, "stage": quantity.Count,
@@ -39,7 +41,8 @@ var kinds = map[string]*quantity.Kind{
 
 	"exit": quantity.Exit, "setup_status": quantity.Exit, "retry_codes": quantity.Exit,
 	"promise": quantity.Fraction, "warn": quantity.Fraction, "gpu": quantity.Fraction,
-	"speed": quantity.Factor, "throughput": quantity.Factor,
+	"speed": quantity.Factor, "faster": quantity.Factor, "parallel": quantity.Fraction,
+	"units": quantity.Count, "least": quantity.Count, "throughput": quantity.Factor,
 	"Shortage.left": quantity.Billed, "Shortage.kept": quantity.Billed, "Shortage.needs": quantity.Billed,
 	"gpu_hours": quantity.GPUHours, "epoch": quantity.Epochs,
 	"Param.min": quantity.Metric, "Param.max": quantity.Metric, "StudyParam.min": quantity.Metric,

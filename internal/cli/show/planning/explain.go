@@ -103,6 +103,9 @@ func decided(b *strings.Builder, line api.Decision, c money.Currency, p show.Pla
 		b.WriteString(draw.Wrap(aside, fmt.Sprintf("budget first: %s left, the remaining work needs %s on %s",
 			money.Short(w.Left, c), money.Short(w.Needs, c), w.On), p.Columns()))
 	}
+	if d.Take != "" && d.Gets.Units > 0 {
+		b.WriteString(draw.Wrap(aside, "it has "+gets(d.Gets), p.Columns()))
+	}
 	for _, r := range d.Rejected {
 		price := "unknown price"
 		if r.Priced {

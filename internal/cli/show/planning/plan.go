@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/view/convert"
 )
 
 // Plan is a predicted job for people.
@@ -69,6 +70,9 @@ func (v Plan) Text(p show.Place) string {
 		p.Fact(&b, "begins", "in %s, when its window %s opens", show.Seconds(*v.BeginS), v.Window)
 	default:
 		p.Fact(&b, "begins", "when it can: %s", why(plan.Reason(v.Why)))
+	}
+	if v.Take != "" && v.Gets != nil {
+		p.Fact(&b, "has", "%s", gets(convert.To[plan.Gets](*v.Gets)))
 	}
 	for _, r := range v.Rejected {
 		p.Fact(&b, "", "not %s: %s%s", r.Offer, show.Words(r.Why), besides(r.ReadsUSD))

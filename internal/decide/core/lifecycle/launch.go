@@ -65,11 +65,14 @@ func (ls *Launches) request(j *state.Job, d plan.Decision) {
 		Variant: d.Variant, Rung: t.Need.RungOf(*l.Offer(), l.Quote().Rate, d.Variant) + 1,
 	}
 	f.Machine.Image = placement.ImageOf(j, d.Variant)
-	if d.Variant != "" {
-		f.Machine.Speed = cmp.Or(max(f.Machine.Speed, 0), 1) * t.Need.Faster(d.Variant)
-	}
 	f.Keeps = ls.decider.Kept(j, d.Take, d.Variant, t.Most())
 	f.Nodes = max(f.Nodes, len(f.Keeps))
+	f.Instance = d.Instance
+	i := ls.State.Instance(d.Instance)
+	if t.Most() == 1 {
+		f.Portion, _ = ls.decider.Part(j, l.Offer(), d.Variant, i)
+	}
+	f.Machine.Speed = ls.decider.SpeedWith(j, l.Offer(), d.Variant, f.Portion)
 	if s := plan.ShareOf(f.Nodes, t.Most()); s != 1 {
 		f.Machine.Speed = cmp.Or(max(f.Machine.Speed, 0), 1) * s
 	}
@@ -80,11 +83,6 @@ func (ls *Launches) request(j *state.Job, d plan.Decision) {
 	ls.queue.ClassOf(j)
 	if len(j.Claims(ls.Now())) > 0 {
 		ls.queue.Queue.Changed() // the jobs that it preempted wait for nobody from now on
-	}
-	f.Instance = d.Instance
-	i := ls.State.Instance(d.Instance)
-	if t.Most() == 1 {
-		f.Portion, _ = ls.decider.Part(j, l.Offer(), d.Variant, i)
 	}
 	ls.Fact(f)
 	ls.bids.Pins(j)

@@ -155,8 +155,10 @@ func (dc *Decider) viewAt(j *state.Job, progress policy.Progress) plan.Job {
 		v.Open, _ = dc.open(j)
 	}
 	v.Need.Critical = v.Need.Critical || t.Priority >= 2
+	v.Crowded = t.Need.Parallel > 0 && t.Most() == 1 && dc.crowded(j)
 	if a := j.Live(); a != nil && a.Task() != state.Ended && !a.Releasing() {
 		v.Held, v.Variant, v.HeldRate = a.Offer(), a.Variant(), a.Lead().Rate()
+		v.HeldUnits = unitsOf(a.Portion(), t.Need.RequirementsOf(a.Variant()))
 		if a.Task() != state.TaskRunning {
 			v.Warming = max(1, j.Restart()+a.Transfer()-dc.Now().Sub(a.Requested()))
 		}

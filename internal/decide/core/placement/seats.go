@@ -29,13 +29,33 @@ func (dc *Decider) Part(j *state.Job, o *market.Offer, variant string, i *state.
 func (dc *Decider) partBeside(j *state.Job, o *market.Offer, variant string,
 	seats []state.Seat) (p *state.Portion, ok bool) {
 	most := dc.Config().TimingOf(o.Provider).Seats
+	asks := j.Terms().Need.RequirementsOf(variant)
 	if most > 1 {
-		p = PartOf(j.Terms().Need.RequirementsOf(variant), o)
+		p = PartOf(asks, o)
 	}
 	if p == nil || len(seats) >= most {
 		return nil, len(seats) == 0
 	}
-	cpus, memory := p.CPUs, p.Memory
+	left, partly := dc.leftOf(o, seats)
+	if !partly || !left.fits(p) {
+		return nil, false
+	}
+	if p = dc.sized(j, o, variant, seats, left, p); p != nil {
+		p.Devices = left.devices[:len(p.Devices)]
+	}
+	return p, true
+}
+
+// leftover is the part of a machine that no task has.
+type leftover struct {
+	cpus    int
+	memory  int64
+	devices []int // by index
+}
+
+// leftOf returns what the tasks with those seats leave of a machine. ok is false if one of them has all of it.
+func (dc *Decider) leftOf(o *market.Offer, seats []state.Seat) (left leftover, ok bool) {
+	left = leftover{cpus: o.CPUs, memory: int64(o.Memory)}
 	taken := map[int]bool{}
 	for n := range seats {
 		if dc.Faults.Crowds {
@@ -43,24 +63,23 @@ func (dc *Decider) partBeside(j *state.Job, o *market.Offer, variant string,
 		}
 		has := seats[n].Portion
 		if has == nil {
-			return nil, false
+			return left, false
 		}
-		cpus, memory = cpus+has.CPUs, memory+has.Memory
+		left.cpus, left.memory = left.cpus-has.CPUs, left.memory-has.Memory
 		for _, d := range has.Devices {
 			taken[d] = true
 		}
 	}
-	devices := make([]int, 0, len(p.Devices))
-	for d := 0; d < o.Accelerators && len(devices) < len(p.Devices); d++ {
+	for d := range o.Accelerators {
 		if !taken[d] {
-			devices = append(devices, d)
+			left.devices = append(left.devices, d)
 		}
 	}
-	if cpus > o.CPUs || memory > int64(o.Memory) || len(devices) < len(p.Devices) {
-		return nil, false
-	}
-	p.Devices = devices
-	return p, true
+	return left, true
+}
+
+func (l *leftover) fits(p *state.Portion) bool {
+	return p.CPUs <= l.cpus && p.Memory <= l.memory && len(p.Devices) <= len(l.devices)
 }
 
 // PartOf returns the portion of an otherwise empty machine for a job with those requirements; nil means the whole
@@ -106,7 +125,11 @@ func (dc *Decider) beside(j *state.Job) (list []vacancy) {
 			continue
 		}
 		p, free := dc.Part(j, l.Offer(), "", i) // most machines are full, and that is found fastest
-		if !free || p == nil || !dc.sharesWith(j, i) || !dc.lasts(j, i, l.Offer()) {
+		if !free || p == nil || !dc.sharesWith(j, i) {
+			continue
+		}
+		units := unitsOf(p, j.Terms().Need.RequirementsOf(""))
+		if !dc.lasts(j, i, l.Offer(), units) {
 			continue
 		}
 		if room, limited := dc.queue.GPURoom(j); limited && len(p.Devices) > room {
@@ -115,7 +138,7 @@ func (dc *Decider) beside(j *state.Job) (list []vacancy) {
 		if room, limited := dc.queue.RateRoom(j, nil); limited && besideRate(i, p) > room {
 			continue
 		}
-		list = append(list, vacancy{i, besideRate(i, p)})
+		list = append(list, vacancy{i, besideRate(i, p), units})
 	}
 	slices.SortStableFunc(list, func(a, b vacancy) int { return cmp.Compare(a.rate, b.rate) })
 	return list[:min(len(list), triedWarm)]
@@ -128,7 +151,7 @@ func (dc *Decider) partly(j *state.Job) []*state.Instance {
 		return dc.State.Partly()
 	}
 	list := dc.State.PartlyOf(state.Sharer{Tenant: j.Tenant(), User: j.User()})
-	if team := j.Terms().Owner.Team; team != "" && slices.Contains(dc.Rules().Shares, team) {
+	if team := j.Terms().Owner.Team; team != "" && dc.sharesMachines(team) {
 		list = slices.Concat(list, dc.State.PartlyOf(state.Sharer{Tenant: j.Tenant(), Team: team}))
 		slices.SortFunc(list, func(a, b *state.Instance) int { return cmp.Compare(a.ID(), b.ID()) })
 		list = slices.Compact(list)
@@ -138,11 +161,7 @@ func (dc *Decider) partly(j *state.Job) []*state.Instance {
 
 // besideRate is the hourly cost of a portion beside the tasks already there.
 func besideRate(i *state.Instance, p *state.Portion) money.Rate {
-	all := p.Share
-	for _, s := range i.Seats() {
-		all += s.Portion.Share
-	}
-	return money.Rate(state.Share(time.Duration(i.PresentRate()), p.Share, all))
+	return money.Rate(state.Share(time.Duration(i.PresentRate()), p.Share, p.Share+sharesOf(i.Seats())))
 }
 
 // sharesWith reports whether j may take a portion of a machine beside the tasks that share it: tasks of its user,

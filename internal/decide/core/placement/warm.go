@@ -28,7 +28,7 @@ func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
 		i := p.i
 		v := dc.View(j)
 		v.Held, v.HeldRate, v.Reserved = i.Machine().Offer, p.rate, dc.market.reservations(j)
-		v.Unread = true
+		v.Unread, v.HeldUnits = true, p.units
 		for n := range v.Reserved { // it takes no further machine
 			if r := &v.Reserved[n]; r.Offer == v.Held {
 				r.InUse, r.Promised = false, false
@@ -37,7 +37,7 @@ func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
 		d = dc.market.Planner.Decide(v, dc.market.Class(j))
 		dc.Out.Decided++
 		if d.Take != i.Machine().Offer || !dc.market.hasImage(i.Machine(), j, d.Variant) || !dc.onRung(j, i) ||
-			!dc.affords(j, i) {
+			!dc.affords(j, p) {
 			continue
 		}
 		if _, free := dc.Part(j, dc.State.Listing(d.Take).Offer(), d.Variant, i); !free {
@@ -59,19 +59,20 @@ func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
 
 // vacancy is an idle machine, or a free portion of one, that a job may take, with its hourly cost.
 type vacancy struct {
-	i    *state.Instance
-	rate money.Rate
+	i     *state.Instance
+	rate  money.Rate
+	units int // processors or accelerators of the portion: see plan.Job.HeldUnits
 }
 
 // affords reports whether the remaining work and its grace cost no more on the machine than is left of j's budget,
 // even if the others on the machine leave. The last job on a machine pays the rest of its minimum charge
 // (SplitBill), so a job with $1 left does not take a machine with $3.60 still due.
-func (dc *Decider) affords(j *state.Job, i *state.Instance) bool {
-	t := j.Terms()
+func (dc *Decider) affords(j *state.Job, v vacancy) bool {
+	t, i := j.Terms(), v.i
 	if !t.HasBudget || t.DeadlineFirst {
 		return true
 	}
-	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
+	left, _, known := j.Left(dc.speedOf(j, dc.State.Listing(i.Machine().Offer).Offer(), "", v.units))
 	if !known || j.Rough() || dc.admission.MayEndSooner(j) {
 		left = 0
 	}
@@ -110,8 +111,10 @@ func (dc *Decider) fitting(j *state.Job) (list []vacancy) {
 		if room, limited := dc.queue.RateRoom(j, i); limited && i.PresentRate() > room {
 			continue
 		}
-		if dc.lasts(j, i, dc.State.Listing(i.Machine().Offer).Offer()) {
-			list = append(list, vacancy{i, i.PresentRate()})
+		o := dc.State.Listing(i.Machine().Offer).Offer()
+		p, _ := dc.Part(j, o, "", i)
+		if units := unitsOf(p, j.Terms().Need.RequirementsOf("")); dc.lasts(j, i, o, units) {
+			list = append(list, vacancy{i, i.PresentRate(), units})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b vacancy) int {
@@ -145,10 +148,12 @@ func (dc *Decider) mayFollow(j *state.Job, user string, owner ledger.Owner, i *s
 	case user == j.User() || dc.Faults.Anyone:
 		return true
 	default:
-		return team != "" && team == owner.Team && i.Agent() != nil && i.Agent().Isolated &&
-			slices.Contains(dc.Rules().Shares, team)
+		return team != "" && team == owner.Team && i.Agent() != nil && i.Agent().Isolated && dc.sharesMachines(team)
 	}
 }
+
+// sharesMachines reports whether jobs of the team may follow and neighbour those of its other users.
+func (dc *Decider) sharesMachines(team string) bool { return slices.Contains(dc.Rules().Shares, team) }
 
 func boolean(b bool) int {
 	if b {
@@ -157,13 +162,14 @@ func boolean(b bool) int {
 	return 0
 }
 
-// lasts reports whether the rest of a machine's lifetime is enough for the job, or at least half of a new one's.
-func (dc *Decider) lasts(j *state.Job, i *state.Instance, o *market.Offer) bool {
+// lasts reports whether the rest of a machine's lifetime is enough for the job on that many processors or accelerators
+// of it, or at least half of a new one's.
+func (dc *Decider) lasts(j *state.Job, i *state.Instance, o *market.Offer, units int) bool {
 	if o.MaxLifetime <= 0 {
 		return true
 	}
 	rest := i.From().Add(o.MaxLifetime).Sub(dc.Now())
-	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
+	left, _, known := j.Left(dc.speedOf(j, o, "", units))
 	return rest >= o.MaxLifetime/2 || known && rest >= left+j.Restart()
 }
 

@@ -51,10 +51,10 @@ func (dc *Decider) StartsIf(j *state.Job, freed map[market.OfferID]int) bool {
 // of others.
 func (dc *Decider) PartFits(j *state.Job, i *state.Instance, gone map[string]bool) bool {
 	l := dc.State.Listing(i.Machine().Offer)
-	if l == nil || !dc.market.listed(l) || j.Terms().Most() > 1 || !dc.sharesWith(j, i) || !dc.lasts(j, i, l.Offer()) {
+	if l == nil || !dc.market.listed(l) || j.Terms().Most() > 1 || !dc.sharesWith(j, i) {
 		return false
 	}
 	seats := slices.DeleteFunc(slices.Clone(i.Seats()), func(s state.Seat) bool { return gone[s.Attempt] })
-	_, free := dc.partBeside(j, l.Offer(), "", seats)
-	return free
+	p, free := dc.partBeside(j, l.Offer(), "", seats)
+	return free && dc.lasts(j, i, l.Offer(), unitsOf(p, j.Terms().Need.RequirementsOf("")))
 }
