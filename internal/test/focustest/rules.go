@@ -261,7 +261,8 @@ func (r row) money(say func(string, ...any)) {
 	}
 }
 
-// unpriced checks the amounts of a row of tax, a credit or an adjustment. A refund of tax is negative and a cancelled credit positive, so that neither sign is wrong.
+// unpriced checks the amounts of a row of tax, a credit or an adjustment. A refund of tax is negative and a cancelled
+// credit positive, so that neither sign is wrong.
 func (r row) unpriced(say func(string, ...any)) {
 	for _, name := range []string{"EffectiveCost", "ContractedCost", "ListCost", "PricingCurrencyEffectiveCost"} {
 		if r[name] != r["BilledCost"] {
