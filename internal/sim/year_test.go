@@ -14,9 +14,12 @@ import (
 	"scrimp/internal/market"
 )
 
-// year returns a year of a team: the given number of jobs of 1 to 72 hours, submitted at random times, on eight zones
-// of spot and on-demand, with at most fifty at once.
-func year(jobs int) *World {
+// year returns a year of a team with jobs of 1 to 72 hours.
+func year(jobs int) *World { return teamOf(jobs, 365, 72) }
+
+// teamOf returns the given days of a team: the given number of jobs of 1 hour to longest hours, submitted at random
+// times, on eight zones of spot and on-demand, with at most fifty at once.
+func teamOf(jobs, days, longest int) *World {
 	w := newWorld(rand.New(rand.NewPCG(1, 0x7ea)), epoch)
 	w.keeps, w.plain = false, true
 	for n := range 8 {
@@ -35,23 +38,24 @@ func year(jobs int) *World {
 	w.step(core.Configured{Config: cfg})
 	w.quotes()
 	for n := range jobs {
-		work := time.Duration(1+w.rng.IntN(72)) * time.Hour
+		work := time.Duration(1+w.rng.IntN(longest)) * time.Hour
 		j := simJob{id: fmt.Sprintf("job%04d", n), pace: 3600, steps: int64(work.Hours() * 3600), boot: time.Minute, save: 20 * time.Second}
 		j.terms = core.Terms{
 			Name: j.id, Currency: money.USD, Steps: j.steps, Restart: 3 * time.Minute, Grace: 2 * time.Minute, Saves: true, Priority: w.rng.IntN(2),
 			Owner: ledger.Owner{Team: fmt.Sprintf("team%d", n%5), Project: "p"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Work: work,
 		}
 		w.jobs = append(w.jobs, j)
-		at := epoch.Add(time.Duration(w.rng.Int64N(int64(364 * 24 * time.Hour))))
+		at := epoch.Add(time.Duration(w.rng.Int64N(int64(days-1) * int64(24*time.Hour))))
 		if w.chance(0.5) {
 			j.terms.Deadline = at.Add(work + time.Duration(w.rng.Float64()*float64(work)) + time.Hour)
 		}
 		w.at(at, func() { w.step(core.JobSubmitted{Job: j.id, Terms: j.terms}) })
 	}
 	w.after(time.Minute, w.housekeeping)
-	for len(w.heap) > 0 && w.now.Sub(epoch) < 380*24*time.Hour {
+	day := 24 * time.Hour
+	for len(w.heap) > 0 && w.now.Sub(epoch) < time.Duration(days+15)*day {
 		w.next()
-		if w.now.Sub(epoch) > 365*24*time.Hour && w.m.Quiet() {
+		if w.now.Sub(epoch) > time.Duration(days)*day && w.m.Quiet() {
 			break
 		}
 	}

@@ -4,10 +4,13 @@ package bill
 
 import (
 	"bytes"
+	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"scrimp/internal/cli/command"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 
@@ -116,5 +119,80 @@ func TestShow_SurvivesDamagedParquet(t *testing.T) {
 		if _, text, err := shows(t, "x.parquet", b); err == nil || !strings.Contains(err.Error(), "x.parquet: ") || text != "" {
 			t.Errorf("%v: %s", err, text)
 		}
+	}
+}
+
+// mca is a row of Azure's export for a Microsoft Customer Agreement.
+type mca struct {
+	Account  string    `parquet:"billingAccountId"`
+	Profile  string    `parquet:"billingProfileId"`
+	Date     time.Time `parquet:"date,timestamp(nanosecond)"`
+	Type     string    `parquet:"chargeType"`
+	Category string    `parquet:"meterCategory"`
+	Meter    string    `parquet:"meterId"`
+	Name     string    `parquet:"meterName"`
+	Sub      string    `parquet:"SubscriptionId"`
+	Cost     *float64  `parquet:"costInBillingCurrency,optional"`
+	USD      float32   `parquet:"costInUsd"`
+	Currency string    `parquet:"billingCurrency"`
+	Tags     string    `parquet:"tags"`
+}
+
+// Faulty rows of a Parquet file are listed with their reasons, and the total stays the file's.
+func TestShow_NamesFaultsInParquet(t *testing.T) {
+	lane.Component(t, "whole")
+	day := time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC)
+	var rows []mca
+	add := func(name string, cost float64, edit func(*mca)) {
+		r := mca{"8608480", "EU", day, "Usage", "Virtual Machines", "m-" + name, "NC24", "s-1", &cost, 1, "EUR", `"scrimp-job": "j"`}
+		if edit != nil {
+			edit(&r)
+		}
+		rows = append(rows, r)
+	}
+	for i := range 250 { // more than a batch, in many row groups
+		add(string(rune('a'+i%26))+string(rune('a'+i/26)), 0.001, nil)
+	}
+	add("credit", -2.5, func(r *mca) { r.Type = "Credit" })
+	add("other profile", 4, func(r *mca) { r.Profile, r.Currency = "US", "USD" })
+	faults := map[string]func(*mca){
+		"the row is the same as line 3":                func(r *mca) { *r = rows[2] },
+		"costInBillingCurrency: the cell is empty":     func(r *mca) { r.Cost = nil },
+		`costInBillingCurrency: \"NaN\" is no number`:  func(r *mca) { *r.Cost = math.NaN() },
+		`costInBillingCurrency: \"+Inf\" is no number`: func(r *mca) { *r.Cost = math.Inf(1) },
+		"is beyond 1000000000000":                      func(r *mca) { *r.Cost = 1e18 },
+		"the row is in USD, and other rows of its":     func(r *mca) { r.Currency = "USD" },
+		"is no currency such as USD":                   func(r *mca) { r.Currency = "Euro" },
+	}
+	for name, edit := range faults {
+		add(name, 8, edit)
+	}
+	_, text, err := shows(t, "mca.parquet", written(t, rows))
+	if !errors.Is(err, command.Failed) {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for name := range faults {
+		if !strings.Contains(text, name) {
+			t.Errorf("no %s in %s", name, text)
+		}
+	}
+	// 250 × 0.001 - 2.5, and of the faults the repeated row and 1e18; the rows in USD are apart.
+	for _, want := range []string{`"kind":"Azure MCA costs"`, `"rows":259`, `"currency":"EUR","file_total":"999999999999999997.751","billed":"-2.25"`,
+		`"currency":"USD","file_total":"12","billed":"4"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+	type noCost struct {
+		Date     time.Time `parquet:"date,timestamp(millisecond)"`
+		Category string    `parquet:"meterCategory"`
+		Meter    string    `parquet:"meterId"`
+		Name     string    `parquet:"meterName"`
+		Sub      string    `parquet:"SubscriptionId"`
+		Currency string    `parquet:"billingCurrency"`
+	}
+	_, _, err = shows(t, "x.parquet", written(t, []noCost{{day, "a", "b", "c", "d", "EUR"}}))
+	if err == nil || !strings.Contains(err.Error(), "has no column CostInBillingCurrency") {
+		t.Errorf("without a cost: %v", err)
 	}
 }

@@ -1,10 +1,10 @@
 // Package anomaly scores the values of a series in order: how far each lies from the past of the series. It never
 // looks ahead, and its memory does not grow with the series.
 //
-// Three measures find what a person would notice: a new shape of the last values, a shifted level, and a value that
-// is unusual for this hour of the day. They have no common unit, so each is ranked against its own past: its
-// surprise is -log10 of the probability of a value so large. The score joins the three surprises. After a high
-// score the detector rests: it scores only larger surprises, so one incident causes one alert.
+// Four measures find what a person would notice: a new shape of the last values, a shifted level, a value that
+// is unusual for this hour of the day, and a signal that stops varying. They have no common unit, so each is ranked
+// against its own past: its surprise is -log10 of the probability of a value so large. The score joins the surprises.
+// After a high score the detector rests: it scores only larger surprises, so one incident causes one alert.
 //
 // TestScore_FindsWhatWasPlanted measures its accuracy.
 package anomaly
@@ -22,6 +22,12 @@ const (
 	least   = 50   // least rows of rest
 	restOf  = 10   // one more row of rest per so many rows seen
 	largest = 1e100
+	// clear is the least surprise by stillness that counts: a calm hour is no incident.
+	clear = 5
+	// habit lowers the surprise of a series that has stopped n times before by habit·log10(1+n).
+	habit = 3
+	// stillest is the least share of the usual variation that is told from none.
+	stillest = 0.01
 	// alert is the joined surprise that scores one half.
 	alert = 3.7
 )
@@ -34,10 +40,15 @@ type Detector struct {
 	rows   int
 	past   []float64 // the newest rows, at least memory of them once so many were seen
 	season season
-	level  tail // of the levels themselves, signed
+	level  tail      // of the levels themselves, signed
+	moves  tail      // of the variation of shape rows
+	stops  int       // how often the series stopped varying
+	stood  bool      // it does not vary now
+	calm   []float64 // the newest measures of stillness, not ranked yet
 
 	surprises [3]tail // of shape, level and season
-	peaks     []peak  // falling, within the rest
+	stillness tail
+	peaks     []peak // falling, within the rest
 }
 
 // peak is a joined surprise that no later one reaches.
@@ -66,7 +77,8 @@ func (d *Detector) Score(at time.Time, value float64) float64 {
 	d.level.add(level)
 	off, known := d.season.off(at, value, d.level.quantile(0.95)-d.level.quantile(0.05))
 	measures := [3]float64{d.unseen(), moved, off}
-	sum := 0.0
+	still := d.stopped()
+	sum := float64(still * still)
 	for i := range measures {
 		if i == 2 && !known {
 			continue // zeros would make the first true measure a surprise
@@ -123,6 +135,47 @@ func (d *Detector) unseen() float64 {
 		}
 	}
 	return math.Sqrt(second)
+}
+
+// stopped returns the surprise of a series that stops varying, and 0 while it goes on as before. It does not learn from
+// the rows that stand still, nor from those that lead to them, so the next stop is as clear; a series that often stops
+// surprises less each time.
+func (d *Detector) stopped() float64 {
+	still := d.still()
+	surprise := d.stillness.surprise(still)
+	if surprise < clear {
+		if d.calm = append(d.calm, still); len(d.calm) > shape {
+			d.stillness.add(d.calm[0])
+			d.calm = append(d.calm[:0], d.calm[1:]...)
+		}
+		d.stood = false
+		return 0
+	}
+	d.calm = d.calm[:0]
+	before := d.stood
+	if d.stood = true; before {
+		return 0
+	}
+	d.stops++
+	return max(0, surprise-habit*math.Log10(float64(d.stops)))
+}
+
+// still returns the usual variation divided by that of the last rows, at most 1/stillest; 0 for a series that usually
+// does not vary. The variation is the sum of the steps from row to row.
+func (d *Detector) still() float64 {
+	n := len(d.past)
+	if n <= shape {
+		return 0
+	}
+	moves := 0.0
+	for i := n - shape; i < n; i++ {
+		moves += math.Abs(d.past[i] - d.past[i-1])
+	}
+	usual := d.moves.quantile(0.5)
+	if d.moves.add(moves); usual == 0 {
+		return 0
+	}
+	return usual / max(moves, usual*stillest)
 }
 
 func mean(list []float64) float64 {

@@ -30,6 +30,8 @@ type Charge struct {
 	ListPrice ledger.Price
 	// Corrects is set if the amount corrects earlier charges: a late price, or a credit.
 	Corrects bool
+	// Booked is the time of the posting, or the last one of several; zero: unknown.
+	Booked time.Time
 
 	Owner ledger.Owner
 	Source

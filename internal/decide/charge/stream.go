@@ -73,7 +73,8 @@ func (s *Stream) Add(p *ledger.Posting, of Source) {
 
 func chargeOf(p *ledger.Posting, of Source, at part, timed bool) Charge {
 	c := Charge{Begin: at.begin, End: at.end, Amount: at.amount, Currency: p.Currency, Phase: p.Phase, Rule: p.Rule,
-		Provider: p.Provider, Region: p.Region, Zone: p.Zone, SKU: p.SKU, Owner: p.Owner, Source: of}
+		Provider: p.Provider, Region: p.Region, Zone: p.Zone, SKU: p.SKU, Owner: p.Owner, Source: of,
+		Booked: p.At}
 	if c.Provider == "" {
 		c.Provider = creditor(p)
 	}

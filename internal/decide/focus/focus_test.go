@@ -52,6 +52,7 @@ func drawn(t *rapid.T) charge.Charge {
 	c.Amount = c.Amount.Add(money.Picos(rapid.Int64Range(0, 1).Draw(t, "digit")))
 	if c.Corrects = rapid.Bool().Draw(t, "corrects"); c.Corrects {
 		c.Amount = c.Amount.Neg()
+		c.Booked = c.End.Add(time.Duration(rapid.Int64Range(0, int64(40*24*time.Hour)).Draw(t, "booked")))
 		part := rapid.SampledFrom([]string{"", "price", "time", "rounding", "tax", "credit", "commitment", "other", "duplicate"}).Draw(t, "part")
 		if part != "" { // a correction to a bill, of either sign
 			c.Rule, c.Timed, c.Phase = ledger.ReconciledRule(part), false, ledger.Billed
@@ -125,6 +126,33 @@ func TestRow_MatchesTheExample(t *testing.T) {
 		"ChargeDescription": "p5.48xlarge spot in us-east-1 for job lm-1: lost", "ServiceProviderName": "aws", "InvoiceId": ""} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+}
+
+// A correction has the class Correction once its month is over: the month before is invoiced, the current one is not.
+func TestRow_CorrectionWithinItsMonthHasNoClass(t *testing.T) {
+	start := time.Date(2026, 10, 5, 8, 0, 0, 0, time.UTC)
+	november := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	hourly := ledger.Posting{Amount: money.Picos(4e12), Currency: "USD", To: ledger.Cost(ledger.Compute, ledger.Useful), Begin: start,
+		End: start.Add(time.Hour), Unit: ledger.SecondUnit, Price: ledger.PriceOf(4e12, true), At: start.Add(time.Hour)}
+	for _, c := range []struct {
+		booked time.Time
+		class  string
+	}{{start.Add(2 * time.Hour), ""}, {november.Add(-time.Second), ""}, {november, "Correction"}, {november.AddDate(0, 3, 0), "Correction"}} {
+		late := hourly
+		late.At, late.Amount, late.Rule, late.Unit = c.booked, money.Picos(1e12), "priced_later", ""
+		back := late
+		back.From, back.To = late.To, ledger.Account("")
+		w, got := focus.NewWriter(focus.V12), []string{}
+		at := slices.Index(w.Header(), "ChargeClass")
+		s := charge.NewStream(charge.Span{}, func(c charge.Charge) { got = append(got, w.Row(nil, c)[at]) })
+		for _, p := range []ledger.Posting{hourly, late, back} {
+			s.Add(&p, charge.Source{})
+		}
+		s.End()
+		if want := []string{"", c.class, c.class}; !slices.Equal(got, want) {
+			t.Errorf("booked at %v: the classes are %q, want %q", c.booked, got, want)
 		}
 	}
 }

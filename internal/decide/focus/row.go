@@ -96,8 +96,9 @@ func (r *row) end() string {
 func (r *row) account() string  { return ID("account", cmp.Or(r.Owner.Tenant, ledger.DefaultTenant)) }
 func (r *row) provider() string { return ProviderID(r.Provider) }
 
+// class is null for a correction that was booked before the month's end: its month is not invoiced yet.
 func (r *row) class() string {
-	if r.Corrects {
+	if r.Corrects && !r.Booked.Before(charge.NextMonth(r.Begin)) {
 		return "Correction"
 	}
 	return ""

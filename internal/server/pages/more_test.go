@@ -98,6 +98,9 @@ func full(t testing.TB, name string) (*fake, *Site) {
 	f.answers["/v1/waste"] = client.Waste{Since: now.Add(-48 * time.Hour), Until: now, Findings: []client.WasteFinding{{ID: "w-1", Kind: name, Team: name,
 		About: name, Currency: "USD", Cost: one, Monthly: &one, Evidence: name, Action: "stop", Command: name}},
 		Totals: []client.WasteTotal{{Currency: "USD", Findings: 1, Cost: one, Monthly: &one, Unknown: 1}}}
+	f.answers["/v1/waste/survey"] = client.Survey{Engines: []client.SurveyEngine{{Name: name, Lists: true, Seen: 3}, {Name: name, Lists: true, Error: name}, {Name: "local"}},
+		Resources: []client.SurveyResource{{Engine: name, ID: name, Kind: "volume", Type: name, Currency: "USD", Monthly: &one, Lacks: []string{name, "b"}, Evidence: name,
+			Action: "delete", Try: name, Command: name}, {ID: "i-1", Kind: "machine", Currency: "USD", Action: "keep"}}}
 	f.answers["/v1/storage"] = client.Storage{Kinds: []client.StorageUse{{Kind: name, Bytes: 3 << 20}, {Kind: "work", Bytes: 1 << 20}},
 		Teams: []client.TeamStorage{{Team: name, StorageUse: client.StorageUse{Kind: name, Bytes: 5}}}, Needed: []string{name}}
 	f.answers["/v1/anomalies/alerts"] = []client.AnomalyAlert{{Name: name, By: name, To: name, Team: name, Kinds: []string{name}, User: name,
@@ -131,7 +134,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 }
 
 // everyPage lists the addresses of all pages except that of a job.
-var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/costs/days", "/costs/days?by=project&days=30&until=2026-11-20", "/submit", "/submit?as=file", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/bills", "/bills?month=2026-10", "/waste", "/waste?team=vision&since=7d", "/diagnoses", "/diagnoses?team=vision&since=24h", "/jobs/a/diagnosis", "/storage", "/proposals", "/proposals?budget=500&team=vision", "/anomalies", "/machines", "/engines", "/market",
+var everyPage = []string{"/", "/jobs", "/groups", "/groups/sweep", "/groups/search", "/groups/flow", "/groups/nightly", "/costs", "/costs?by=job&since=7d", "/costs/days", "/costs/days?by=project&days=30&until=2026-11-20", "/submit", "/submit?as=file", "/models", "/models?pipeline=flow", "/chargeback", "/chargeback?rule=even&month=2026-10", "/bills", "/bills?month=2026-10", "/waste", "/waste?team=vision&since=7d", "/waste?engines=on", "/diagnoses", "/diagnoses?team=vision&since=24h", "/jobs/a/diagnosis", "/storage", "/proposals", "/proposals?budget=500&team=vision", "/anomalies", "/machines", "/engines", "/market",
 	"/market?offer=H100", "/market/prices", "/teams", "/estimates", "/access"}
 
 func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
@@ -157,6 +160,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	f.answers["/v1/notices"] = []client.Notice{}
 	f.answers["/v1/audit"], f.answers["/v1/models"] = client.Audit{}, []client.ModelVersion{}
 	f.answers["/v1/proposals"] = client.Proposals{}
+	f.answers["/v1/waste/survey"] = client.Survey{}
 	f.answers["/v1/storage"], f.answers["/v1/waste"], f.answers["/v1/bills"], f.answers["/v1/bills/reconcile"] = client.Storage{}, client.Waste{}, client.Bills{}, trueup.Comparison{}
 	f.answers["/v1/jobs/a"], f.answers["/v1/jobs/a/diagnosis"], f.answers["/v1/diagnoses"] = client.Job{ID: "a"}, client.Diagnosis{}, []client.Diagnosis{}
 	f.answers["/v1/anomalies/alerts"] = []client.AnomalyAlert{}
@@ -351,6 +355,40 @@ func TestWaste_TotalsAreTheSumOfTheRows(t *testing.T) {
 	}
 	if sum != total || !strings.Contains(foot, `value="`+total.String()+`"`) || !strings.Contains(foot, "5 savings unknown") {
 		t.Errorf("rows have %v, want %v: %s", sum, total, text)
+	}
+}
+
+// The page of waste asks the engines only if the reader wants it. Its sum has every resource with a price, also those
+// beyond the rows shown, counts those without a price, and a reader who does not see all teams gets the reason.
+func TestWaste_EnginesAreAskedOnRequest(t *testing.T) {
+	t.Parallel()
+	f, s := full(t, "plain")
+	v, total := client.Survey{Engines: []client.SurveyEngine{{Name: "aws", Lists: true, Seen: 260}}}, money.Amount{}
+	for i := range shownResources + 50 {
+		r := client.SurveyResource{Engine: "aws", ID: fmt.Sprintf("vol-%03d", i), Kind: "volume", Currency: "USD", Action: "delete", Try: "aws x --dry-run", Command: "aws x"}
+		if i%5 > 0 {
+			r.Monthly = new(money.Picos(int64(i) * 1_000_000_000_001))
+			total = total.Add(*r.Monthly)
+		}
+		v.Resources = append(v.Resources, r)
+	}
+	f.answers["/v1/waste/survey"] = v
+	if text := asks(s, "GET", "/waste", "").Body.String(); strings.Contains(text, "Seen by the engines") {
+		t.Error("the engines are asked unbidden")
+	}
+	text := asks(s, "GET", "/waste?engines=on", "").Body.String()
+	for _, want := range []string{`value="` + total.String() + `"`, "50 resources without a known price", "50 more resources", "aws x --dry-run", "vol-199",
+		"scrimp waste --engines"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %s: %s", want, text)
+		}
+	}
+	if strings.Contains(text, "vol-200") {
+		t.Error("the rows have no limit")
+	}
+	f.answers["/v1/waste/survey"] = &client.Problem{Status: 403, Title: "no"}
+	if text := asks(s, "GET", "/waste?engines=on", "").Body.String(); !strings.Contains(text, "you need the role viewer of all teams") {
+		t.Error(text)
 	}
 }
 

@@ -11,6 +11,7 @@ type wastePage struct {
 	client.Waste
 	Sinces []option
 	Team   string
+	Survey *surveyed // nil: the reader has not asked the engines
 	asked  string
 	flags  url.Values
 }
@@ -18,7 +19,13 @@ type wastePage struct {
 func (p *wastePage) twin() string { return p.asked }
 
 // command returns the scrimp waste command with the page's options.
-func (p *wastePage) command() string { return commandOf("scrimp waste", p.flags, "team", "since") }
+func (p *wastePage) command() string {
+	command := "scrimp waste"
+	if p.Survey != nil {
+		command += " --engines"
+	}
+	return commandOf(command, p.flags, "team", "since")
+}
 
 // Days returns whether the span is long enough for figures of a month.
 func (p *wastePage) Days() bool { return p.Until.Sub(p.Since).Hours() >= 24 }
@@ -37,5 +44,9 @@ func wasteOf(v *visit) (any, error) {
 		}
 	}
 	p.asked = "/v1/waste?" + p.flags.Encode()
-	return p, v.get(p.asked, &p.Waste)
+	err := v.get(p.asked, &p.Waste)
+	if err == nil && q.Get("engines") != "" {
+		p.Survey, err = surveyOf(v)
+	}
+	return p, err
 }

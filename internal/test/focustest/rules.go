@@ -253,9 +253,6 @@ func (r row) money(say func(string, ...any)) {
 	if !currency.MatchString(r["BillingCurrency"]) {
 		say("BillingCurrency is %q", r["BillingCurrency"])
 	}
-	if r.rat("BilledCost").Sign() < 0 && r["ChargeClass"] != "Correction" {
-		say("BilledCost is %s and no correction", r["BilledCost"])
-	}
 	// Time and price may differ by the last digit of the ledger.
 	off := new(big.Rat).Sub(r.rat("PricingQuantity"), r.rat("ConsumedQuantity"))
 	off.Mul(off.Abs(off), r.rat("ContractedUnitPrice"))
@@ -264,16 +261,13 @@ func (r row) money(say func(string, ...any)) {
 	}
 }
 
-// unpriced checks the amounts of a row of tax, a credit or an adjustment. scrimp has them only as corrections to a
-// bill that is issued. A refund of tax is negative and a cancelled credit positive, so that neither sign is wrong.
+// unpriced checks the amounts of a row of tax, a credit or an adjustment. A refund of tax is negative and a cancelled
+// credit positive, so that neither sign is wrong.
 func (r row) unpriced(say func(string, ...any)) {
 	for _, name := range []string{"EffectiveCost", "ContractedCost", "ListCost", "PricingCurrencyEffectiveCost"} {
 		if r[name] != r["BilledCost"] {
 			say("BilledCost is %s, %s is %s", r["BilledCost"], name, r[name])
 		}
-	}
-	if r["ChargeClass"] != "Correction" {
-		say("a row of %s is no correction", r["ChargeCategory"])
 	}
 	if r["SkuPriceDetails"] != "" || r["ChargeFrequency"] == "Usage-Based" {
 		say("a row of %s has price details %s and is %s", r["ChargeCategory"], r["SkuPriceDetails"], r["ChargeFrequency"])

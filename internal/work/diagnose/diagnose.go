@@ -5,8 +5,10 @@ package diagnose
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
+	"scrimp/internal/wire/telemetry"
 	"scrimp/internal/work/diagnose/class"
 	"scrimp/internal/work/diagnose/profile"
 	"scrimp/internal/work/diagnose/series"
@@ -57,7 +59,7 @@ type Report struct {
 	// Phases holds the seconds before the program's first work, of its work, and after its last work.
 	Phases Phases  `json:"phases"`
 	Causes []Cause `json:"causes"` // the largest waste first
-	// Note explains why there is no cause, if that does not mean that all is well.
+	// Note explains why there is no cause, if that does not mean that all is well, or why the causes are less certain.
 	Note      string             `json:"note,omitempty"`
 	Operators []profile.Operator `json:"operators,omitempty"` // the most expensive ones of the profiles
 }
@@ -125,8 +127,14 @@ func Diagnose(in Input) Report {
 	for _, one := range list {
 		r.Causes = append(r.Causes, cause(one, &in))
 	}
-	if len(list) == 0 && r.Note == "" && !f.known() {
+	switch {
+	case r.Note != "":
+	case len(list) == 0 && !f.known():
 		r.Note = "Neither processors nor GPUs were measured, so nothing can be said of them."
+	case f.crowded():
+		r.Note = fmt.Sprintf("Other programs have the processors most of the time: %.0f threads want %.0f cores, and this "+
+			"program gets %.1f. Measure again without them to be certain.", f.get(telemetry.RunQueue), f.cores,
+			f.get(telemetry.TaskCPU))
 	}
 	return r
 }

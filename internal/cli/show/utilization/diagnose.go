@@ -39,6 +39,8 @@ func Diagnosis(r diagnose.Report, p show.Place) string {
 	if len(r.Causes) == 0 {
 		b.WriteString(draw.Wrap("", show.Clean(cmp.Or(r.Note, "No cause found: the machines have enough to do.")),
 			p.Columns()))
+	} else if r.Note != "" {
+		b.WriteString(draw.Wrap("", show.Clean(r.Note), p.Columns()))
 	}
 	for i, c := range r.Causes {
 		b.WriteString("\n" + draw.Wrap("", fmt.Sprintf("%d. %s (%s): %s", i+1, c.Class, c.Group, saving(c)), p.Columns()))

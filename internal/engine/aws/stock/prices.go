@@ -6,8 +6,9 @@ import (
 	"context"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
-	"github.com/aws/aws-sdk-go-v2/service/pricing/types"
+	filter "github.com/aws/aws-sdk-go-v2/service/pricing/types"
 
 	"scrimp/internal/engine/aws/account"
 	"scrimp/internal/engine/aws/ec2decode"
@@ -39,6 +40,9 @@ func rateOf(p *ec2decode.Product, unit string) (money.Rate, bool) {
 	return 0, false
 }
 
+// bySize lists the volumes besides gp3 whose whole price is by size. AWS also charges the operations of the others.
+var bySize = []types.VolumeType{types.VolumeTypeGp2, types.VolumeTypeSt1, types.VolumeTypeSc1}
+
 // ReadPrices reads the on-demand prices of machines and disks. If the price list cannot be read, it uses the
 // catalogue's prices.
 func (d *Reader) ReadPrices(ctx context.Context, a *account.Client, x *Stock) error {
@@ -57,6 +61,18 @@ func (d *Reader) ReadPrices(ctx context.Context, a *account.Client, x *Stock) er
 				x.Disk, x.DiskKnown = rate, true
 			}
 		})
+	}
+	x.Volumes = map[types.VolumeType]money.Rate{}
+	for _, v := range bySize {
+		if err != nil {
+			break
+		}
+		err = d.products(ctx, a, map[string]string{"productFamily": "Storage", "volumeApiName": string(v)},
+			func(p *ec2decode.Product) {
+				if rate, ok := rateOf(p, "GB-Mo"); ok {
+					x.Volumes[v] = rate
+				}
+			})
 	}
 	x.PricesAt = d.Now()
 	if err != nil {
@@ -85,7 +101,7 @@ func (d *Reader) products(ctx context.Context, a *account.Client, has map[string
 		has["instanceType"] = d.With.Types[0]
 	}
 	for field, value := range has {
-		in.Filters = append(in.Filters, types.Filter{Type: types.FilterTypeTermMatch, Field: sdk.String(field),
+		in.Filters = append(in.Filters, filter.Filter{Type: filter.FilterTypeTermMatch, Field: sdk.String(field),
 			Value: sdk.String(value)})
 	}
 	pages := pricing.NewGetProductsPaginator(a.Prices, in)

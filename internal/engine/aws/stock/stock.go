@@ -47,6 +47,7 @@ type Stock struct {
 	Spot                      map[SpotKey]spotPrice
 	Disk                      money.Rate // per GiB and month; valid if DiskKnown
 	DiskKnown                 bool
+	Volumes                   map[types.VolumeType]money.Rate // other disks, per GiB and month; without entry: unknown
 	Images                    map[types.ArchitectureType]Image
 }
 

@@ -21,8 +21,8 @@ import (
 	"scrimp/internal/market/resource"
 )
 
-// List returns the machines that are not terminated, and all volumes, by kind and id. Only gp3 volumes have a price:
-// the index has no other.
+// List returns the machines that are not terminated, and all volumes, by kind and id. Volumes that AWS bills by
+// their operations too (io1, io2, standard) have no price.
 func List(ctx context.Context, region string, connected func(context.Context) (*account.Client, error),
 	indexed func(context.Context) (*sale.Index, error)) ([]resource.Resource, error) {
 	x, err := indexed(ctx)
@@ -105,6 +105,8 @@ func volume(e *types.Volume, x *sale.Index) resource.Resource {
 	}
 	if e.VolumeType == types.VolumeTypeGp3 && x.DiskKnown {
 		v.GigabyteMonth = &x.Disk
+	} else if rate, known := x.Volumes[e.VolumeType]; known {
+		v.GigabyteMonth = &rate
 	}
 	return v
 }

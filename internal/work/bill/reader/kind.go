@@ -22,6 +22,7 @@ const (
 	fieldType     // usage, tax, credit, …
 	fieldProvider // if the file has several
 	fieldAccount
+	fieldProfile // part of an account with its own invoices and currency
 	fieldInvoice
 	fieldPeriodStart
 	fieldPeriodEnd

@@ -173,3 +173,34 @@ func TestGoogle_BillsALateChargeInTheMonthOfItsInvoice(t *testing.T) {
 		t.Errorf("%+v", problems)
 	}
 }
+
+// Under a Microsoft Customer Agreement, each billing profile has its own invoices and currency: one file may have two,
+// and a row in the currency of another profile is a fault.
+func TestAzure_BillingProfilesHaveTheirOwnCurrency(t *testing.T) {
+	mca := documented[5]
+	text := "\ufeff" + mca.header + "\r\n"
+	for n, c := range []struct{ profile, cost, currency string }{{"EU", "1.5", "EUR"}, {"US", "2.25", "USD"}, {"EU", "-0.5", "EUR"},
+		{"/providers/Microsoft.Billing/billingAccounts/8608480/billingProfiles/US", "4", "USD"}, {"US", "8", "EUR"}, {"EU", "16", "USD"},
+		{"", "32", "GBP"}, {"8608480", "64", "GBP"}, {"US", "128", "USD"}, {"EU", "256", "EUR"}} {
+		row := strings.Replace(mca.fill(n, c.cost, c.currency, "Verbrauch"), ";p;", ";"+c.profile+";", 1)
+		text += row + "\r\n"
+	}
+	s, lines, problems := readAll(t, "x", strings.NewReader(text), bill.Default())
+	got := map[string]string{}
+	for _, total := range s.Totals {
+		got[string(total.Currency)] = total.Billed.String() + " + " + total.Unread.String()
+	}
+	if want := map[string]string{"EUR": "257 + 8", "USD": "134.25 + 16", "GBP": "96 + 0"}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the totals are %v, want %v", got, want)
+	}
+	accounts := map[string]bool{}
+	for _, l := range lines {
+		accounts[l.Account+" "+string(l.Currency)] = true
+	}
+	if fmt.Sprint(accounts) != fmt.Sprint(map[string]bool{"8608480/EU EUR": true, "8608480/US USD": true, "8608480 GBP": true}) {
+		t.Errorf("the accounts are %v", accounts)
+	}
+	if len(problems) != 2 || problems[0].Line != 6 || problems[1].Line != 7 || !strings.Contains(problems[0].Reason, "is in EUR, and other rows") {
+		t.Errorf("%+v", problems)
+	}
+}

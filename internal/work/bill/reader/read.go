@@ -129,7 +129,18 @@ func (c *row) moment(f field) (t time.Time, day bool) {
 }
 
 // account identifies an account, which may have its own currency.
-func (c *row) account() string { return c.provider() + "\x00" + c.text(fieldAccount) }
+func (c *row) account() string { return c.provider() + "\x00" + c.accountID() }
+
+// accountID returns the account that the invoice is for. Under a Microsoft Customer Agreement each billing profile of
+// an account has its own invoices, in its own currency.
+func (c *row) accountID() string {
+	id, profile := c.text(fieldAccount), c.text(fieldProfile)
+	profile = profile[strings.LastIndexByte(profile, '/')+1:] // some exports write a path that begins with the account
+	if profile == "" || profile == id || strings.HasSuffix(id, "/"+profile) {
+		return id
+	}
+	return id + "/" + profile
+}
 
 func (c *row) provider() string {
 	if p := c.text(fieldProvider); p != "" {
@@ -205,7 +216,7 @@ func (c *row) about() *bill.About {
 
 // lines reads every cell. It sets err if one is unreadable.
 func (c *row) lines(at int) []bill.Line {
-	l := bill.Line{At: at, Provider: c.provider(), Account: c.text(fieldAccount), Invoice: c.text(fieldInvoice),
+	l := bill.Line{At: at, Provider: c.provider(), Account: c.accountID(), Invoice: c.text(fieldInvoice),
 		Service: c.text(fieldService), SKU: c.text(fieldSKU), Description: c.text(fieldDescription),
 		Region: c.text(fieldRegion), Resource: c.text(fieldResource), Unit: c.text(fieldUnit),
 		Correction: strings.EqualFold(c.text(fieldClass), "correction") || c.text(fieldClass) == "true"}
