@@ -181,7 +181,7 @@ func debian(t *testing.T, deb image.File, binary []byte) {
 	}
 }
 
-// layout verifies an image: each blob has the digest and the size that are told of it, from the index down.
+// layout verifies an image: each blob has the digest and size that its parent states, from the index down.
 func layout(t *testing.T, b, binary []byte) {
 	t.Helper()
 	files, _ := read(t, b)
@@ -281,7 +281,7 @@ func TestManPages_AreAcceptedByGroff(t *testing.T) {
 	}
 }
 
-// Each command that people use has a page, and nothing in it is of this user.
+// Each visible command has a page, which contains nothing of this user's settings.
 func TestManPages(t *testing.T) {
 	list, err := release{Version: "1", When: day}.manual()
 	must.Do(t, err)

@@ -11,7 +11,7 @@ import (
 type Measure struct {
 	Name    string
 	Rounds  int
-	Alike   bool // other load on the machine does not matter: both trees run at the same time
+	Alike   bool // unaffected by other load: both trees run at the same time
 	Run     func(ctx context.Context, t *Tree) (map[string]float64, error)
 	Figures []Figure
 }
@@ -101,7 +101,7 @@ func memory(f Form) Measure {
 				}
 				v, ok := found["Resident/sqlite heap-MB"]
 				if !ok {
-					return nil, fmt.Errorf("%w: %s says nothing of the heap", errNotThere, b.Match)
+					return nil, fmt.Errorf("%w: %s does not report the heap", errNotThere, b.Match)
 				}
 				heap[i] = v
 			}

@@ -143,7 +143,7 @@ func TestMeasureLog_CountsEveryTableThatCannotBeRebuilt(t *testing.T) {
 	}
 }
 
-// The base is checked out beside the repository, and nothing of it remains.
+// open checks the base out beside the repository, and close removes all of it.
 func TestOpen_ChecksOutBaseAndRemovesIt(t *testing.T) {
 	lane.Component(t, "host")
 	if _, err := exec.LookPath("git"); err != nil {

@@ -11,12 +11,13 @@ import (
 	"strings"
 )
 
-// hang is the limit of one package's tests. It ends a test that hangs and says nothing of how fast a test is.
+// hang is the limit of one package's tests. It only ends a test that hangs; slow tests pass.
 const hang = "15m"
 
 var commitFlags = []string{"-trimpath", "-tags", "local", "-ldflags=-s -w", "-parallel", "6", "-timeout", hang}
 
-// mostFlaky is how many failed tests of the commit lane are run once more: where more fail, the change is at fault.
+// mostFlaky is the highest number of failed tests that the commit lane runs once more. If more fail, the change is at
+// fault.
 const mostFlaky = 2
 
 // flickered runs the packages of failed tests once more if the tests are few. It runs whole packages, because a test

@@ -53,7 +53,7 @@ func TestFlickered_RunsAFewFailedTestsOnceMore(t *testing.T) {
 	const broken = "func TestBroken%d(t *testing.T) { t.Fatal(\"always\") }\n"
 	for _, c := range []struct {
 		broken, failed, flaky int
-	}{{0, 0, 1}, {1, 2, 0}, {2, 3, 0}} { // what passes the second time counts only if its whole package passes
+	}{{0, 0, 1}, {1, 2, 0}, {2, 3, 0}} { // a test that passes the second time counts only if its whole package passes
 		text := failsOnce
 		for i := range c.broken {
 			text += fmt.Sprintf(broken, i)

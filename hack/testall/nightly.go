@@ -195,7 +195,7 @@ func runSteps(ctx context.Context, root string, env []string, list []step, known
 			passed++
 			fmt.Printf("ok    %4.0f s  %s\n", time.Since(begun).Seconds(), s.name)
 		case ended:
-			left++ // the limit ended it, which is no finding
+			left++ // the limit ended it, so it is not a finding
 			fmt.Printf("ended %4.0f s  %s\n", time.Since(begun).Seconds(), s.name)
 		case cmp.Or(known[s.name], known[group(s.name)]) != "":
 			fmt.Printf("known %4.0f s  %s: %s\n%s\n", time.Since(begun).Seconds(), s.name,
@@ -232,7 +232,7 @@ func shell(ctx context.Context, root string, env []string, command string) (stri
 	return string(out), err
 }
 
-// tail returns the end of a text, after what stands at its first failure.
+// tail returns the text around the first failure, and the end of the text.
 func tail(text string) string {
 	const most, failure = 8000, 2000
 	if len(text) <= most {

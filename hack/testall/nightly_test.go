@@ -82,7 +82,7 @@ func TestRunSteps_FailsOnAFindingUnlessItIsKnown(t *testing.T) {
 	}
 }
 
-func TestRunSteps_AStepThatTheLimitEndsIsNoFinding(t *testing.T) {
+func TestRunSteps_IgnoresAStepThatTheLimitEnds(t *testing.T) {
 	list := []step{{"long", "sleep 1000"}, {"next", "false"}}
 	if err := runSteps(t.Context(), t.TempDir(), nil, list, nil, 1, forEver); err != nil {
 		t.Errorf("%v, want no finding", err)

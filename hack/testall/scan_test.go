@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {}
 	}
 }
 
-func TestScan_RefusesAMarkThatDoesNotStandFirst(t *testing.T) {
+func TestScan_RefusesAMarkThatIsNotFirst(t *testing.T) {
 	for name, text := range map[string]string{
 		"second statement": `func TestReal(t *testing.T) { run(); lane.Component(t, "ssh") }`,
 		"in a part":        `func TestReal(t *testing.T) { t.Run("x", func(t *testing.T) { lane.Component(t, "ssh") }) }`,

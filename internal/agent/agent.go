@@ -124,7 +124,7 @@ func (c *Config) Validate() error {
 }
 
 // errHard is the cause of the end after Hard is closed.
-var errHard = errors.New("told to end at once")
+var errHard = errors.New("ordered to end at once")
 
 // Default values of Config.
 const (
@@ -201,7 +201,7 @@ func (c *Config) openInputs(reserve float64) (closes func()) {
 	var err error
 	c.inputs, err = datacache.Open(dir, host.BootID(), limits, c.Now)
 	if errors.Is(err, datacache.ErrBusy) && dir != own {
-		c.Log.Info("another agent uses the folder of the cache of inputs; this one takes its own", "error", err)
+		c.Log.Info("another agent uses this input cache folder; this agent uses its own", "error", err)
 		dir = own
 		c.inputs, err = datacache.Open(dir, host.BootID(), limits, c.Now)
 	}

@@ -19,12 +19,12 @@ func TestProgress_CombinesEpochWithCounterThatStartsAgain(t *testing.T) {
 		a.Args, a.Command = nil, `for e in 1 2; do echo epoch $e step 1/20; echo epoch $e step 20/20; done
 echo epoch 3 step 1/20; until [ -e $GATE/go ]; do sleep 0.02; done`
 		r := running(t, a, nil)
-		unknown := "what is left is unknown"
+		unknown := "the remaining steps are unknown"
 		r.server.wait("the steps, and what they are", func() bool {
 			said := slices.ContainsFunc(r.server.applied, func(m api.Message) bool {
 				return m.Step != nil && m.Step.Step == want.Step && m.Step.Total == want.Total && m.Step.Anew && m.Step.Epoch == 3
 			})
-			return said && strings.Contains(r.server.trouble, "begins anew each epoch") &&
+			return said && strings.Contains(r.server.trouble, "restarts each epoch") &&
 				strings.Contains(r.server.trouble, unknown) == (epochs == 0)
 		})
 		r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "enough"} })

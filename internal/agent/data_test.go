@@ -33,7 +33,7 @@ func (r *rig) lastRead() (list []api.Brought, started int) {
 	return list, started
 }
 
-// The second task of a machine finds in the cache what the first has read, and the server hears it.
+// The second task of a machine finds the inputs of the first in the cache, and the agent reports that to the server.
 func TestData_NextTaskFindsInputsInCache(t *testing.T) {
 	t.Parallel()
 	from := t.TempDir()
@@ -61,8 +61,8 @@ func TestData_NextTaskFindsInputsInCache(t *testing.T) {
 	}
 }
 
-// A missing input ends the task before its program runs. The error names the input, and the field. Another
-// machine may have a folder; what is wrong with a bucket is wrong from everywhere, so no other machine is paid for.
+// A missing input ends the task before its program runs. The error names the input and the field. Another
+// machine may have a missing folder, but not a missing bucket, so after that scrimp pays for no other machine.
 func TestData_MissingInputEndsTaskBeforeProgram(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]api.EndReason{
@@ -85,7 +85,7 @@ func TestData_MissingInputEndsTaskBeforeProgram(t *testing.T) {
 	}
 }
 
-// A program gets the address of a stream, and the server hears at its end what was read.
+// A program gets the address of a stream, and at its end the agent reports to the server how much it has read.
 func TestData_StreamIsServedToTheProgram(t *testing.T) {
 	t.Parallel()
 	from := t.TempDir()
@@ -107,7 +107,7 @@ func TestData_StreamIsServedToTheProgram(t *testing.T) {
 	}
 }
 
-// The cache of a machine of one's own outlives its agents.
+// The cache of a user's own machine outlives its agents.
 func TestData_FolderOfCacheOutlivesAgent(t *testing.T) {
 	t.Parallel()
 	from, cache := t.TempDir(), t.TempDir()

@@ -9,8 +9,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// The next stage on a machine finds in the cache what the first stage has read and made, and the server hears it. Small
-// files come with the folder.
+// The next stage on a machine finds the inputs and outputs of the first stage in the cache, and the agent reports that
+// to the server. Small files come with the folder.
 func TestWork_NextStageFindsInputsInCache(t *testing.T) {
 	t.Parallel()
 	folder, kept := t.TempDir(), t.TempDir()

@@ -215,7 +215,7 @@ func TestServe_InvalidEnginesNameTheFix(t *testing.T) {
 	h.write("d/fast.yaml", fast)
 	for file, want := range map[string]string{
 		"engines: [{name: local, kind: local, with: {market: fast.yaml}}, {name: other, kind: local}]": "open it with a market of speed 1, or leave the others out",
-		"engines: [{name: local, kind: local}, {name: local, kind: local}]":                            "stands twice",
+		"engines: [{name: local, kind: local}, {name: local, kind: local}]":                            "listed twice",
 		"engines: [{name: local, kind: lokal}]":                                                        `kind "lokal" is not known here (did you mean local?): take one of aws, kubernetes, local, slurm, ssh`,
 		"engines: [{name: k8s, kind: kubernetes, agents: 'http://10.0.0.9:7077'}]":                     "built without Kubernetes (tag local): make build makes build/scrimp-full",
 		"engines: [{name: local, kind: local, agents: listen}]":                                        "scrimp serve --listen HOST:PORT, or write agents: socket",

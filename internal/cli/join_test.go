@@ -286,7 +286,7 @@ func TestJoin_JobContinuesWhenMachineJoinsAgain(t *testing.T) {
 	r.join(first)
 	r.until("it has joined again", func() bool { return len(r.there()) == 2 })
 	r.do("server", "stop")
-	if out, err := r.try("engine", "test", "rack"); err == nil || !strings.Contains(out, first+" joins the server, and none") {
+	if out, err := r.try("engine", "test", "rack"); err == nil || !strings.Contains(out, first+" joins a running server") {
 		t.Errorf("engine test without a server: %v\n%s", err, out)
 	}
 	r.begin()
@@ -342,7 +342,7 @@ func TestJoin_TokenAdmitsOneMachine(t *testing.T) {
 	r.until("it has joined", func() bool { return len(r.there()) == 1 })
 	second, said := r.joinAs("copy", "gpu3")
 	r.until("a second one is refused", func() bool {
-		return strings.Contains(said.String(), "another machine has joined by that name")
+		return strings.Contains(said.String(), "another machine has joined under that name")
 	})
 	_ = second.Process.Kill()
 	_ = second.Wait()
@@ -361,7 +361,7 @@ func TestJoin_TokenAdmitsOneMachine(t *testing.T) {
 	var made api.MadeToken
 	must.Do(t, json.Unmarshal([]byte(r.do("tokens", "new", "ann", "--json")), &made))
 	refused("a user's token", made.Text, "this is not a token for joining")
-	refused("a token that is made up", "join.rack.gpu3.AAAA", "the server does not take the token")
+	refused("a token that is made up", "join.rack.gpu3.AAAA", "the server rejects the token")
 	u := user{r.home, filepath.Join(r.dir, "ann")}
 	if out, err := u.try(r.tokens["gpu3"]+"\n", "login", "https://"+r.listen, "--ca", "cert.pem", "--token-stdin"); err == nil {
 		t.Errorf("a machine's token logs in:\n%s", out)
@@ -370,14 +370,14 @@ func TestJoin_TokenAdmitsOneMachine(t *testing.T) {
 	var v struct{ Token string }
 	must.Do(t, json.Unmarshal([]byte(r.do("engine", "token", "rack", "gpu3", "--json")), &v))
 	r.until("the machine with the old token is cut off", func() bool { return len(r.there()) == 0 })
-	refused("a token of before", before, "the server does not take the token")
+	refused("a token of before", before, "the server rejects the token")
 	r.leave("gpu3", syscall.SIGTERM)
 	r.tokens["gpu3"] = v.Token
 	r.join("gpu3")
 	r.until("it has joined with the new one", func() bool { return len(r.there()) == 1 })
 	r.do("engine", "add", "lab", "--join", "x", "--rate", "1")
 	r.do("engine", "rm", "rack")
-	refused("a token of an engine that was removed", v.Token, "the server does not take the token")
+	refused("a token of an engine that was removed", v.Token, "the server rejects the token")
 }
 
 // A unit runs agent join, and does not contain the token.

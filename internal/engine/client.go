@@ -46,7 +46,8 @@ func DefaultClient() ClientConfig {
 func (c ClientConfig) Validate() error {
 	switch {
 	case c.Timeout <= 0, c.Wait <= 0, c.MaxWait < c.Wait:
-		return fmt.Errorf("engine: timeout %v, wait %v, longest wait %v: all must be above zero, the longest wait the "+
+		return fmt.Errorf("engine: timeout %v, wait %v, longest wait %v: all must be above zero, and the longest wait not "+
+			"below the "+
 			"longer one", c.Timeout, c.Wait, c.MaxWait)
 	case c.Tries < 1:
 		return fmt.Errorf("engine: %d tries: at least one is needed", c.Tries)
@@ -126,7 +127,7 @@ func (c *Client) Launch(ctx context.Context, r Request) ([]Instance, error) {
 func answered(r *Request, list []Instance, pending bool) error {
 	most := r.Machines()
 	if pending {
-		most-- // indexOf least one is pending
+		most-- // at least one is pending
 	}
 	if len(list) > most || len(list) == 0 && !pending {
 		return fmt.Errorf("the answer has %d machines, the request asks for %d, pending: %v", len(list),

@@ -72,7 +72,7 @@ func Common(engines []Engine) (Clock, error) {
 	var common Clock
 	for _, e := range engines {
 		if !e.Clock.plain() && len(engines) > 1 {
-			return common, fmt.Errorf("engine %s: its market runs at speed %g, and other engines run with the wall's clock: "+
+			return common, fmt.Errorf("engine %s: its market runs at speed %g, and other engines use wall time: "+
 				"open it with a market of speed 1, or leave the others out", e.Name, e.Clock.Speed)
 		}
 		if common.Speed == 0 {

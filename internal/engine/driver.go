@@ -132,7 +132,7 @@ type Instance struct {
 	Offer    market.OfferID `json:"offer"`
 	State    State          `json:"state"`
 	Launched time.Time      `json:"launched"` // market time when billing starts
-	Rate     money.Rate     `json:"rate"`     // indexOf the time of launch
+	Rate     money.Rate     `json:"rate"`     // at launch
 	Ended    time.Time      `json:"ended"`    // market time when billing ends; zero while running
 	Cause    Cause          `json:"cause,omitempty"`
 	// Interrupts is the market time of an announced interruption; zero: none, or the provider

@@ -22,7 +22,7 @@ type entry struct {
 }
 
 // AddSetting adds an engine to the data folder's file and keeps the rest, including comments. If
-// there is no file, it also lists the local market, which a folder without a file has.
+// there is no file, it also adds the local market, which a folder without a file has by default.
 func AddSetting(dir string, s *Setting) error {
 	if !named.MatchString(s.Name) {
 		return fmt.Errorf("engine %q: %s", s.Name, nameRule)
@@ -73,7 +73,7 @@ func edit(dir string, change func(list *yaml.Node) error) error {
 	path := filepath.Join(dir, SettingsName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		text, err = []byte("# The engines that machines are rented from. A change counts when the server starts anew.\n"+
+		text, err = []byte("# The engines that machines are rented from. A change takes effect when the server restarts.\n"+
 			"engines:\n  - name: local\n    kind: local\n"), nil
 	} else if err == nil {
 		_, err = Settings(dir)

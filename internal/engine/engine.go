@@ -54,7 +54,7 @@ func (t *Timing) Validate() error {
 		return fmt.Errorf("poll %v, sweep %v, boot %v: each must be above zero", t.Poll, t.Sweep, t.Boot)
 	}
 	if min(t.Start, t.Detect, t.Consistency, t.GrantWait, t.Bills, t.Idle) < 0 {
-		return errors.New("a span of its timing is negative")
+		return errors.New("one of its timing values is negative")
 	}
 	return nil
 }
@@ -145,8 +145,8 @@ type LeftFolder struct {
 	Changed  time.Time // wall time of its last change
 }
 
-// Closer is implemented by drivers whose engine ends with its server, if that is told to release
-// everything. The server terminates the machines first.
+// Closer is implemented by drivers whose engine ends with its server if the user stops the server and releases
+// everything. The server terminates the machines before it calls Close.
 type Closer interface {
 	Close(context.Context) error
 }
@@ -165,7 +165,7 @@ type Biller interface {
 	Bills(ctx context.Context, since time.Time) ([]Bill, error)
 }
 
-// Bill is the total cost of an instance, as far as it is known.
+// Bill is the total cost of an instance, as known so far.
 type Bill struct {
 	Instance string `json:"instance"`
 	Key      string `json:"key"` // key of its launch

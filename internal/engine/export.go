@@ -13,7 +13,7 @@ type Export struct {
 	Address string // of the bucket, without the prefix; it contains no secret
 	Bucket  string
 	Prefix  string        // of the export's keys, without slashes at its ends; empty: the whole bucket
-	Every   time.Duration // between two looks
+	Every   time.Duration // between two reads of the bucket
 }
 
 // String returns the address as AWS' tools write it.

@@ -23,4 +23,4 @@ type Evidence struct {
 }
 
 // ErrImpostor reports evidence that the provider did not sign, or that belongs to another account's machine.
-var ErrImpostor = errors.New("it is no machine of this engine")
+var ErrImpostor = errors.New("it is not a machine of this engine")

@@ -38,6 +38,6 @@ type Joined struct {
 
 // Reasons why a machine cannot join.
 var (
-	ErrTaken    = errors.New("another machine has joined by that name, and answers")
-	ErrStranger = errors.New("the token is no machine's")
+	ErrTaken    = errors.New("another machine has joined under that name, and responds")
+	ErrStranger = errors.New("the token belongs to no machine")
 )

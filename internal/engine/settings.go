@@ -146,7 +146,7 @@ type Span time.Duration
 func (s *Span) UnmarshalYAML(n *yaml.Node) error {
 	d, err := time.ParseDuration(n.Value)
 	if err != nil || d < 0 || d > quantity.Decade {
-		return fmt.Errorf("line %d: %q is no span: write it with its unit, as 300ms or 10m, not below zero and at most "+
+		return fmt.Errorf("line %d: %q is not a duration: write it with its unit, such as 300ms or 10m, from 0 to "+
 			"87600h", n.Line, n.Value)
 	}
 	*s = Span(d)
@@ -223,7 +223,7 @@ func Settings(dir string) ([]Setting, error) {
 // inFile describes the types of the file in its words.
 var inFile = map[string]yamlerror.Type{
 	"engine.Setting": {Value: "a map of fields", Fields: "an engine has name, kind, agents, users, seats, timing and " +
-		"with; what is of its kind alone, as market or machines, stands under with"},
+		"with; settings of one kind, such as market or machines, go under with"},
 	"engine.settingsFile": {Fields: "the file has engines, a list of them"},
 }
 
@@ -250,7 +250,7 @@ func readSettings(path string, text []byte) ([]Setting, error) {
 			return nil, fmt.Errorf("read engines: %s: engine %q: %s", path, s.Name, nameRule)
 		}
 		if seen[s.Name] {
-			return nil, fmt.Errorf("read engines: %s: engine %s stands twice: give each a name of its own", path, s.Name)
+			return nil, fmt.Errorf("read engines: %s: engine %s is listed twice: give each engine its own name", path, s.Name)
 		}
 		seen[s.Name] = true
 		if s.Users != "" && s.Users != UsersAuto && s.Users != UsersSame {
@@ -338,14 +338,14 @@ func (h *Host) AgentURL(s Setting) (string, error) {
 		return h.Socket, nil
 	case "listen":
 		if h.Listen == "" {
-			return "", errors.New("its agents are to reach the address that the server listens on, and it listens on none, " +
+			return "", errors.New("its agents need the server's listen address, and the server listens on none, " +
 				"or on any port that is free: start it with scrimp serve --listen HOST:PORT, or write agents: socket")
 		}
 		return h.Listen, nil
 	}
 	if h.Deaf && !strings.HasPrefix(s.Agents, "unix:") {
 		return "", fmt.Errorf("agents: its machines reach the server at %s, and this server listens on no address, as one "+
-			"that a command starts by itself: each machine would be paid for and never join: start it with "+
+			"that a command starts by itself: each machine would cost money and never join: start it with "+
 			"scrimp serve --listen HOST:PORT", s.Agents)
 	}
 	return s.Agents, nil

@@ -13,9 +13,9 @@ func TestSpan_ParsesUnits(t *testing.T) {
 	for text, want := range map[string]string{
 		"timing: {idle: 10m}":               "",
 		"timing: {idle: 0}":                 "",
-		"timing: {idle: 10}":                `line 3: "10" is no span: write it with its unit`,
-		"timing: {idle: -5m}":               `line 3: "-5m" is no span`,
-		"timing: {poll: soon}":              `line 3: "soon" is no span`,
+		"timing: {idle: 10}":                `line 3: "10" is not a duration: write it with its unit`,
+		"timing: {idle: -5m}":               `line 3: "-5m" is not a duration`,
+		"timing: {poll: soon}":              `line 3: "soon" is not a duration`,
 		"machines: /var/lib/scrimp":         "line 3: machines is unknown there: an engine has name, kind",
 		"timing: {idle: 5m, waiting: true}": "line 3: waiting is unknown there",
 		"timing: 5":                         "line 3: a number `5` does not belong there",

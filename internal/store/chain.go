@@ -15,7 +15,7 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("events %d to %d are missing from the log", e.First, e.Last)
 }
 
-// Chain follows the log as it is read, in order, and finds missing records.
+// Chain finds missing records while a caller reads the log in order.
 type Chain struct {
 	After   uint64 // last record read; 0: none
 	Dropped uint64 // samples up to here may have been dropped; a reader that continues from a snapshot sets its Seq

@@ -187,7 +187,7 @@ func frozenWithin(t *testing.T, c *pgtest.Cluster) {
 	<-frozen
 	must(t, next.Lead(t.Context()))
 	if err := <-ended; err == nil {
-		t.Error("the session that held the lead goes on")
+		t.Error("the session that held the lead still runs")
 	}
 	if next.Epoch() == 0 {
 		t.Error("nobody leads")

@@ -121,7 +121,7 @@ func (w *wire) answer(from, to net.Conn, doomed *atomic.Bool) {
 		if err != nil {
 			return
 		}
-		if doomed.Load() && strings.Contains(string(b[:n]), "SELECT 1") { // it is done, and nobody hears of it
+		if doomed.Load() && strings.Contains(string(b[:n]), "SELECT 1") { // the append is done, and its answer is lost
 			w.lost.Add(1)
 			return
 		}
@@ -161,7 +161,7 @@ func cutOff(t *testing.T, c *pgtest.Cluster) {
 	must(t, s.Append(t.Context(), w.Make(7)))
 	wire.frozen.Store(true)
 	err := s.Append(t.Context(), w.Make(3)) // waits one lease
-	if err == nil || errors.Is(err, store.ErrDeposed) || !strings.Contains(err.Error(), "is it reached from here?") {
+	if err == nil || errors.Is(err, store.ErrDeposed) || !strings.Contains(err.Error(), "reachable from here?") {
 		t.Fatalf("an append into a dead line: %v", err)
 	}
 	t.Logf("as a user reads it: %v", err)

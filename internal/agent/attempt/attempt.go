@@ -46,7 +46,7 @@ type Attempt struct {
 	stops    chan stop.Request
 	heard    chan struct{} // receives a value after each answer of the server
 	commands *command.Runner
-	seat     *interactive.Seat // nil: the task is no session
+	seat     *interactive.Seat // nil: the task is not a session
 	trouble  trouble
 	Contact  func(time.Time) // called with the time of each answer of the server; nil: do not call
 	Unended  error           // why some of the program's processes may still run
@@ -158,7 +158,7 @@ func (g *Attempt) Run(soft, life context.Context, end context.CancelCauseFunc) (
 	wg.Go(func() {
 		select {
 		case <-soft.Done():
-			g.requestStop(stop.Request{Why: "the machine's agent was told to end", Source: "signal",
+			g.requestStop(stop.Request{Why: "the machine's agent received a signal to end", Source: "signal",
 				Until: g.Now().Add(cmp.Or(g.Notice, g.Task.Grace))})
 		case <-life.Done():
 		}

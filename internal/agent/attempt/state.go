@@ -88,7 +88,7 @@ func (g *Attempt) published(s api.Saved) {
 // Search implements programapi.Backend.
 func (g *Attempt) Search(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 	if g.Searches == nil {
-		return 0, nil, errors.New("this agent reaches no searches")
+		return 0, nil, errors.New("this agent cannot reach the server's searches")
 	}
 	return g.Searches(ctx, body)
 }

@@ -10,22 +10,22 @@ import (
 
 // Kinds of trouble on a machine while its program runs on.
 const (
-	troubleKeep    = "checkpoints are not kept; it is tried again, and the program runs on"
+	troubleKeep    = "checkpoints are not kept; the agent tries again, and the program runs on"
 	troubleCapture = "the checkpoint folder cannot be copied whole"
 	troubleLook    = "the checkpoint folder cannot be listed"
-	troubleNumber  = "the program has reported numbers that are out of bounds, and they are left out"
-	troubleSteps   = "the program's counter of steps begins anew each epoch"
-	troubleMetric  = "the metric that the job is judged by is reported too often"
+	troubleNumber  = "the program has reported numbers that are out of bounds; scrimp ignores them"
+	troubleSteps   = "the program's step counter restarts each epoch"
+	troubleMetric  = "the program reports the job's metric too often"
 )
 
 // stepsAnew describes how scrimp counts steps that start again each epoch. total is the job's
 // number of steps; 0: unknown.
 func stepsAnew(total int64) string {
 	if total > 0 {
-		return "the steps of the epochs before are added"
+		return "scrimp adds the steps of earlier epochs"
 	}
-	return "the steps of the epochs before are added, and what is left is unknown: set work.epochs, or let " +
-		"progress.pattern take the number of epochs as (?P<epochs>)"
+	return "scrimp adds the steps of earlier epochs, and the remaining steps are unknown: set work.epochs, or let " +
+		"progress.pattern capture the number of epochs as (?P<epochs>)"
 }
 
 // trouble collects current problems. Each report carries them, so that users see them in time to fix them.

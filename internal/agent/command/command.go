@@ -17,7 +17,7 @@ import (
 // Config describes the program beside which commands run.
 type Config struct {
 	Server wire.Server
-	Seat   *interactive.Seat // nil: the task is no session
+	Seat   *interactive.Seat // nil: the task is not a session
 	Mask   logship.Masker
 	HangUp time.Duration // how long the command of a session may run once nobody follows it
 	Dir    string        // the work folder
@@ -94,7 +94,7 @@ func (r *Runner) run(ctx context.Context, e api.Exec, env []string) api.ExecResu
 	s := session.Session{Server: r.Server, ID: e.ID, Mask: r.Mask, HangUp: r.HangUp, Typed: r.Seat.Typed}
 	switch c := r.Seat.Console(); {
 	case e.Attach && c == nil:
-		return api.ExecResult{Exit: 1, Error: "this job is no session with a terminal: run a shell beside its program " +
+		return api.ExecResult{Exit: 1, Error: "this job is not a session with a terminal: run a shell beside its program " +
 			"with scrimp exec -it"}
 	case e.Attach:
 		return s.Attach(ctx, e, c, r.Seat.Typed)

@@ -105,7 +105,7 @@ func (x *Accelerators) beyond(now accelerated) error {
 	return nil
 }
 
-// look asks nvidia-smi. Without nvidia-smi and NVIDIA devices, nothing is in use.
+// look reads the accelerators' use from nvidia-smi. Without nvidia-smi and NVIDIA devices, nothing is in use.
 func look(ctx context.Context) (accelerated, error) {
 	ctx, cancel := context.WithTimeout(ctx, smiTime)
 	defer cancel()

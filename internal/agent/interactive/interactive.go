@@ -43,7 +43,7 @@ echo "scrimp: Jupyter is not installed on this machine: begin the session with -
 	"or in an --image that has it" >&2
 exit 127`
 
-// Seat is the session of an attempt. A nil Seat belongs to an attempt that is none; its methods do nothing.
+// Seat is the session of an attempt. It is nil for an attempt that is not a session; the methods of nil do nothing.
 type Seat struct {
 	kind    string
 	job     string
@@ -65,7 +65,7 @@ type Seat struct {
 	warnedAt time.Duration // the last warning of warnBefore; 0: none
 }
 
-// New returns the seat of a task, or nil if the task is no session.
+// New returns the seat of a task, or nil if the task is not a session.
 func New(a *api.Assignment, now func() time.Time) *Seat {
 	if a.Session == "" {
 		return nil
@@ -132,7 +132,7 @@ func (s *Seat) Ended() {
 }
 
 // Within returns a context that ends with ctx or once the program has ended, so that commands beside it do not change
-// its files while they are saved. A command beside a job that is no session may go on.
+// its files while they are saved. Without a session the context ends with ctx only.
 func (s *Seat) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s != nil {
@@ -173,10 +173,10 @@ func (s *Seat) Connected(change int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns += change
-	s.typed = true // also a connection that is over by now
+	s.typed = true // counts even if the connection has ended by now
 }
 
-// InUse reports whether the session was used since the last call, by a user or by its programs; nil: it is none. It
+// InUse reports whether the session was used since the last call, by a user or by its programs; nil: not a session. It
 // warns users of a session that ends soon because nobody uses it.
 func (s *Seat) InUse(ctx context.Context, u api.Usage) *bool {
 	if s == nil {
@@ -219,8 +219,8 @@ var warnBefore = []time.Duration{20 * time.Second, 2 * time.Minute}
 // rateSpan is the shortest time over which the agent measures how fast a session spends its budget.
 const rateSpan = time.Second
 
-// Budget warns users some minutes, and again shortly, before the budget is spent. The server keeps back what the grace
-// costs.
+// Budget warns users some minutes, and again shortly, before the budget is spent. The server has already
+// subtracted the cost of the grace.
 func (s *Seat) Budget(o api.Orders) {
 	if s == nil || o.BudgetLeft == "" {
 		return

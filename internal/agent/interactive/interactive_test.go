@@ -30,7 +30,7 @@ func shown(t *testing.T, s *Seat) string {
 	return s.console.Said()
 }
 
-// Each kind of use counts, and nothing else does; a task that is no session has no use of its own.
+// Each kind of use counts, and nothing else does. A task that is not a session reports no use.
 func TestSeat_CountsEachUse(t *testing.T) {
 	t.Parallel()
 	half, none := 0.5, 0.0

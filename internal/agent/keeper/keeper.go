@@ -43,7 +43,7 @@ type Keeper interface {
 // Outputs are kept outputs.
 type Outputs struct {
 	At     string // ADDRESS#NAME
-	Digest string // of what they hold: format.Manifest.Digest
+	Digest string // format.Manifest.Digest of their content
 	Left   folder.Left
 }
 

@@ -21,7 +21,7 @@ import (
 
 // How long to wait for a work folder in a bucket before the server sends it.
 const (
-	workAsks  = time.Minute      // until the server answers where it is
+	workAsks  = time.Minute      // until the server answers with the location
 	workComes = 15 * time.Minute // while the server copies it there
 	workMoves = 30 * time.Second // without a byte from the bucket
 	workTries = 5                // failed connections in a row without a byte
@@ -63,10 +63,11 @@ func (k *store) fetchLent(ctx context.Context, dir string) (done bool, err error
 
 // workBlob asks the server for the location of the work folder, and waits while the server copies it there.
 func (k *store) workBlob(ctx context.Context) (at api.WorkBlob, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, workComes, fmt.Errorf("it is not there within %v", workComes))
+	ctx, cancel := context.WithTimeoutCause(ctx, workComes, fmt.Errorf("the server did not copy it there within "+
+		"%v", workComes))
 	defer cancel()
 	for {
-		asks, end := context.WithTimeoutCause(ctx, workAsks, fmt.Errorf("the server does not say where within %v", workAsks))
+		asks, end := context.WithTimeoutCause(ctx, workAsks, fmt.Errorf("the server did not answer within %v", workAsks))
 		err = wire.Retry(asks, func(ctx context.Context) (err error) {
 			at, err = k.works(ctx, "")
 			return err
@@ -116,7 +117,7 @@ func refusal(err error) string {
 	return api.WorkAway
 }
 
-// workReader reads a blob of known size, and resumes where it was after a broken connection.
+// workReader reads a blob of known size, and resumes at its position after a broken connection.
 type workReader struct {
 	ctx    context.Context // for the single read of the blob
 	bucket *gcblob.Bucket

@@ -205,7 +205,7 @@ func (s *Shipper) bound(f *os.File, offset int64, has bool) error {
 	to, why := int64(0), ""
 	switch {
 	case place < gone: // the server lost bytes that are no longer on disk, and what was cut after them
-		to, why = max(gone, s.cuts.from()), "the server lost them, and the machine has them no more"
+		to, why = max(gone, s.cuts.from()), "the server lost them, and the machine no longer has them"
 	case size-place > s.limits.backlog:
 		to, why = size-s.limits.tail, "the program prints faster than its output is kept"
 	case !has: // bytes before it may not be sent yet

@@ -47,7 +47,7 @@ type Measurer struct {
 	Every     time.Duration // minimum time between two measurements
 	Series    *Series
 	Pacing    *Pacing
-	// InUse reports whether a session is in use, apart from what the measurement shows; nil: the job is no session.
+	// InUse reports whether a session is in use, apart from what the measurement shows; nil: the job is not a session.
 	InUse func(context.Context, api.Usage) *bool
 
 	program *program.Meter

@@ -51,8 +51,8 @@ func (l *listener) keep() { l.log, l.durable = append(l.log, l.values...), l.hea
 // restart loses what is not durable.
 func (l *listener) restart() { l.values, l.heard = nil, l.durable }
 
-// Whatever is lost and whoever restarts, the server ends up with every value of the objective
-// metric, in order and once.
+// Despite lost requests and restarts of agent and server, the server ends up with every value of the
+// objective metric, in order and once.
 func TestBox_DeliversEveryValueOnce(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

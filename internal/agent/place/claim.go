@@ -88,7 +88,7 @@ func Separate(taskUser, machine string) (ok bool, why string) {
 		st, err := os.Stat(dir)
 		switch {
 		case err != nil || st.Mode().Perm()&0o001 == 0:
-			return false, fmt.Sprintf("other users do not reach the machine's folder: they may not enter %s", dir)
+			return false, fmt.Sprintf("other users cannot reach the machine's folder: they may not enter %s", dir)
 		case st.Mode().Perm()&0o002 != 0 && st.Mode()&fs.ModeSticky == 0:
 			return false, fmt.Sprintf("other users could replace the machine's folder: all may write to %s", dir)
 		}

@@ -39,7 +39,7 @@ func TestVariables_CountVisibleAccelerators(t *testing.T) {
 	}
 }
 
-// A part of a machine names its accelerators as nvidia-smi numbers them, and a granted list is one of indices, or unknown.
+// A part of a machine numbers its accelerators like nvidia-smi. A granted list contains indices, or is unknown.
 func TestVariables_NumberAcceleratorsAsNvidiaSMI(t *testing.T) {
 	t.Parallel()
 	s := Environment{Base: []string{"CUDA_DEVICE_ORDER=FASTEST_FIRST"}, Task: api.Assignment{Part: &api.Part{Devices: []int{2, 5}}}}

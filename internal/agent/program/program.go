@@ -279,9 +279,9 @@ func ParseSignal(name string) (syscall.Signal, error) {
 func remedy(path string, err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):
-		return ": the image is of another architecture than the machine, or the program is"
+		return ": the image or the program has another architecture than the machine"
 	case errors.Is(err, fs.ErrNotExist) && path == "/bin/sh":
-		return ": the image has no shell: take one that has, such as the -slim or -debug variant of it"
+		return ": the image has no shell: use one that has a shell, such as its -slim or -debug variant"
 	}
 	return ""
 }

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/test/must"
 )
 
-// A body that is too large is refused with the limit, on each address that takes one.
+// Every route with a body refuses one that is too large, and names the limit.
 func TestServe_NamesTheLimitOfABody(t *testing.T) {
 	p, err := Serve(searching{heard: new(string)}, slog.New(slog.DiscardHandler))
 	must.Do(t, err)

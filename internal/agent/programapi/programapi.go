@@ -139,7 +139,8 @@ func programHandler(b Backend, token string) http.Handler {
 // maxCall is the largest body, in bytes, of a call about a search.
 const maxCall = 1 << 20
 
-// passSearch passes a call about a search to the server. What the server refuses, the program hears as it is.
+// passSearch passes a call about a search to the server, and the server's answer, a refusal too, unchanged to the
+// program.
 func passSearch(b Backend, w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // every connection supports deadlines
@@ -204,7 +205,7 @@ func reply(w http.ResponseWriter, status int, r *http.Request, do func(body []by
 	}
 }
 
-// refuseBody answers a request whose body was not read, or says nothing that can be used.
+// refuseBody answers a request whose body could not be read, or has no usable content.
 func refuseBody(w http.ResponseWriter, err error) {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {

@@ -25,7 +25,7 @@ func (s searching) Search(_ context.Context, body []byte) (int, []byte, error) {
 	return s.status, []byte(`{"do":"train"}`), nil
 }
 
-func TestSearch_PassesCallsAndAnswersAsTheyAre(t *testing.T) {
+func TestSearch_PassesCallsAndAnswersUnchanged(t *testing.T) {
 	for _, c := range []struct {
 		status, want int
 		kind, says   string

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// A comma is removed where it can only stand between groups of three digits. "3,5" may be 3.5 or 35, so it is no value.
+// Read removes only commas between groups of three digits. "3,5" may be 3.5 or 35, so it is not a value.
 func TestRead_RemovesCommasBetweenGroupsOnly(t *testing.T) {
 	t.Parallel()
 	p, err := Compile(api.Progressing{Pattern: `step (?P<step>\S+) loss (?P<loss>\S+)`})

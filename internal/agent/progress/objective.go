@@ -39,7 +39,7 @@ func (o *Objective) Take(now time.Time, s, last api.Step) (*api.Value, error) {
 	o.at = now
 	if o.used >= valuesAtOnce && (!broken || o.broken) {
 		o.refused++
-		return nil, fmt.Errorf("%d values of %s are refused, a program may report %d a second: report it every few "+
+		return nil, fmt.Errorf("the agent refused %d values of %s, more than %d a second: report it every few "+
 			"steps, or a mean of them", o.refused, o.Name, valuesASecond)
 	}
 	o.used, o.broken = o.used+1, broken

@@ -110,7 +110,7 @@ func setField(s *api.Step, name string, value float64) bool {
 func Parse(b []byte) (s api.Step, ok bool, err error) {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(quoteNaN(b)))
-	decoder.UseNumber() // 1e999 is a number of JSON and none of float64
+	decoder.UseNumber() // 1e999 is a valid number in JSON, and too large for float64
 	if err := decoder.Decode(&fields); err != nil {
 		return s, false, fmt.Errorf("progress is not a JSON object: %w", err)
 	}
@@ -178,8 +178,8 @@ func number(v any) (float64, bool) {
 // grouped matches a number whose digits before the point are in groups of three.
 var grouped = regexp.MustCompile(`^\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?([eE][+-]?\d+)?\s*$`)
 
-// ungrouped removes the commas between groups of three digits. Any other comma stays, so that the text is no number:
-// "3,5" may be 3.5.
+// ungrouped removes the commas between groups of three digits. Any other comma stays, so that the text does not
+// parse as a number: "3,5" may be 3.5.
 func ungrouped(text string) string {
 	if !grouped.MatchString(text) {
 		return text

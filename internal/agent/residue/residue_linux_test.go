@@ -73,8 +73,8 @@ func TestEachShared_IgnoresRemovedFolder(t *testing.T) {
 	}
 }
 
-// A folder that is nested deeper than a path may be long is searched to its end: anyone may have
-// made it, and the clean-up after other people's tasks goes on.
+// The search reaches the end of folders that are nested deeper than a path may be long. Anyone can make
+// them, and they must not stop the clean-up after other users' tasks.
 func TestEachShared_SearchesAnyDepth(t *testing.T) {
 	lane.Component(t, "host")
 	t.Parallel()

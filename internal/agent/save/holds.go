@@ -18,11 +18,11 @@ func (s *Saver) Holds() bool {
 	return s.newest.any && s.watch.captured == s.newest.files
 }
 
-// HasWork reports whether the newest published checkpoint contains all work up to a step. Where the program counts no
-// steps (0), it does if it was written when the program was asked to end, or just before it ended by itself: of
-// earlier ones nobody knows what the program has done since. The listing before the signal may be old, since the
-// machine may have slept, so a checkpoint counts as well if only a listing after the signal shows its last change. A
-// checkpoint found after the program's end contains all work unless it was written some time before.
+// HasWork reports whether the newest published checkpoint contains all work up to a step. step is 0 for a program that
+// counts no steps. Its checkpoint counts if the program wrote it after the signal to end, or just before it ended by
+// itself, because the agent cannot know what the program did after an earlier one. A checkpoint whose last change only
+// a listing after the signal shows counts, too: the listing before may be old, because the machine may have slept. A
+// checkpoint found after the program's end contains all work unless the program wrote it some time before.
 func (s *Saver) HasWork(step int64, e Ending) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,7 +63,7 @@ type Saver struct {
 	mu        sync.Mutex
 	watch     watch
 	told      bool // the program announces complete saves
-	whole     bool // the folder as it is at the end is a checkpoint, with hidden files
+	whole     bool // the folder's state at the program's end is a checkpoint, with hidden files
 	waiting   *save
 	uploading bool
 	leaving   bool // the machine is about to be terminated: only the newest checkpoint matters

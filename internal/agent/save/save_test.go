@@ -261,8 +261,8 @@ func TestSaver_WholeFolderIsCheckpointFromStart(t *testing.T) {
 	}
 }
 
-// Of a program that counts no steps, a save that it wrote some time before its end does not hold all of its work.
-func TestSaver_OlderSaveHoldsNotAllWorkWithoutSteps(t *testing.T) {
+// If a program counts no steps, a save that it wrote some time before its end does not contain all of its work.
+func TestSaver_OlderSaveLacksWorkWithoutSteps(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		asked bool
@@ -323,7 +323,7 @@ func TestSaver_OlderSaveHoldsNotAllWorkWithoutSteps(t *testing.T) {
 
 // A machine may sleep between the last listing of the folder and the signal that asks the program to end. A save that
 // the program writes after the signal holds all of its work, however old that listing is.
-func TestSaver_SaveAfterSignalHoldsAllWorkThoughTheMachineSlept(t *testing.T) {
+func TestSaver_SaveAfterSignalHasAllWorkAfterSleep(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before bool // the program saves before the signal

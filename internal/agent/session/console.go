@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// Limits of a console: the newest output that it keeps, how much of that a viewer gets that is new or whose program has
-// ended, and the lines of Say that it keeps.
+// Limits of a console: the bytes of the newest output that it keeps, the bytes of it that a viewer gets who connects,
+// or is behind when the program ends, and the lines of Say that it keeps.
 const (
 	consoleKeeps = 256 << 10
 	consoleShows = 16 << 10
@@ -149,8 +149,8 @@ type viewer struct {
 	line  []byte // rest of a line of Say
 }
 
-// Read waits for output. A viewer that is too slow goes on with the oldest output that is kept, and after the end with
-// the last lines. It gets each line of Say at its place, or at once if it is far behind.
+// Read waits for output. A viewer that is too slow continues with the oldest output that the console keeps or, after
+// the program's end, with the last lines. It gets each line of Say at its place, or at once if it is far behind.
 func (v *viewer) Read(p []byte) (int, error) {
 	for {
 		v.c.mu.Lock()
@@ -197,7 +197,7 @@ func (v *viewer) take(p []byte) (n int) {
 	return n
 }
 
-// keyboard passes a viewer's input to the program. The program goes on when the input ends.
+// keyboard passes a viewer's input to the program. The program keeps running when the input ends.
 type keyboard struct {
 	c     *Console
 	typed func()
@@ -238,5 +238,5 @@ func (s *Session) Attach(ctx context.Context, e api.Exec, c *Console, typed func
 	return api.ExecResult{}
 }
 
-// plain masks nothing: a forwarded connection carries bytes that must arrive as they are.
+// plain masks nothing: a forwarded connection carries bytes that must arrive unchanged.
 var plain logship.Masker

@@ -75,7 +75,8 @@ func TestConsole_OutlivesItsUsers(t *testing.T) {
 	}
 }
 
-// Output without end is bounded, whoever reads it: a new viewer gets whole new lines, and a slow one the oldest kept.
+// The console bounds endless output: a new viewer starts with whole new lines, and a slow one with the oldest kept
+// output.
 func TestConsole_BoundsOutput(t *testing.T) {
 	t.Parallel()
 	c := &Console{changed: make(chan struct{})}

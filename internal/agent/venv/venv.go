@@ -1,10 +1,10 @@
-// Package venv makes and uses the virtual environment of Python of a task, so that its set-up installs no package into
-// the Python of a user or of the machine.
+// Package venv makes and uses a task's Python virtual environment, so that its set-up installs no package into the
+// Python of a user or of the machine.
 package venv
 
 import (
 	"bytes"
-	_ "embed" // of the program that makes an environment
+	_ "embed" // for the program that makes an environment
 	"fmt"
 	"os"
 	"path/filepath"

@@ -193,8 +193,8 @@ func (s *HTTP) Credentials(ctx context.Context) (c api.StoreCredentials, err err
 	return c, err
 }
 
-// Search passes a call of the program about a search, and returns the server's status and answer, also where it
-// refuses: that is the program's concern, and not the agent's.
+// Search passes a call of the program about a search to the server, and returns the status and the answer. A refusal is
+// not an error here: the program handles it.
 func (s *HTTP) Search(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 // ErrEverywhere marks an error of an input that the task would meet on every other machine as well.
 var ErrEverywhere = errors.New("no other machine is tried")
 
-// bringData fills the folders of the inputs, from the machine's cache or from where they lie, and says so in the log.
+// bringData fills the folders of the inputs, from the machine's cache or from their stores, and writes that to the log.
 func (w *Workspace) bringData(ctx context.Context, output io.Writer) error {
 	for _, in := range w.Task.Data {
 		if in.Stream {
@@ -43,23 +43,23 @@ func (w *Workspace) bringData(ctx context.Context, output io.Writer) error {
 	return nil
 }
 
-// brought is what bringing an input took, for the server.
+// brought converts the cache's account of an input to the form that the server gets.
 func brought(name string, r datacache.Read) api.Brought {
 	return api.Brought{Name: name, Files: r.Files, Bytes: r.Bytes, Hits: r.Hits, HitBytes: r.HitBytes, Fetched: r.Fetched,
 		Requests: r.Requests, Took: r.Took, Digest: r.Digest}
 }
 
-// notBrought explains the error of an input, and says it in the log.
+// notBrought adds the input to its error, and writes the error to the log.
 func notBrought(in api.Input, err error, output io.Writer) error {
 	if errors.Is(err, datacache.ErrInput) && !strings.HasPrefix(in.Path, "file:") {
 		err = fmt.Errorf("%w: %w", err, ErrEverywhere)
 	}
 	err = fmt.Errorf("bring the input %s from %s (data): %w", in.Name, in.Path, err)
-	_, _ = fmt.Fprintf(output, "scrimp: %v\n", err) // the server hears it anyway
+	_, _ = fmt.Fprintf(output, "scrimp: %v\n", err) // the attempt's report has it as well
 	return err
 }
 
-// stream begins to serve an input to the program, and says so in the log.
+// stream starts to serve an input to the program, and writes that to the log.
 func (w *Workspace) stream(ctx context.Context, in api.Input, output io.Writer) error {
 	begin := w.machine.Now()
 	src, err := w.source(ctx, in)
@@ -82,10 +82,10 @@ func (w *Workspace) stream(ctx context.Context, in api.Input, output io.Writer) 
 type stream struct {
 	name string
 	view *datastream.View
-	took time.Duration // until it could be read
+	took time.Duration // from the start to the first readable byte
 }
 
-// Inputs returns what the program finds in the variables of the inputs: a folder, or the address of a stream.
+// Inputs returns the values of the inputs' environment variables: a folder, or the address of a stream.
 func (w *Workspace) Inputs() map[string]string {
 	at := w.inputFolders()
 	for _, in := range w.Task.Data {
@@ -98,8 +98,8 @@ func (w *Workspace) Inputs() map[string]string {
 	return at
 }
 
-// inputFolders returns the folders of the inputs by variable. The address of a stream differs each time, so that no key
-// contains it.
+// inputFolders returns the folders of the inputs by variable. It leaves out addresses of streams, which differ in each
+// attempt, so that the cache key of a set-up does not depend on them.
 func (w *Workspace) inputFolders() map[string]string {
 	at := map[string]string{}
 	for _, in := range w.Task.Data {
@@ -108,7 +108,7 @@ func (w *Workspace) inputFolders() map[string]string {
 	return at
 }
 
-// source opens where an input lies.
+// source opens the store of an input.
 func (w *Workspace) source(ctx context.Context, in api.Input) (datacache.Source, error) {
 	if w.machine.Inputs == nil {
 		return nil, errors.New("this machine has no cache: its agent's log says why")
@@ -129,10 +129,10 @@ func (w *Workspace) bring(ctx context.Context, in api.Input) (r datacache.Read, 
 	return r, err
 }
 
-// workName is the name under which the server hears what of the work folder came from the cache. No input has it.
+// workName is the name under which the agent reports the cache hits of the work folder. No input has this name.
 const workName = api.ServerWork
 
-// countWork says in the log, and to the server, how much of the work folder came from the machine's cache.
+// countWork records, in the log and for the server, how much of the work folder came from the machine's cache.
 func (w *Workspace) countWork(c datacache.Copied, took time.Duration, output io.Writer) error {
 	if c.Hits == 0 {
 		return nil
@@ -143,15 +143,15 @@ func (w *Workspace) countWork(c datacache.Copied, took time.Duration, output io.
 	return err
 }
 
-// DataRead returns what bringing the inputs took, once: the server counts it once.
+// DataRead returns the reads of the inputs. A second call returns none, because the server counts each read once.
 func (w *Workspace) DataRead() []api.Brought {
 	list := w.read
 	w.read = nil
 	return list
 }
 
-// LeaveData allows the cache to evict the inputs, because no program reads them any more. It returns what bringing them
-// took, unless DataRead has, and what streams have read.
+// LeaveData allows the cache to evict the inputs, because no program reads them any more. It returns the reads that
+// DataRead has not returned, and those of streams.
 func (w *Workspace) LeaveData() []api.Brought {
 	for _, s := range w.streams {
 		r, err := s.view.Close()

@@ -168,7 +168,7 @@ func (w *Workspace) beforeSetup() {
 	w.kept.marks = marks
 }
 
-// keepSetup copies the result of a set-up, which took so long, before the program can change it.
+// keepSetup copies the result of a set-up before the program can change it. took is how long the set-up ran.
 // The program starts even if the copy fails.
 func (w *Workspace) keepSetup(ctx context.Context, took time.Duration) {
 	if w.kept.key == "" {

@@ -27,7 +27,7 @@ func (w *Workspace) makeVenv(ctx context.Context, env []string, output *os.File)
 		return err
 	}
 	_, err = io.WriteString(output, "scrimp: set-up: no virtual environment was made, for the reason above: pip installs "+
-		"nothing outside of one here\n")
+		"nothing outside one here\n")
 	return err
 }
 

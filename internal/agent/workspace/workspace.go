@@ -49,7 +49,7 @@ type Workspace struct {
 	kept    kept
 	holds   []*datacache.Hold  // on the inputs
 	streams []stream           // inputs that the program reads while they arrive
-	read    []api.Brought      // what bringing the inputs took, until the server hears it
+	read    []api.Brought      // reads of the inputs, until the server has them
 	python  bool               // the set-up may install Python packages
 	before  map[string]version // the work folder before the program starts, if the job keeps written files
 }

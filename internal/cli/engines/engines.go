@@ -24,7 +24,7 @@ func (a *app) engineCmd() *cobra.Command {
 		GroupID: command.GroupRest,
 		Long: "Engines are what machines are rented from: the local market, machines of your own by ssh, a Slurm " +
 			"cluster, a Kubernetes cluster. They stand in engines.yaml in the data folder; docs/engines says what each kind " +
-			"has there. A change counts when the server starts anew."}
+			"has there. A change takes effect when the server restarts."}
 	cmd.AddCommand(a.engineAddCmd(), a.engineListCmd(), a.engineTestCmd(), a.engineTokenCmd(), a.engineRmCmd())
 	return cmd
 }

@@ -79,7 +79,7 @@ func azureClient(ctx context.Context, r remote, at *url.URL, name, account strin
 		return container.NewClientWithSharedKeyCredential(u.String(), signs, options)
 	}
 	if !within(at, azureDomains...) {
-		return nil, r.unsigned(fmt.Errorf("%s is not Microsoft's, and gets no SAS and no token of an identity", at.Host))
+		return nil, r.unsigned(fmt.Errorf("%s is not Microsoft's, so it gets no SAS and no identity token", at.Host))
 	}
 	if sas != "" {
 		options.Transport = sasCarrier{sas: strings.TrimPrefix(sas, "?"), client: http.DefaultClient}

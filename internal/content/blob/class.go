@@ -37,7 +37,7 @@ func Version(o *blob.ListObject) string {
 	return ""
 }
 
-// VersionRead is Version of the blob that a reader reads.
+// VersionRead returns the Version of the blob behind a reader.
 func VersionRead(r *blob.Reader) string {
 	var amazon s3.GetObjectOutput
 	if r.As(&amazon) && amazon.ETag != nil {

@@ -81,7 +81,7 @@ func open(ctx context.Context, address string, makes bool, loan *Loan) (*blob.Bu
 	}
 	if u.User != nil {
 		u.User = nil // it may be a secret and must not reach an error
-		return nil, fmt.Errorf("open store %s: %w: leave the user out, credentials come from the environment", u, ErrURL)
+		return nil, fmt.Errorf("open store %s: %w: remove the user: credentials come from the environment", u, ErrURL)
 	}
 	query := u.Query()
 	prefix := query.Get("prefix")
@@ -107,7 +107,7 @@ func open(ctx context.Context, address string, makes bool, loan *Loan) (*blob.Bu
 	case "azblob":
 		b, err = openBucket(ctx, u, query, openAzure)
 	default:
-		err = fmt.Errorf("%w: begin it with file://, s3://, gs:// or azblob://", ErrURL)
+		err = fmt.Errorf("%w: start it with file://, s3://, gs:// or azblob://", ErrURL)
 	}
 	if err != nil {
 		if b != nil {

@@ -77,8 +77,8 @@ var (
 	_ engine.Exporter   = (*Driver)(nil)
 )
 
-// Open opens the engine of an account and region without a request to AWS: an account that cannot be reached yet is
-// no error.
+// Open opens the engine of an account and region without a request to AWS, so it succeeds while the account is
+// unreachable.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
 	with, err := setting.Read(&s)
 	if err != nil {

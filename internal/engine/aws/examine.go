@@ -98,6 +98,6 @@ func (d *Driver) asOrdered(ctx context.Context, a *account.Client) []engine.Find
 	if len(lines) == 0 {
 		return nil
 	}
-	f.Text = strings.Join(lines, "; ") + ": they are booked as what they are"
+	f.Text = strings.Join(lines, "; ") + ": scrimp books what they are"
 	return []engine.Finding{f}
 }

@@ -69,7 +69,7 @@ func TestFleet_IsSoldAsItsSmallestMachine(t *testing.T) {
 	}
 }
 
-// If the cheapest pool has no room, EC2 rents from another one of the fleet, at that one's price. Repeating the key
+// If the cheapest pool has no room, EC2 rents from another pool of the fleet, at that pool's price. Repeating the key
 // rents nothing more, even after price changes and from a server without memory.
 func TestFleet_RentsWhereThereIsRoom(t *testing.T) {
 	s := newFleetSite(t, awstest.Options{}, setting.Fleet{Name: "small", Types: []string{"c7i.xlarge", "m7i.large"}, Within: "900%"})

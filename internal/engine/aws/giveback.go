@@ -72,7 +72,7 @@ func (d *Driver) notFoundYet(id string) error {
 	s := d.seen[id]
 	d.mu.Unlock()
 	if granted && (s == nil || s.i.State == engine.Running) {
-		return fmt.Errorf("EC2 has granted %s and does not know it yet: scrimp tries again", id)
+		return fmt.Errorf("EC2 has granted %s and does not list it yet: scrimp tries again", id)
 	}
 	return fmt.Errorf("%w: EC2 knows no instance %s", engine.ErrNotFound, id)
 }
@@ -129,7 +129,7 @@ const sweepEvery = 5 * time.Minute
 // retries later what it could not remove.
 func (d *Driver) sweep(ctx context.Context, a *account.Client, list []engine.Instance) {
 	if err := d.sweepStopped(ctx, a); err != nil {
-		d.log.Warn("a machine that was stopped by hand is not terminated", "engine", d.name, "error", account.SaidBy(err))
+		d.log.Warn("cannot terminate a machine that was stopped by hand", "engine", d.name, "error", account.SaidBy(err))
 	}
 	d.mu.Lock()
 	due := d.now().Sub(d.swept) > sweepEvery

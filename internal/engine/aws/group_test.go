@@ -69,7 +69,7 @@ func TestSecurityGroup_IsNamedWhenMissing(t *testing.T) {
 	if f := said["group"]; f.OK || !strings.Contains(f.Text, "security_group under with") {
 		t.Errorf("%+v", f)
 	}
-	if f := said["types"]; !strings.Contains(f.Text, "z9.* of with.types is no type that us-east-1 has") {
+	if f := said["types"]; !strings.Contains(f.Text, "z9.* under with.types matches no type in us-east-1") {
 		t.Errorf("%+v", f)
 	}
 }

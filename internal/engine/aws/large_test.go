@@ -33,7 +33,7 @@ import (
 	"scrimp/internal/test/must"
 )
 
-// The size of a full account: as many types and zones as all regions of AWS have, with three zones per region.
+// The size of a full account: the number of types and zones in all regions of AWS, at three zones per region.
 const (
 	largeTypes = 1300
 	largeZones = 90

@@ -55,9 +55,9 @@ func (d *Driver) launch(ctx context.Context, a *account.Client, q *engine.Reques
 	r := d.requestOf(q.Key)
 	switch {
 	case r.cancelled && len(list) > 0:
-		return list, &engine.PendingError{Why: "the rest was given up"}
+		return list, &engine.PendingError{Why: "the rest was cancelled"}
 	case r.cancelled && len(r.granted) == 0:
-		return nil, d.surely(r, fmt.Errorf("%w: the request was given up", engine.ErrNotFound))
+		return nil, d.surely(r, fmt.Errorf("%w: the request was cancelled", engine.ErrNotFound))
 	}
 	if len(r.granted) == 0 {
 		if r.granted, err = d.fleet(ctx, a, q, r); err != nil {
@@ -182,7 +182,7 @@ func (d *Driver) notGranted(out *ec2.CreateFleetOutput) error {
 		return fmt.Errorf("AWS answers %s: %s", sdk.ToString(e.ErrorCode),
 			account.WithoutCipher(sdk.ToString(e.ErrorMessage)))
 	}
-	return fmt.Errorf("%w: AWS grants none, and does not say why", engine.ErrNoCapacity)
+	return fmt.Errorf("%w: AWS grants none, without a reason", engine.ErrNoCapacity)
 }
 
 // mismatched handles a token that was used with other parameters, as by a server with other settings: its machines
@@ -196,7 +196,7 @@ func (d *Driver) mismatched(r *request, err error) error {
 		r.mismatch, r.ways = time.Time{}, nil
 	}
 	return fmt.Errorf(
-		"an earlier request of this key was made with other settings (%s): what came of it is waited for",
+		"an earlier request with this key had other settings (%s): scrimp waits for its machines",
 		account.SaidBy(err),
 	)
 }
@@ -262,7 +262,7 @@ func errAllEnded(r *request) error {
 		strings.Join(r.granted, ", "))
 }
 
-// ids returns a filter for instances by id: unlike a list of ids, an unknown one is no error.
+// ids returns a filter for instances by id. EC2 ignores an unknown id in a filter, and refuses one in a list of ids.
 func ids(list ...string) []types.Filter {
 	return []types.Filter{{Name: sdk.String("instance-id"), Values: list}}
 }
@@ -273,7 +273,7 @@ func ordered(list []engine.Instance, ids []string) []engine.Instance {
 	return list
 }
 
-// ofKey returns the machines that a key has rented, as far as they are known or listed.
+// ofKey returns the machines of a key that this server knows or EC2 lists.
 func (d *Driver) ofKey(ctx context.Context, a *account.Client, key string) ([]engine.Instance, error) {
 	list, err := d.describe(ctx, a, &ec2.DescribeInstancesInput{Filters: []types.Filter{
 		{

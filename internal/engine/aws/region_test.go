@@ -30,9 +30,9 @@ func TestRegion_IsNamedWhenNotEnabledOrUnknown(t *testing.T) {
 		{"not subscribed", "us-west-2", "", awstest.Fault{Kind: "error", Code: "OptInRequired", Status: 401,
 			Action: "DescribeInstanceTypes"}, []string{`region is "us-west-2"`, "OptInRequired", "enable-region"},
 			[]string{"policy"}},
-		{"other credentials", "us-west-2", "wrong", awstest.Fault{}, []string{"does not take the credentials", "renew"},
+		{"other credentials", "us-west-2", "wrong", awstest.Fault{}, []string{"rejects the credentials", "renew"},
 			[]string{"region"}},
-		{"other credentials at home", "us-east-1", "wrong", awstest.Fault{}, []string{"does not take the credentials"},
+		{"other credentials at home", "us-east-1", "wrong", awstest.Fault{}, []string{"rejects the credentials"},
 			[]string{"region is"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func named(ask []byte, known string) []byte {
 
 // A name that does not exist is the region's fault only if AWS's other names resolve.
 func TestRegion_IsNamedWhenItsNameDoesNotResolve(t *testing.T) {
-	for known, want := range map[string]string{"us-east-1": `region is "us-esat-1", and AWS has none of that name`,
+	for known, want := range map[string]string{"us-east-1": `region is "us-esat-1", which AWS does not have`,
 		"": "no such host"} {
 		s := newSite(t, awstest.Options{})
 		s.with.Endpoint, s.with.Region = "", "us-esat-1"

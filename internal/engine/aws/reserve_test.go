@@ -345,7 +345,7 @@ func TestReservation_IsNotSoldWithoutASubnet(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, f := range d.Examine(t.Context()) {
-			if f.Name == "reservations" && name == id && (f.OK || !strings.Contains(f.Text, "write one of that zone under subnets")) {
+			if f.Name == "reservations" && name == id && (f.OK || !strings.Contains(f.Text, "add one under subnets")) {
 				t.Errorf("%+v", f)
 			}
 		}
@@ -412,7 +412,7 @@ func TestReservations_AreRefusedWhenImpossible(t *testing.T) {
 		{setting.With{Reservations: setting.Reservations{{ID: cr, Rate: "1", Paid: "2"}}}, "has rate and paid"},
 		{setting.With{Reservations: setting.Reservations{{ID: cr, Rate: "cheap"}}}, `rate is "cheap": write the dollars`},
 		{setting.With{Reservations: setting.Reservations{{ID: cr, Paid: "-1"}}}, `paid is "-1": write the dollars`},
-		{setting.With{Reservations: setting.Reservations{{ID: "all", Rate: "1"}}}, "are of one reservation"},
+		{setting.With{Reservations: setting.Reservations{{ID: "all", Rate: "1"}}}, "need the id of one reservation"},
 		{setting.With{Reservations: setting.Reservations{{ID: cr, Team: "a b"}}}, `team is "a b"`},
 		{setting.With{Capacity: []market.Capacity{market.Reserved}}, "capacity has reserved, and there are no reservations"},
 	} {

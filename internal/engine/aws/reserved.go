@@ -56,8 +56,8 @@ func (s *seen) follows(e *types.Instance, now, end time.Time) {
 	}
 }
 
-// followed is follows for a known machine: one that turns out to have run outside all along costs what it costs
-// there.
+// followed is follows for a known machine. A machine that turns out to have run outside its reservation from the start
+// costs the on-demand price.
 func (d *Driver) followed(ctx context.Context, a *account.Client, s *seen, e *types.Instance) (err error) {
 	was := s.left
 	s.follows(e, d.now(), d.book.Until(s.named))
@@ -71,7 +71,7 @@ func (d *Driver) followed(ctx context.Context, a *account.Client, s *seen, e *ty
 	return err
 }
 
-// heldRate returns the hourly cost of a machine in the reservation that it was ordered in; false if it is not there.
+// heldRate returns the hourly cost of a machine in its reservation; false if the machine is not in it.
 func (d *Driver) heldRate(x *sale.Index, s *seen) (money.Rate, bool) {
 	if s.named == "" || s.left.Equal(s.i.Launched) {
 		return 0, false
@@ -101,7 +101,7 @@ func (d *Driver) heldSegments(s *seen, in []market.Segment) []market.Segment {
 	return append(slices.Clone(in), market.Segment{From: s.left, Rate: d.index.Listed[s.kind].Rate})
 }
 
-// compares notes how a machine differs from its order. It costs what it is, not what was ordered.
+// compares records how a machine differs from its order. scrimp books the price of the actual machine.
 func (d *Driver) compares(s *seen, e *types.Instance) {
 	var odd string
 	spot := s.spot != ""
@@ -120,7 +120,7 @@ func (d *Driver) compares(s *seen, e *types.Instance) {
 		return
 	}
 	id := sdk.ToString(e.InstanceId)
-	d.log.Warn("a machine differs from its order: it is booked as it is", "engine", d.name, "instance", id,
+	d.log.Warn("a machine differs from its order: scrimp books what it is", "engine", d.name, "instance", id,
 		"is", odd, "rate", s.i.Rate.String())
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"scrimp/internal/test/must"
 )
 
-// Doctor reports EC2's spot placement scores for each zone and set of types; missing scores are no fault of the
-// engine.
+// Doctor reports EC2's spot placement scores for each zone and set of types; a missing score does not
+// fail the check.
 func TestExamine_ReportsSpotPlacementScores(t *testing.T) {
 	none := map[catalog.Pool]int{}
 	for _, kind := range []string{"c7i.xlarge", "t3.micro", "m7i.large"} {

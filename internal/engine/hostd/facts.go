@@ -97,7 +97,7 @@ func (f *Facts) gpus(ctx context.Context) {
 			return
 		}
 		if f.Accelerator != "" && f.Accelerator != fields[0] {
-			f.NoDriver = fmt.Sprintf("it has GPUs of several kinds (%s and %s), of which the first are used", f.Accelerator,
+			f.NoDriver = fmt.Sprintf("it has GPUs of several kinds (%s and %s); programs get only the first kind", f.Accelerator,
 				fields[0])
 			return
 		}

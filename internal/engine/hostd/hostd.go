@@ -281,7 +281,7 @@ func (h *host) begin(l *Launch) (engine.Instance, error) {
 	}
 	h.list = append(h.list, m)
 	if err := h.write(m); err != nil { // the next daemon looks for its process
-		h.Log.Error("a machine that began is not written", "instance", m.ID, "error", err)
+		h.Log.Error("cannot record a started machine", "instance", m.ID, "error", err)
 	}
 	return m.Instance, nil
 }
@@ -365,8 +365,8 @@ func (h *host) over(m *machine, cause engine.Cause, at time.Time) error {
 	end.State, end.Cause, end.Over = engine.Ended, cause, at.UTC()
 	end.Ended = m.Launched.Add(max(0, at.Sub(m.Begun))) // durations by this clock, times by the server's
 	h.wipe(m)
-	if err := h.write(&end); err != nil { // nobody hears of an end that is not recorded
-		h.Log.Error("an end is not written; it is tried again", "instance", m.ID, "error", err)
+	if err := h.write(&end); err != nil { // report an end only after it is recorded
+		h.Log.Error("cannot record an end; retrying", "instance", m.ID, "error", err)
 		return err
 	}
 	*m = end
@@ -381,7 +381,7 @@ func (h *host) wipe(m *machine) {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(h.folder(m), e.Name())); err != nil {
-			h.Log.Error("the files of a machine were not removed", "instance", m.ID, "error", err)
+			h.Log.Error("cannot remove the files of a machine", "instance", m.ID, "error", err)
 		}
 	}
 }

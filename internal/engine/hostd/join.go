@@ -41,7 +41,7 @@ const (
 )
 
 // ErrRefused says that the server does not accept the token.
-var ErrRefused = errors.New("the server does not take the token")
+var ErrRefused = errors.New("the server rejects the token")
 
 // JoinOptions say which server a computer joins. The embedded Options are those of Serve.
 type JoinOptions struct {
@@ -139,7 +139,7 @@ func (j *joiner) once(ctx context.Context) (stood bool, err error) {
 		if errors.As(err, &at) {
 			err = at.Err
 		}
-		return false, fmt.Errorf("%s is not reached: %w", j.Server, err)
+		return false, fmt.Errorf("cannot reach %s: %w", j.Server, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusSwitchingProtocols {
@@ -147,7 +147,7 @@ func (j *joiner) once(ctx context.Context) (stood bool, err error) {
 	}
 	stream, ok := answer.Body.(io.ReadWriter)
 	if !ok {
-		return false, errors.New("the way to the server takes no upgrade of a connection: let the proxy in between pass " +
+		return false, errors.New("something between here and the server blocks connection upgrades: let the proxy pass " +
 			"it on")
 	}
 	if j.Joined != nil {
@@ -173,7 +173,7 @@ func serveStream(ctx context.Context, stream io.ReadWriter, hangUp func() error,
 	err := Serve(ctx, in, stream, o)
 	switch {
 	case quiet.Load():
-		return fmt.Errorf("the server was not heard of for %v", quietMost)
+		return fmt.Errorf("the server has been silent for %v", quietMost)
 	case err == nil:
 		return errors.New("the connection has ended")
 	}
@@ -215,7 +215,7 @@ func refusal(answer *http.Response) error {
 	if answer.StatusCode == http.StatusUnauthorized {
 		return fmt.Errorf("%w: %s", ErrRefused, said)
 	}
-	return fmt.Errorf("the server does not take this machine: %s", said)
+	return fmt.Errorf("the server rejects this machine: %s", said)
 }
 
 // watched notes the time of the last read.

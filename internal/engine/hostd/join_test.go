@@ -180,7 +180,7 @@ func TestJoin_DropsASilentConnection(t *testing.T) {
 			}
 		}
 		err := <-over
-		if after := time.Since(began); err == nil || !strings.Contains(err.Error(), "not heard of") ||
+		if after := time.Since(began); err == nil || !strings.Contains(err.Error(), "has been silent") ||
 			after != questions*every+quietMost {
 			t.Errorf("after %v: %v", after, err)
 		}

@@ -123,7 +123,7 @@ func partTaken(s *site) {
 			s.Fatalf("launched as %+v, %v", list, err)
 		}
 		return len(list) == 1 && errors.Is(err, engine.ErrNoCapacity) && engine.Refused(err) &&
-			strings.Contains(err.Error(), "taken before")
+			strings.Contains(err.Error(), "evicted before")
 	})
 	if list, err := s.ask(s.driver(), "a.1", std, 2); len(list) != 1 || list[0].ID != first.ID || !engine.Refused(err) {
 		s.Errorf("asked again by another server: %+v, %v", list, err)

@@ -45,8 +45,8 @@ func hasJob(ctx context.Context, a *client.Client, r *record.Record) (bool, erro
 // make creates the objects of a record that has none yet, the Job last, because it starts. A newly created record has
 // no Job, or one of an earlier request with the same name.
 func (d *Driver) make(ctx context.Context, a *client.Client, r *record.Record, s *pool.Sale, env map[string]string,
-	anew bool) error {
-	if !anew {
+	fresh bool) error {
+	if !fresh {
 		if made, err := hasJob(ctx, a, r); err != nil {
 			return err
 		} else if made {
@@ -79,7 +79,7 @@ func (d *Driver) make(ctx context.Context, a *client.Client, r *record.Record, s
 		return err
 	}
 	if now == nil || now.UID != r.UID || now.Cancelled {
-		return orRetry(d.undo(ctx, a, r), "another server gave it up")
+		return orRetry(d.undo(ctx, a, r), "another server cancelled it")
 	}
 	if now.Over() { // the request started and ended meanwhile: this Job would be a second one
 		return orRetry(d.clear(ctx, a, now), "it has ended")

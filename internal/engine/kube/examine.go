@@ -202,7 +202,7 @@ func (d *Driver) pool(ctx context.Context, a *client.Client, p *pool.Pool) engin
 func (d *Driver) nodesOf(ctx context.Context, a *client.Client, p *pool.Pool, sales []pool.Sale) string {
 	nodes, err := price.NodesOf(ctx, a, p)
 	if err != nil {
-		return "; whether nodes hold one is not known: this user may not list nodes, and need not"
+		return "; cannot check whether nodes hold one: this user may not list nodes, which scrimp does not need"
 	}
 	fits := 0
 	for n := range nodes {
@@ -212,11 +212,11 @@ func (d *Driver) nodesOf(ctx context.Context, a *client.Client, p *pool.Pool, sa
 	}
 	switch {
 	case len(nodes) == 0:
-		return "; no node has its labels now: an autoscaler must make one"
+		return "; no node has its labels now: an autoscaler must add one"
 	case fits == 0:
 		return fmt.Sprintf("; none of its %d nodes can hold a machine: lower cpus and memory by what daemon "+
 			"sets take, or an "+
-			"autoscaler must make larger ones", len(nodes))
+			"autoscaler must add larger ones", len(nodes))
 	}
 	return fmt.Sprintf("; %d of its %d nodes can hold one when empty", fits, len(nodes))
 }
@@ -227,6 +227,6 @@ func (d *Driver) wayBack() engine.Finding {
 		return engine.Finding{Name: "way back", Text: "the server listens on no address that pods could reach: scrimp " +
 			"serve --listen HOST:PORT, or write its URL as agents"}
 	}
-	return engine.Finding{Name: "way back", OK: true, Text: "agents call " + d.server + "; each pod tries it " +
-		"before it begins"}
+	return engine.Finding{Name: "way back", OK: true, Text: "agents call " + d.server + "; each pod checks it " +
+		"before it starts"}
 }

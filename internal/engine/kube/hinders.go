@@ -29,17 +29,17 @@ func (d *Driver) explain(err error) error {
 	case err == nil, engine.Refused(err), errors.Is(err, engine.ErrPending):
 		return err
 	case reason.UnknownUser(err):
-		return fmt.Errorf("the cluster does not take the credentials (%s): renew them (a kubeconfig's token, "+
+		return fmt.Errorf("the cluster rejects the credentials (%s): renew them (a kubeconfig's token, "+
 			"or the login of "+
-			"its exec command); they are read anew by themselves: %w", reason.Said(err), errCredentials)
+			"its exec command); scrimp reads them again by itself: %w", reason.Said(err), errCredentials)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("the cluster does not let this user do so: %s: scrimp doctor %s prints the Role that is needed",
+		return fmt.Errorf("the cluster denies this to the user: %s: scrimp doctor %s prints the Role that is needed",
 			reason.Said(err), d.name)
 	}
 	return err
 }
 
-var errCredentials = errors.New("credentials are not taken")
+var errCredentials = errors.New("the cluster rejects the credentials")
 
 // hinders returns what keeps the pods of a request from starting and, with asks, why there are none. A refusal means
 // that they never will.
@@ -51,7 +51,7 @@ func (d *Driver) hinders(ctx context.Context, a *client.Client, r *record.Record
 			return why, err
 		}
 	}
-	why = "its pods are being made"
+	why = "its pods are being created"
 	slices.SortStableFunc(pods, func(a, b *mirror.Pod) int { // the last message is that of a pod that waits for a node
 		return b.Scheduled.Compare(a.Scheduled)
 	})
@@ -63,7 +63,7 @@ func (d *Driver) hinders(ctx context.Context, a *client.Client, r *record.Record
 		ended := !p.Ended.IsZero() || p.Phase == corev1.PodFailed
 		switch {
 		case ended && (p.Disrupted != "" || record.Taken[p.Reason]):
-			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s was taken before it began: %s", engine.ErrNoCapacity,
+			return "", &engine.RefusalError{Err: fmt.Errorf("%w: pod %s was evicted before it started: %s", engine.ErrNoCapacity,
 				p.Name, cmp.Or(p.Disrupted, failure(p), p.Reason)), Scope: "offer"}
 		case bad || ended:
 			return "", d.cannotStart(r, s, p, fix)
@@ -99,16 +99,16 @@ func (d *Driver) cannotStart(r *record.Record, s *pool.Sale, p *mirror.Pod, fix 
 func pending(p *mirror.Pod, s *pool.Sale) string {
 	switch {
 	case p.Scheduled.IsZero():
-		why := fmt.Sprintf("pod %s waits for a node: %s", p.Name, cmp.Or(p.Waits, "the scheduler has not looked at it yet"))
+		why := fmt.Sprintf("pod %s waits for a node: %s", p.Name, cmp.Or(p.Waits, "the scheduler has not considered it yet"))
 		if reason.TooLarge(p.Waits) {
-			why += fmt.Sprintf(" No node of today can hold it, even when empty: lower cpus, memory and the rest of pool "+
-				"%s in engines.yaml, unless an autoscaler makes a larger one", s.Of.Name)
+			why += fmt.Sprintf(" No present node can hold it, even when empty: lower cpus, memory and the rest of pool "+
+				"%s in engines.yaml, unless an autoscaler adds a larger one", s.Of.Name)
 		}
 		return why
 	case p.Waits != "":
-		return fmt.Sprintf("pod %s begins on %s: %s: %s", p.Name, p.Node, p.Reason, p.Waits)
+		return fmt.Sprintf("pod %s starts on %s: %s: %s", p.Name, p.Node, p.Reason, p.Waits)
 	}
-	return fmt.Sprintf("pod %s begins on %s: its images are being pulled", p.Name, p.Node)
+	return fmt.Sprintf("pod %s starts on %s: its images are being pulled", p.Name, p.Node)
 }
 
 // withoutPods returns why a Job has no pods, or not all.
@@ -120,7 +120,7 @@ func (d *Driver) withoutPods(ctx context.Context, a *client.Client, r *record.Re
 	if err := a.Get(ctx, "jobs", r.Name, &j); err != nil {
 		if apierrors.IsNotFound(err) { // somebody has removed it, or its answer was lost
 			d.records.Forget(r.Key) // its record may be gone, too, or explain it
-			return "its Job is gone, and is made again", nil
+			return "its Job is gone; scrimp creates it again", nil
 		}
 		return "", err
 	}
@@ -131,7 +131,7 @@ func (d *Driver) withoutPods(ctx context.Context, a *client.Client, r *record.Re
 		if there, err := d.listed(ctx, a, r); err != nil || there > 0 {
 			return "", err
 		}
-		return "", &engine.RefusalError{Err: fmt.Errorf("%w: its pods were taken before they began, and are gone: "+
+		return "", &engine.RefusalError{Err: fmt.Errorf("%w: its pods were evicted before they started, and are gone: "+
 			"kubectl describe job %s", engine.ErrNoCapacity, j.Name), Scope: "offer"}
 	}
 	return reason.NotCreated(ctx, a, string(j.UID), s)

@@ -78,7 +78,7 @@ var (
 
 var quiet sync.Once
 
-// Open opens the engine of a cluster without contacting it: a cluster that does not answer yet is no error.
+// Open opens the engine of a cluster without contacting it, so it succeeds while the cluster does not answer.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
 	with, err := pool.Read(&s)
 	if err != nil {
@@ -185,7 +185,8 @@ func (d *Driver) look(ctx context.Context) (*client.Client, error) {
 func (d *Driver) awaitPods(ctx context.Context) error {
 	for until := time.Now().Add(10 * time.Second); d.mirror.Since().IsZero(); {
 		if time.Now().After(until) {
-			return fmt.Errorf("the cluster's pods are not listed yet: scrimp doctor %s says whether they may be", d.name)
+			return fmt.Errorf("the cluster's pods are not listed yet: scrimp doctor %s says whether this user may list "+
+				"them", d.name)
 		}
 		select {
 		case <-ctx.Done():

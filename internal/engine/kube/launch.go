@@ -56,7 +56,7 @@ func (d *Driver) launch(ctx context.Context, a *client.Client, q *engine.Request
 	}
 	switch {
 	case r.Ungranted() && r.Cancelled:
-		return nil, fmt.Errorf("%w: the request was given up", engine.ErrNotFound)
+		return nil, fmt.Errorf("%w: the request was cancelled", engine.ErrNotFound)
 	case r != nil && r.Whole():
 		return d.launched(ctx, a, q.Key)
 	}
@@ -70,14 +70,14 @@ func (d *Driver) launch(ctx context.Context, a *client.Client, q *engine.Request
 		}
 		return nil, err
 	}
-	anew := r == nil
-	if anew {
-		if r, anew, err = d.begin(ctx, a, q, s); err != nil {
+	fresh := r == nil
+	if fresh {
+		if r, fresh, err = d.begin(ctx, a, q, s); err != nil {
 			return nil, err
 		}
 	}
 	if !d.records.Made(r.Key) {
-		err = d.make(ctx, a, r, s, q.Env, anew)
+		err = d.make(ctx, a, r, s, q.Env, fresh)
 	}
 	switch {
 	case engine.Refused(err):
@@ -98,29 +98,29 @@ func (d *Driver) launched(ctx context.Context, a *client.Client, key string) ([]
 		return nil, orRetry(err, "its record is gone")
 	}
 	if len(r.Granted) < r.Nodes {
-		err = fmt.Errorf("%w: the rest was given up", engine.ErrNotFound)
+		err = fmt.Errorf("%w: the rest was cancelled", engine.ErrNotFound)
 	}
 	return r.Instances(d.name), err
 }
 
-// begin stores the record of a request before anything is created; anew is false if another server has stored one.
+// begin stores the record of a request before it creates anything; fresh is false if another server has stored one.
 func (d *Driver) begin(ctx context.Context, a *client.Client, q *engine.Request, s *pool.Sale) (r *record.Record,
-	anew bool, err error) {
+	fresh bool, err error) {
 	r = &record.Record{Order: order.Of(q, &s.Offer, &s.Quote), Notice: time.Duration(s.Of.Grace), Image: q.Image,
 		Asked: time.Now().UTC().Truncate(time.Second)}
-	anew = true
+	fresh = true
 	err = d.records.Keep(ctx, a, r)
 	switch {
 	case apierrors.IsAlreadyExists(err): // another server's, or it is being deleted
 		if r, err = d.records.Fetch(ctx, a, q.Key); err != nil || r == nil {
 			return nil, false, orRetry(err, "an earlier request of this name is being removed")
 		}
-		anew = false
+		fresh = false
 	case err != nil:
 		return nil, false, reason.Refusal(a, err)
 	}
 	d.records.Remember(r)
-	return r, anew, nil
+	return r, fresh, nil
 }
 
 // orRetry returns err, or an error that tells the caller to retry.
@@ -179,7 +179,7 @@ func (d *Driver) refuse(ctx context.Context, a *client.Client, r *record.Record,
 	}
 	d.records.Forget(r.Key)
 	if err := d.undo(ctx, a, r); err != nil {
-		d.log.Warn("the Job of a request that was refused is removed with its record", "job", r.Name, "error", err)
+		d.log.Warn("cannot delete the Job of a refused request; it goes with its record", "job", r.Name, "error", err)
 	}
 	return why
 }
@@ -218,7 +218,7 @@ func (d *Driver) begins(ctx context.Context, a *client.Client, r *record.Record,
 		switch {
 		case err != nil && engine.Refused(err):
 			if more, err2 := d.begun(ctx, a, now); err2 != nil || more {
-				return nil, orRetry(err2, "it has begun")
+				return nil, orRetry(err2, "it has started")
 			}
 			if len(now.Granted) == 0 {
 				return nil, d.refuse(ctx, a, now, err)
@@ -236,8 +236,7 @@ func (d *Driver) begins(ctx context.Context, a *client.Client, r *record.Record,
 	}
 }
 
-// begun reports whether a pod of a request has started, according to the API server, of which its record does not
-// know.
+// begun reports whether the API server shows a started pod of a request that the request's record lacks.
 func (d *Driver) begun(ctx context.Context, a *client.Client, r *record.Record) (bool, error) {
 	_, err := d.listed(ctx, a, r)
 	c := r.Copied()
@@ -249,7 +248,7 @@ func (d *Driver) begun(ctx context.Context, a *client.Client, r *record.Record) 
 func (d *Driver) part(ctx context.Context, a *client.Client, r *record.Record, why error) ([]engine.Instance, error) {
 	err := d.cancel(ctx, a, r.Key)
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil, orRetry(nil, "it has begun")
+		return nil, orRetry(nil, "it has started")
 	}
 	if err == nil {
 		r, err = d.records.Known(ctx, a, r.Key)
@@ -308,7 +307,7 @@ func (d *Driver) cancel(ctx context.Context, a *client.Client, key string) error
 		return err
 	}
 	if r == nil || len(r.Granted) == r.Nodes {
-		return fmt.Errorf("%w: it has begun, or was refused", engine.ErrNotFound)
+		return fmt.Errorf("%w: it has started, or was refused", engine.ErrNotFound)
 	}
 	return d.settle(ctx, a, key)
 }

@@ -86,7 +86,8 @@ func tokenExpires(s *site) {
 	s.ends(d, "a.1", engine.Interrupted)
 }
 
-// holdsNone requests more than any node has, and then what a full node has: only the reason of the former wait includes the fix.
+// holdsNone requests more than any node has, and then as much as a full node has. Only the first wait's reason includes
+// the fix.
 func holdsNone(s *site) {
 	s.nodes("std", "1", 1)
 	w := s.with()
@@ -106,7 +107,7 @@ func holdsNone(s *site) {
 		})
 		return why
 	}
-	const fix = "No node of today can hold it, even when empty: lower cpus, memory and the rest of pool large"
+	const fix = "No present node can hold it, even when empty: lower cpus, memory and the rest of pool large"
 	waits("a.1", "k8s/large/64c-1g/on-demand", "Insufficient cpu")
 	waits("a.1", "k8s/large/64c-1g/on-demand", fix)
 	s.launched(d, "a.2", 1)

@@ -115,7 +115,7 @@ func named(yield func(process, string) bool) {
 		if !ok {
 			continue
 		}
-		env, _ := os.ReadFile("/proc/" + e.Name() + "/environ") // another user's is unreadable, and is no machine of ours
+		env, _ := os.ReadFile("/proc/" + e.Name() + "/environ") // unreadable: another user's process
 		if !yield(p, nameIn(env)) {
 			return
 		}

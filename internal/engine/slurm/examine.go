@@ -60,11 +60,11 @@ func (d *Driver) controllerAnswers(ctx context.Context) engine.Finding {
 func (d *Driver) partitionsAre(sales []sale.Sale, c *scheduler.Cluster) (found []engine.Finding) {
 	for n := range d.with.Partitions {
 		p := &d.with.Partitions[n]
-		f := engine.Finding{Name: "partition " + p.Name, Text: "no node of it has what engines.yaml asks " +
+		f := engine.Finding{Name: "partition " + p.Name, Text: "no node of it has what engines.yaml requests " +
 			"for: sinfo -N -p " + p.Name +
 			" -o '%N %c %m %G %f' shows them"}
 		if _, known := c.Partitions[p.Name]; !known {
-			f.Text = "there is none of that name: sinfo -s lists them; correct it in engines.yaml"
+			f.Text = "the cluster has no such partition: sinfo -s lists them; correct the name in engines.yaml"
 		}
 		var sells []string
 		for i := range sales {
@@ -143,15 +143,15 @@ func (d *Driver) clockAgrees() engine.Finding {
 			newest = r
 		}
 	}
-	f := engine.Finding{Name: "clock", OK: true, Text: "no job has run yet that would show it; munge takes " +
-		"no more than 5 minutes"}
+	f := engine.Finding{Name: "clock", OK: true, Text: "unknown until a job has run; munge accepts " +
+		"at most 5 minutes"}
 	if newest == nil {
 		return f
 	}
-	f.Text = "the controller's is not behind this machine's"
+	f.Text = "the controller's clock is not behind this machine's"
 	if off := newest.Submitted.Sub(newest.Start); off > 3*time.Second {
 		f.OK = false
-		f.Text = fmt.Sprintf("the controller's is %v behind this machine's: bills and deadlines are off by "+
+		f.Text = fmt.Sprintf("the controller's clock is %v behind this machine's: bills and deadlines are off by "+
 			"that: timedatectl "+
 			"set-ntp true on both", off.Round(time.Second))
 	}
@@ -160,8 +160,8 @@ func (d *Driver) clockAgrees() engine.Finding {
 
 // wayBack checks whether nodes can reach the server, as far as possible without a job.
 func (d *Driver) wayBack(sales []sale.Sale) engine.Finding {
-	f := engine.Finding{Name: "way back", OK: true, Text: "agents call " + d.server + "; each node tries it " +
-		"before it begins"}
+	f := engine.Finding{Name: "way back", OK: true, Text: "agents call " + d.server + "; each node checks it " +
+		"before it starts"}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for zone, t := range d.troubles {

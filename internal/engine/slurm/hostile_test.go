@@ -116,8 +116,8 @@ func TestHostileTexts_PassThroughSlurm(t *testing.T) {
 	}
 }
 
-// Another job of the server's user whose comment claims to be a request of two billion machines is no machine of
-// ours, and does not prevent a list of the others.
+// Another job of the server's user whose comment claims a request of two billion machines is not listed as a machine,
+// and does not prevent a list of the others.
 func TestForgedComment_IsNoMachine(t *testing.T) {
 	lane.Component(t, "slurm")
 	t.Parallel()

@@ -42,7 +42,7 @@ func (d *Driver) Launch(ctx context.Context, q engine.Request) ([]engine.Instanc
 		return d.found(ctx, q.Key)
 	}
 	if r != nil && r.Cancelled {
-		return nil, fmt.Errorf("%w: the request was given up", engine.ErrNotFound)
+		return nil, fmt.Errorf("%w: the request was cancelled", engine.ErrNotFound)
 	}
 	if r == nil || r.Job == "" {
 		if err := d.ask(ctx, &q, r); err != nil {
@@ -232,7 +232,7 @@ func (d *Driver) cancelWaiting(ctx context.Context, r *record.Record) (gone bool
 			return false, err
 		}
 	}
-	return false, errors.New("job " + r.Job + " was given up, and Slurm has it still")
+	return false, errors.New("job " + r.Job + " was cancelled, but Slurm still has it")
 }
 
 // Cancel implements engine.Canceller.
@@ -264,7 +264,7 @@ func (d *Driver) Cancel(ctx context.Context, key string) error {
 	}
 	if !gone {
 		err := errors.Join(os.Remove(mark), d.change(key, func(r *record.Record) { r.Cancelled = false }))
-		return errors.Join(fmt.Errorf("%w: it has begun", engine.ErrNotFound), err)
+		return errors.Join(fmt.Errorf("%w: it has started", engine.ErrNotFound), err)
 	}
 	d.dropTokens(r)
 	return d.change(key, func(r *record.Record) {

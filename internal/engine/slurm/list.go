@@ -79,7 +79,7 @@ func (d *Driver) compare(v *view) (missing []*record.Record, waste []string, owe
 func (d *Driver) update(before, r *record.Record) {
 	if r.Lasting() != before.Lasting() {
 		if err := d.store.Keep(r); err != nil {
-			d.log.Error("the change of a record was not stored", "key", r.Key, "error", err)
+			d.log.Error("cannot store the change of a record", "key", r.Key, "error", err)
 			return
 		}
 	}

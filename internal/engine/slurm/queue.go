@@ -47,16 +47,16 @@ func (d *Driver) look(ctx context.Context, newer time.Time) (*view, error) {
 
 // never maps the reasons of jobs that will never start to the fix.
 var never = map[string]string{
-	"PartitionConfig":          "no node of the partition has what is asked for: correct it in engines.yaml",
-	"PartitionNodeLimit":       "the partition has fewer nodes, or lets a job have fewer",
+	"PartitionConfig":          "no node of the partition has what the job requests: correct it in engines.yaml",
+	"PartitionNodeLimit":       "the partition has fewer nodes, or allows fewer per job",
 	"PartitionTimeLimit":       "set a shorter time for the partition in engines.yaml",
-	"BadConstraints":           "no node has what is asked for: correct constraint and options in engines.yaml",
+	"BadConstraints":           "no node has what the job requests: correct constraint and options in engines.yaml",
 	"InvalidAccount":           "set account in engines.yaml: sacctmgr show assoc user=$USER lists yours",
 	"InvalidQOS":               "set qos in engines.yaml: sacctmgr show assoc user=$USER lists yours",
 	"JobHeldAdmin":             "an administrator holds it: ask why",
-	"JobHeldUser":              "somebody holds it: scontrol release lets it go",
+	"JobHeldUser":              "somebody holds it: scontrol release releases it",
 	"JobLaunchFailure":         "its nodes could not start it: sinfo -R, and the log of slurmd there",
-	"DependencyNeverSatisfied": "it waits for a job that will not end as it should",
+	"DependencyNeverSatisfied": "it depends on a job that will not end as required",
 }
 
 // refusedFor returns why a waiting job is given up, and whether a quota is the reason; empty if it may start.
@@ -68,7 +68,7 @@ func refusedFor(reason string) (why string, quota bool) {
 	if quota && (strings.Contains(reason, "PerJob") || strings.Contains(reason, "WallDuration") ||
 		strings.Contains(reason, "MinCpu") ||
 		strings.Contains(reason, "MinGRES") || strings.Contains(reason, "MinMemory") || strings.Contains(reason, "MinNode")) {
-		return reason + ": it asks for more, or less, than the account or QOS lets one job have: sacctmgr " +
+		return reason + ": it requests more, or less, than the account or QOS allows for a job: sacctmgr " +
 			"show assoc user=$USER", true
 	}
 	return "", false

@@ -57,7 +57,7 @@ func TestExamine_NamesWhatIsMissingOverREST(t *testing.T) {
 		"not available":     func(o *scheduler.Order) { o.Accelerator = "h100" },
 		"Invalid feature":   func(o *scheduler.Order) { o.Constraint = "x" },
 		"reservation":       func(o *scheduler.Order) { o.Options = []string{"--reservation=x"} },
-		"not let":           func(o *scheduler.Order) { o.Partition, o.Limit = "short", time.Hour },
+		"not allowed":       func(o *scheduler.Order) { o.Partition, o.Limit = "short", time.Hour },
 		"does not know":     func(o *scheduler.Order) { o.Options = []string{"--cpu-freq=never"} },
 	} {
 		o := &scheduler.Order{Name: scheduler.TrialName, Partition: "ondemand", Nodes: 1, CPUs: 8, Accelerators: 4, Lead: time.Minute}
@@ -67,7 +67,7 @@ func TestExamine_NamesWhatIsMissingOverREST(t *testing.T) {
 		}
 	}
 	o := &scheduler.Order{Name: scheduler.TrialName, Partition: "short", Nodes: 1, CPUs: 8, Lead: time.Minute, Unlimited: true}
-	if err := d.slurm.Try(t.Context(), o); !engine.Refused(err) || !strings.Contains(err.Error(), "not let") {
+	if err := d.slurm.Try(t.Context(), o); !engine.Refused(err) || !strings.Contains(err.Error(), "not allow") {
 		t.Errorf("without a limit: %v", err)
 	}
 	o.Partition = "ondemand"
@@ -112,7 +112,7 @@ func TestToken_IsReadAgain(t *testing.T) {
 	write(good, 0o644)
 	fails("chmod 600")
 	write(good[:len(good)-9]+"AAAAAAAA\n", 0o600)
-	fails("is not taken")
+	fails("rejects the token")
 	write(expired(good), 0o600)
 	fails("it expired at")
 	write(good, 0o600)

@@ -80,7 +80,7 @@ var (
 	_ engine.Examiner  = (*Driver)(nil)
 )
 
-// Open opens the engine of a cluster without contacting it: a cluster that does not answer yet is no error.
+// Open opens the engine of a cluster without contacting it, so it succeeds while the cluster does not answer.
 func Open(_ context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
 	with, err := setting.Read(&s)
 	if err != nil {

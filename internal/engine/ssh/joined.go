@@ -75,7 +75,8 @@ func (j *joining) Server() string { return "" }
 // missing returns the error for a machine that has not joined.
 func (j *joining) missing() error {
 	if j.trial {
-		return fmt.Errorf("%s joins the server, and none that knows of it runs here: scrimp server stop where one runs, "+
+		return fmt.Errorf("%s joins a running server, and this command has none: stop the server that runs elsewhere "+
+			"(scrimp server stop), "+
 			"then scrimp serve", j.link.Host.Name)
 	}
 	return fmt.Errorf("%s has not joined: run there scrimp agent join URL with its token, which scrimp engine token %s "+

@@ -271,7 +271,7 @@ func TestAdmits_UntilTokenIsRevoked(t *testing.T) {
 			}
 			text, err := os.ReadFile(filepath.Join(setting.Dir(dir, "rack"), setting.TokensName))
 			if err != nil || strings.Contains(string(text), token[len(token)-20:]) {
-				t.Errorf("the token is kept as it is: %v %s", err, text)
+				t.Errorf("the token is stored in plain text: %v %s", err, text)
 			}
 			ended, err := serve(t, d, token, "s", alive)
 			must.Do(t, err)

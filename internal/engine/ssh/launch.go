@@ -43,7 +43,7 @@ func (d *Driver) Launch(ctx context.Context, r engine.Request) ([]engine.Instanc
 			}
 		}
 		if k.GivenUp {
-			return nil, cmp.Or(why, fmt.Errorf("launch %s was given up: %w", r.Key, engine.ErrNoCapacity))
+			return nil, cmp.Or(why, fmt.Errorf("launch %s was cancelled: %w", r.Key, engine.ErrNoCapacity))
 		}
 		list, err := d.launch(ctx, &r, k, refused)
 		if err == nil || !errors.Is(err, engine.ErrNoCapacity) {
@@ -216,7 +216,7 @@ func (d *Driver) recordStarted(key string, k *launched, list []engine.Instance) 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.journal.Keys[key] != k {
-		return nil, fmt.Errorf("launch %s was given up: %w", key, engine.ErrNoCapacity)
+		return nil, fmt.Errorf("launch %s was cancelled: %w", key, engine.ErrNoCapacity)
 	}
 	for n, host := range k.Hosts {
 		v := d.seen[host]

@@ -197,7 +197,7 @@ func TestProblems(t *testing.T) {
 			[]string{"job.yaml:2: `progress.pattern` has no named group: name what is found, such as step (?P<step>\\d+)"}},
 		"window": {"command: a\nwindow: 22:00-25:00",
 			[]string{"job.yaml:2: `window` is \"22:00-25:00\": \"25:00\" is not a time of the day: write hours such as 22:00-06:00, with an offset such " +
-				"as +02:00 where they are not UTC"}},
+				"as +02:00 unless they are in UTC"}},
 		"window of a job that saves nothing": {"command: a\nwindow: 22:00-06:00",
 			[]string{"job.yaml:2: `window` ends the job each day, and the job saves nothing: add checkpoint.dir, or work.time so " +
 				"that it starts only where it can finish"}},

@@ -1,4 +1,4 @@
-// Package blockhash hashes the blocks of a stream in goroutines of their own, so that whoever reads the stream does not
+// Package blockhash hashes the blocks of a stream in separate goroutines, so that the reader of the stream does not
 // wait for the hashes.
 package blockhash
 

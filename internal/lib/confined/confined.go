@@ -22,7 +22,7 @@ type Folder struct {
 	Owner  int    // only this user's files are read; 0: anybody's
 }
 
-// ErrOutside says that a folder is not where it has to be.
+// ErrOutside reports a path that leads out of the folder that must contain it.
 var ErrOutside = errors.New("it leads out of the folder that it must be below")
 
 // Tree is an open folder. Names in it are relative paths with slashes.
@@ -116,7 +116,7 @@ func (f Folder) check(file *os.File) error {
 	switch {
 	case err != nil:
 	case !stat.Mode().IsRegular():
-		err = fmt.Errorf("read %s: it is no file", file.Name())
+		err = fmt.Errorf("read %s: it is not a regular file", file.Name())
 	case f.Owner != 0 && (!ok || int(s.Uid) != f.Owner):
 		err = fmt.Errorf("read %s: it belongs to another user: %w", file.Name(), fs.ErrPermission)
 	}

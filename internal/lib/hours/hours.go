@@ -19,8 +19,8 @@ var (
 
 // Errors of Parse.
 var (
-	ErrForm  = errors.New("write hours such as 22:00-06:00, with an offset such as +02:00 where they are not UTC")
-	ErrEmpty = errors.New("it ends when it begins")
+	ErrForm  = errors.New("write hours such as 22:00-06:00, with an offset such as +02:00 unless they are in UTC")
+	ErrEmpty = errors.New("its end equals its start")
 )
 
 // Parse parses a window such as 22:00-06:00 +02:00. 24:00 is the end of a day, and Z and UTC are an offset of zero. The

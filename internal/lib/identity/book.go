@@ -21,7 +21,7 @@ var (
 
 // User is a person, or a program that acts for one.
 type User struct {
-	Name   string    `json:"name"` // its ID: Person tells the name that people know
+	Name   string    `json:"name"` // its ID; Person has the name that people know
 	Grants []Grant   `json:"grants"`
 	Off    bool      `json:"off,omitempty"` // may do nothing; past actions stay on record
 	Made   time.Time `json:"made"`          // wall time
@@ -113,7 +113,7 @@ func hash(text string) string {
 type Change struct {
 	User   *User  `json:"user,omitempty"` // the user's new state
 	Team   *Team  `json:"team,omitempty"`
-	Token  *Token `json:"token,omitempty"` // is issued
+	Token  *Token `json:"token,omitempty"` // newly issued
 	Revoke string `json:"revoke,omitempty"`
 	// At is the wall time of Revoke. With User it ends all tokens that the user has then.
 	At *time.Time `json:"at,omitempty"`
@@ -189,10 +189,10 @@ func (b *Book) checkToken(t Token) error {
 	case u.Off:
 		return Wrong{"user", fmt.Sprintf("user %s is switched off", u.Name), "scrimp users set " + u.Name + " --on"}
 	case b.live(t.User, t.Made) >= MostTokens:
-		return Wrong{"user", fmt.Sprintf("user %s has %d tokens that are good still", u.Name, MostTokens),
-			"scrimp tokens lists them, scrimp tokens revoke ends those that are not used"}
+		return Wrong{"user", fmt.Sprintf("user %s has %d valid tokens", u.Name, MostTokens),
+			"scrimp tokens lists them, scrimp tokens revoke revokes unused ones"}
 	case life <= 0 || life > LongestLife:
-		return Wrong{"life_ns", fmt.Sprintf("a token cannot live %v", life),
+		return Wrong{"life_ns", fmt.Sprintf("a token cannot be valid for %v", life),
 			fmt.Sprintf("write more than 0 and at most %d hours, as in --for 90d", LongestLife/time.Hour)}
 	}
 	return nil
@@ -241,7 +241,7 @@ func (b *Book) Good(t Token, now time.Time) bool {
 	return known && !u.Off && t.Live(now)
 }
 
-// Who returns the caller to whom a token belongs. Tokens are looked up by their hash, so the time it takes reveals
+// Who returns the caller that a token belongs to. Tokens are looked up by their hash, so the time it takes reveals
 // nothing about any token.
 func (b *Book) Who(token string, now time.Time) (Caller, error) {
 	t, known := b.tokens[hash(token)]
@@ -310,7 +310,7 @@ func (b *Book) Place(c Caller, team, project string) (inTeam, inProject, field s
 		return "", "", "project", fmt.Errorf("the job names no project of team %s: write one of %s", team,
 			strings.Join(projects, ", "))
 	case len(projects) > 0 && !slices.Contains(projects, project):
-		return "", "", "project", fmt.Errorf("project %q is none of team %s: write one of %s", project, team,
+		return "", "", "project", fmt.Errorf("team %[2]s has no project %[1]q: write one of %[3]s", project, team,
 			strings.Join(projects, ", "))
 	}
 	return team, project, "", nil
@@ -365,11 +365,11 @@ func (b *Book) checkEmail(u User) error {
 		return nil
 	}
 	if fix := WrongEmail(u.Email); fix != "" {
-		return Wrong{"email", fmt.Sprintf("%q is no email address", u.Email), fix}
+		return Wrong{"email", fmt.Sprintf("%q is not an email address", u.Email), fix}
 	}
 	if other, taken := b.UserOf(u.Email); taken && other.Name != u.Name {
 		return Wrong{"email", fmt.Sprintf("user %s has the address %s", other.Name, u.Email),
-			"take it from them first: scrimp users set " + other.Name + ` --email ""`}
+			"remove it there first: scrimp users set " + other.Name + ` --email ""`}
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func ParseRole(text string) (Role, error) {
 	if n := slices.Index(roleNames, text); n > 0 {
 		return Role(n), nil
 	}
-	return Nobody, fmt.Errorf("role %q is none of %s", text, strings.Join(roleNames[1:], ", "))
+	return Nobody, fmt.Errorf("role %q does not exist: write one of %s", text, strings.Join(roleNames[1:], ", "))
 }
 
 // MarshalJSON writes the name.
@@ -88,7 +88,7 @@ func (g Grant) String() string { return g.Team + "=" + g.Role.String() }
 // checkName restricts names to characters that need no quoting in a path, a table or a query.
 func checkName(what, field, name string) error {
 	if fix := WrongName(name); fix != "" {
-		return Wrong{field, fmt.Sprintf("%s %q is no name", what, name), fix}
+		return Wrong{field, fmt.Sprintf("%s %q is not a valid name", what, name), fix}
 	}
 	return nil
 }

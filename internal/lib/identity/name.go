@@ -26,7 +26,7 @@ func WrongName(name string) (fix string) {
 	if ok {
 		return ""
 	}
-	fix = fmt.Sprintf("write 1 to %d of small letters, digits and . _ - @, a letter or digit first", LongestName)
+	fix = fmt.Sprintf("write 1 to %d of small letters, digits and . _ - @, beginning with a letter or digit", LongestName)
 	if as := plainName(name); as != "" && as != name && WrongName(as) == "" {
 		fix += ", as in " + as
 	}
@@ -54,9 +54,9 @@ func WrongLabel(text string) (fix string) {
 	case len(text) > LongestLabel:
 		return fmt.Sprintf("write at most %d bytes", LongestLabel)
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, hidden):
-		return "leave out what is not seen, such as control characters, tabs and blanks without width"
+		return "remove invisible characters, such as control characters, tabs and zero-width spaces"
 	case strings.TrimSpace(text) != text || strings.Contains(text, "  "):
-		return "leave out blanks at its ends and double ones within it"
+		return "remove spaces at its ends and double spaces"
 	case !norm.NFC.IsNormalString(text):
 		return "write it in Unicode's form NFC, as in " + norm.NFC.String(text)
 	}
@@ -78,8 +78,8 @@ func WrongEmail(text string) (fix string) {
 	return WrongLabel(text)
 }
 
-// PlainEmail returns an address with its ASCII letters in lower case. Other letters stay as they are: several of
-// them fold to the same one, and nobody must sign in as somebody else by that.
+// PlainEmail returns an address with its ASCII letters in lower case. It does not change other letters: case
+// folding maps some different letters to the same one, which would let a user sign in as another.
 func PlainEmail(text string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {

@@ -90,7 +90,7 @@ func (b *Book) checkPerson(id string, p Person) error {
 	}
 	switch is, taken := b.ID(p.Name); {
 	case p.Name == "owner":
-		return Wrong{"name", `user "owner" is who holds the data folder`, "take another name"}
+		return Wrong{"name", `user "owner" is the owner of the data folder`, "take another name"}
 	case strings.HasPrefix(p.Name, idMark), erasedForm.MatchString(p.Name):
 		return Wrong{"name", fmt.Sprintf("scrimp gives names such as %q itself", p.Name), "take another name"}
 	case taken && is != id:

@@ -42,7 +42,7 @@ func TestPerson_IsNotInTheLogAndItsIDIsNotReused(t *testing.T) {
 	if got := string(b.Names().In([]byte(one + " and user:" + two + "/day"))); got != "erased-1 and user:zoe/day" {
 		t.Errorf("%q", got)
 	}
-	for name, want := range map[string]string{"owner": "holds the data folder", "erased-7": "itself", "person-x": "itself",
+	for name, want := range map[string]string{"owner": "the owner of the data folder", "erased-7": "itself", "person-x": "itself",
 		"zoe": "exists already", "A": "letters"} {
 		if err := b.Check(named(identity.NewID([10]byte{3}), name, "")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)

@@ -1,5 +1,5 @@
-// Package isolate contains panics: if one provider's answer or one job causes a panic, the process goes on. Otherwise
-// the restarted process would meet the same panic.
+// Package isolate contains panics: the process continues after a panic that one provider's answer or one job has
+// caused. Otherwise the restarted process would meet the same panic again.
 package isolate
 
 import (

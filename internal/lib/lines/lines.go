@@ -28,7 +28,7 @@ func (r *reader) Read(p []byte) (int, error) {
 			length = len(rest)
 		}
 		if r.n += length; r.n > Most {
-			return 0, fmt.Errorf("a line has more than %d bytes: this is not such a table", Most)
+			return 0, fmt.Errorf("a line has more than %d bytes: this is not a table", Most)
 		}
 		if end < 0 {
 			return n, err

@@ -14,7 +14,7 @@ type endless struct{}
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 func TestReader_EndsAtALineWithoutEnd(t *testing.T) {
-	if _, err := csv.NewReader(Reader(endless{})).Read(); err == nil || !strings.Contains(err.Error(), "not such a table") {
+	if _, err := csv.NewReader(Reader(endless{})).Read(); err == nil || !strings.Contains(err.Error(), "not a table") {
 		t.Errorf("%v", err)
 	}
 }

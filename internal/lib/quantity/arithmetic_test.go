@@ -107,7 +107,7 @@ func TestKinds_LeaveRoomForSums(t *testing.T) {
 	}
 }
 
-// Times from 1700 to ten years ahead are accepted, and so is no time.
+// AllowsTime accepts times from 1700 to ten years ahead, and the zero time.
 func TestAllowsTime_AcceptsUpToTenYearsAhead(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)

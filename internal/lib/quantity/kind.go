@@ -35,7 +35,7 @@ var (
 	Time = &Kind{"times", "RFC 3339", 0, 0,
 		"from 1700 to ten years ahead, so that nanoseconds since 1970 are within 64 bits"}
 	Steps = &Kind{"steps", "", 0, 1e11,
-		"no training has as many, and those of ten million jobs add up within 64 bits"}
+		"no training has that many, and the sum over ten million jobs fits in 64 bits"}
 	Items = &Kind{"samples or tokens", "", 0, 1e15,
 		"float64 holds each exactly"}
 	Number = &Kind{"numbers of messages and events", "", 0, 1e15,
@@ -57,8 +57,8 @@ var (
 	GPUHours = &Kind{"GPU-hours", "", 0, 2e6,
 		"a million GPUs for two days; as nanoseconds they are within 64 bits"}
 	Fraction = &Kind{"shares", "", 0, 1, "0 is none and 1 is all"}
-	Factor   = &Kind{"factors", "", 0, 1e6, "what is a million times as fast was mistyped"}
-	Epochs   = &Kind{"epochs", "", 0, 1e9, "no training has as many"}
+	Factor   = &Kind{"factors", "", 0, 1e6, "a machine that is a million times as fast is a typing error"}
+	Epochs   = &Kind{"epochs", "", 0, 1e9, "no training has that many"}
 	Metric   = &Kind{"values of a metric", "", -1e150, 1e150,
 		"a square is finite, and so is the sum of ten million squares"}
 	Measured = &Kind{"measurements", "", -1e18, 1e18, "no meter shows more"}

@@ -86,5 +86,5 @@ func (n *Named[T]) Add(name string, p T) {
 // Names lists the series in order.
 func (n *Named[T]) Names() []string { return slices.Sorted(maps.Keys(n.by)) }
 
-// Of returns a series; nil if there is none of that name.
+// Of returns the series of that name, or nil.
 func (n *Named[T]) Of(name string) *Series[T] { return n.by[name] }

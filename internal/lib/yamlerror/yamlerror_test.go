@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/lib/yamlerror"
 )
 
-// An error names the file's field, and nothing of the Go type, also if that has no name.
+// An error names the file's field and never the Go type, even one without a name.
 func TestInOneLine_NamesNoGoType(t *testing.T) {
 	t.Parallel()
 	var v struct {

@@ -92,7 +92,7 @@ func (d *Service) Join(w http.ResponseWriter, r *http.Request) {
 	}
 	seat, err := j.Claim(r.Context(), token, session)
 	if errors.Is(err, engine.ErrTaken) {
-		reply.Problem(w, http.StatusConflict, "another machine has joined by that name, and answers",
+		reply.Problem(w, http.StatusConflict, "another machine has joined under that name, and responds",
 			"end scrimp agent join there, or give this machine a name and token of its own: scrimp engine add", nil)
 		return
 	}

@@ -74,7 +74,7 @@ func (o Whole) Restore(ctx context.Context, r io.Reader) (Sum, error) {
 func readBackup(r io.Reader, t target) (Sum, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
-		return Sum{}, damaged("it does not begin as one", err)
+		return Sum{}, damaged("it is not a backup", err)
 	}
 	b := reader{members: tar.NewReader(z), d: digest{h: sha256.New()}, t: t}
 	for !b.done {
@@ -118,7 +118,7 @@ type reader struct {
 func (b *reader) member(m *tar.Header) error {
 	switch {
 	case !plain(m):
-		return damaged(m.Name+" is no plain file, or is longer than its kind may be", nil)
+		return damaged(m.Name+" is not a regular file, or exceeds the size of its kind", nil)
 	case !b.begun && m.Name != "head.json":
 		return damaged("it begins with "+m.Name, nil)
 	case m.Name == "head.json" && !b.begun:
@@ -204,7 +204,7 @@ func (b *reader) readHead() error {
 		b.chain.Dropped = b.head.Snapshot.Seq
 	}
 	if b.head.Format <= 0 {
-		return damaged("its head says no format", nil)
+		return damaged("its head has no format", nil)
 	}
 	if b.head.Format < format {
 		return fmt.Errorf("an older release of scrimp wrote this backup (format %d), and this release cannot read it: "+

@@ -82,8 +82,8 @@ func Ready(ctx context.Context, s store.Store) error {
 		return err
 	}
 	if ok && hash != "" {
-		return fmt.Errorf("the restoration of this data was cut short: restore the same backup again, which goes on " +
-			"where it ended")
+		return fmt.Errorf("the restoration of this data was interrupted: restore the same backup again; it continues " +
+			"where it stopped")
 	}
 	return nil
 }

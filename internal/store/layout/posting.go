@@ -238,8 +238,8 @@ func (r *rowReader) after(before string) string {
 	return before[:n] + r.text()
 }
 
-// Attach gives each record its postings, which come in the same order, and each posting the hash of the one before
-// it; head returns the hash for the first posting of a tenant.
+// Attach gives each record its postings, which come in the same order, and each posting the hash of the previous one;
+// head returns the hash for the first posting of a tenant.
 func Attach(list []store.Record, postings iter.Seq2[ledger.Posting, error],
 	head func(tenant string, event uint64) (ledger.Hash, error)) error {
 	heads := map[string]ledger.Hash{}

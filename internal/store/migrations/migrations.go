@@ -34,7 +34,7 @@ func Readable(have, known int) error {
 	case have > 0 && have <= Before:
 		return fmt.Errorf("an older release of scrimp wrote this database (schema %d), and this release cannot read "+
 			"its log: "+
-			"keep the data where it is for that release, and begin with an empty one: another --data folder or an empty "+
+			"keep this data for that release, and start with an empty one: another --data folder or an empty "+
 			"PostgreSQL database", have)
 	}
 	return nil

@@ -86,8 +86,9 @@ func Open(ctx context.Context, cfg Config) (store.Replica, error) {
 }
 
 // errAddress does not repeat the address.
-var errAddress = errors.New("its address cannot be read, and is not repeated here since it may hold a password: " +
-	"write postgres://USER@HOST:PORT/DATABASE?sslmode=MODE, % and what else is no letter or digit of a name as %25 and " +
+var errAddress = errors.New("its address is invalid (not repeated here, because it may contain a password): " +
+	"write postgres://USER@HOST:PORT/DATABASE?sslmode=MODE, with % and other special characters of a name encoded as " +
+	"%25 and " +
 	"so on, and the password in PGPASSWORD or ~/.pgpass")
 
 // migrate applies the missing migrations, each in its own transaction. If several servers start at once, one migrates
@@ -163,7 +164,7 @@ func (s *Store) failed(err error) error {
 }
 
 // errUnreached is the hint for a write without an answer.
-var errUnreached = errors.New("does the PostgreSQL server run, and is it reached from here?")
+var errUnreached = errors.New("is the PostgreSQL server running and reachable from here?")
 
 // Away reports whether err only says that the database is unreachable for now, so that a retry may succeed soon.
 func Away(err error) bool {

@@ -37,7 +37,7 @@ CREATE TABLE projection (
   id   INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
   seq  INTEGER NOT NULL, -- read up to here
-  kept INTEGER NOT NULL, -- the last event up to there that is no sample
+  kept INTEGER NOT NULL, -- the last event up to there that is not a sample
   sum  TEXT NOT NULL     -- of that event's text
 ) STRICT;
 CREATE TABLE projection_row (

@@ -111,7 +111,7 @@ type Input struct {
 	Gigabyte *money.Rate `json:"gigabyte,omitempty"` // price of reading 1e9 bytes on this machine; nil: unknown
 }
 
-// Brought is what bringing an input took.
+// Brought describes how the agent brought an input to the machine.
 type Brought struct {
 	Name     string        `json:"name"`
 	Files    int64         `json:"files"`
@@ -306,7 +306,7 @@ type Ended struct {
 	Step    int64     `json:"step"`              // last step seen
 	Saved   bool      `json:"saved"`             // the newest checkpoint was taken after the program's end
 	Outputs string    `json:"outputs,omitempty"` // where the outputs are
-	// OutputsDigest identifies what the outputs hold: format.Manifest.Digest.
+	// OutputsDigest identifies the content of the outputs: format.Manifest.Digest.
 	OutputsDigest string `json:"outputs_digest,omitempty"`
 	Error         string `json:"error,omitempty"`
 	// SetupStatus is the exit status of the setup command if that failed, else 0.

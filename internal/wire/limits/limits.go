@@ -57,9 +57,9 @@ func in(outer string, err error) error {
 	return e
 }
 
-// Check checks JSON text against the bounds of t, and reads no further than needed. Text that is not JSON, or not a
-// t, passes: the decoder reports that. Numbers in a report pass, too, and are clipped later: otherwise a wrong total
-// of a program would cost a whole job.
+// Check checks JSON text against the bounds of t, and reads no further than needed. It accepts text that is not JSON or
+// does not decode into t, because the decoder reports that. Numbers in a report pass, too, and are clipped later:
+// otherwise a wrong total of a program would cost a whole job.
 func Check(t reflect.Type, text []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true),
 		jsontext.AllowInvalidUTF8(true))

@@ -50,7 +50,7 @@ func TestCheck_RefusesNumbersOutOfBounds(t *testing.T) {
 	}
 }
 
-// Numbers in a report beyond the bounds count as missing: the job goes on, and nothing is derived from them.
+// Numbers in a report beyond the bounds count as missing: the job continues, and nothing uses them.
 func TestClipNumbers_DropsNumbersOutOfBounds(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

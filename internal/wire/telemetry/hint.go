@@ -30,8 +30,8 @@ func (s *Summary) Hint(cores int) string {
 		return ""
 	case s.Begun.Known() && s.Begun.Average >= fed:
 		if late := 1 - s.Begun.Seconds/gpu.Seconds; late >= waited {
-			return fmt.Sprintf("GPU %s used once the program had begun with it, after %s of the time: "+
-				"shorten what it loads, prepares and compiles before that", Percent(s.Begun.Average), Percent(late))
+			return fmt.Sprintf("GPU %s used from its first use on, after %s of the time: "+
+				"shorten the loading, preparation and compilation before that", Percent(s.Begun.Average), Percent(late))
 		}
 		return ""
 	case s.Begun.Known():
@@ -77,7 +77,7 @@ func (s *Summary) explainIdle(cores int) string {
 			Percent(cpu.Average))
 	case cores > 1 && task.Known() && task.Average >= fullCore && task.Average <= 1.3:
 		// Python that starts many small kernels looks the same as Python that makes each sample.
-		return fmt.Sprintf("the program uses one core of %d: larger batches, if they are small, or load data in several "+
+		return fmt.Sprintf("the program uses one core of %d: use larger batches if they are small, or load data in several "+
 			"processes", cores)
 	case s.Begun.Average < hungry:
 		return "neither processors nor disks are busy: larger batches, or a smaller GPU"

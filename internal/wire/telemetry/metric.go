@@ -42,7 +42,7 @@ const (
 	Metrics // number of metrics; add new ones before this line, so that old series keep their meaning
 )
 
-// Of is the scope of a metric: what has a value of its own.
+// Of is the scope of a metric: the machine, the task, each core or each GPU has a value.
 type Of int
 
 // The scopes of metrics.

@@ -241,7 +241,7 @@ func TestHint_IgnoresTheStartOfTheProgram(t *testing.T) {
 		want string
 	}{
 		{[]float64{0, 0.2, 1, 1, 1, 1, 1}, ""},
-		{[]float64{0, 0, 0.8, 1, 1, 1, 1}, "GPU 96 % used once the program had begun with it, after 29 % of the time"},
+		{[]float64{0, 0, 0.8, 1, 1, 1, 1}, "GPU 96 % used from its first use on, after 29 % of the time"},
 		{[]float64{0, 0, 0.3, 0.3, 0.3, 0.3, 0.3}, "GPU 30 % used: the program uses one core of 16"},
 		{[]float64{0, 0, 0, 0, 0, 0}, "GPU 0 % used"},
 		{[]float64{1, 0, 0, 0, 0, 0, 0, 0}, "used: the program uses one core"}, // it started at once, and then had nothing to do

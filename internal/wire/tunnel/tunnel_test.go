@@ -61,7 +61,7 @@ func TestTunnel_CarriesManyConnections(t *testing.T) {
 	}
 }
 
-// A connection that nobody reads fills only its own window; another one goes on.
+// A connection that nobody reads fills only its own window and does not delay another one.
 func TestTunnel_SlowReaderDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	stuck := make(chan *Conn, 1)

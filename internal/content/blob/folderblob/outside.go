@@ -36,7 +36,7 @@ func (f *Store) Linkless(key string) error {
 		at = filepath.Join(at, name)
 		stat, err := os.Lstat(at)
 		if err != nil {
-			return nil // there is no link: whoever opens it reports what is wrong with it
+			return nil // there is no link; opening the file reports other errors
 		}
 		if stat.Mode()&fs.ModeSymlink != 0 {
 			return &fs.PathError{Op: "open", Path: at, Err: fs.ErrNotExist}

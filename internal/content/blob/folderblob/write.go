@@ -19,7 +19,7 @@ import (
 // long.
 const staleAside = 24 * time.Hour
 
-// flushEvery is the number of bytes written before the disk is told to start.
+// flushEvery is the number of written bytes after which the writer starts a flush to the disk.
 const flushEvery = 4 << 20
 
 type folderWriter struct {

@@ -23,7 +23,7 @@ import (
 // Callers test for these errors with errors.Is, never by their text.
 var (
 	ErrOver = errors.New("the token is no longer valid for the server's store") // stop, write nothing more
-	ErrOwn  = errors.New("the key is not among the caller's own")
+	ErrOwn  = errors.New("the key does not belong to the caller")
 	ErrBad  = errors.New("the store does not accept the request")
 	ErrRoom = errors.New("the server's disk has no room")
 	errTorn = errors.New("the content did not arrive whole")

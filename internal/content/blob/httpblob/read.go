@@ -88,7 +88,7 @@ func (r *reader) open() error {
 	return nil
 }
 
-// wholeSize returns the size of the whole blob, of which the response holds all or a part.
+// wholeSize returns the size of the whole blob, even if the response contains only a part of it.
 func wholeSize(resp *http.Response) (int64, error) {
 	text := resp.Header.Get("Content-Length")
 	if resp.StatusCode == http.StatusPartialContent {

@@ -129,7 +129,7 @@ func (h Handler) write(ctx context.Context, key string, from io.Reader, sum func
 	switch {
 	case err != nil:
 	case want == "":
-		err = fmt.Errorf("%w: neither a header nor a trailer %s holds the content's CRC-32C", ErrBad, api.BlobSum)
+		err = fmt.Errorf("%w: no header or trailer %s has the content's CRC-32C", ErrBad, api.BlobSum)
 	case want != fmt.Sprintf("%08x", got):
 		err = fmt.Errorf("%w: its CRC-32C is %08x and not %.20q, as %s says", errTorn, got, want, api.BlobSum)
 	}

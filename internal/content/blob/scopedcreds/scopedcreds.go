@@ -33,7 +33,7 @@ func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.said()) }
 
 // MarshalJSON fails: the wire format is api.StoreCredentials, and nothing else may write credentials.
 func (c Credentials) MarshalJSON() ([]byte, error) {
-	return nil, errors.New("credentials are not written down")
+	return nil, errors.New("credentials cannot be marshalled")
 }
 
 func (c Credentials) said() string {
@@ -90,7 +90,7 @@ func read(address string) (Store, error) {
 	}
 	for name, values := range q {
 		if !slices.Contains([]string{"region", "endpoint", "prefix"}, name) || len(values) != 1 {
-			return Store{}, fmt.Errorf("it has %s: leave it at region, endpoint and prefix, once each", name)
+			return Store{}, fmt.Errorf("it has %s: use only region, endpoint and prefix, once each", name)
 		}
 	}
 	s := Store{Bucket: u.Host, Prefix: strings.Trim(q.Get("prefix"), "/"), Region: q.Get("region"),

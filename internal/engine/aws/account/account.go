@@ -103,11 +103,11 @@ func (e *credentialsError) Error() string {
 	const key, secret = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 	for set, missing := range map[string]string{key: secret, secret: key} {
 		if os.Getenv(set) != "" && os.Getenv(missing) == "" {
-			return fmt.Sprintf("no credentials of AWS are found: %s is set and %s is not: set both for the server", set, missing)
+			return fmt.Sprintf("found no AWS credentials: %s is set and %s is not: set both for the server", set, missing)
 		}
 	}
 	return fmt.Sprintf(
-		"no credentials of AWS are found (%v): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the server, "+
+		"found no AWS credentials (%v): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the server, "+
 			"write profile under with, or run the server with a role",
 		e.err,
 	)

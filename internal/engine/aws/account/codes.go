@@ -147,18 +147,18 @@ func Explain(name string, w *setting.With, err error) error {
 		return fmt.Errorf("%w: %s", engine.ErrThrottled, SaidBy(err))
 	case code == "RequestExpired" || strings.Contains(SaidBy(err), "Signature expired") ||
 		strings.Contains(SaidBy(err), "Signature not yet current"):
-		return fmt.Errorf("AWS does not take the request's time (%s): set this machine's clock", SaidBy(err))
+		return fmt.Errorf("AWS rejects the time of the request (%s): set this machine's clock", SaidBy(err))
 	case slices.Contains(credentialCodes, code):
 		return fmt.Errorf(
-			"AWS does not take the credentials (%s): renew them (aws sso login, or the keys in the environment or in "+
-				"~/.aws/credentials); they are read anew by themselves",
+			"AWS rejects the credentials (%s): renew them (aws sso login, or the keys in the environment or in "+
+				"~/.aws/credentials); scrimp reads them again by itself",
 			SaidBy(err),
 		)
 	case code == "OptInRequired":
 		return notEnabled(w, err)
 	case slices.Contains(DeniedCodes, code):
 		return fmt.Errorf(
-			"AWS does not let this user do so: %s: scrimp doctor %s prints the policy that is needed",
+			"AWS denies this to the user: %s: scrimp doctor %s prints the policy that is needed",
 			SaidBy(err),
 			name,
 		)

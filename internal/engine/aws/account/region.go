@@ -39,7 +39,7 @@ func regional(ctx context.Context, w *setting.With, cfg *sdk.Config, err error) 
 		if _, other := net.DefaultResolver.LookupHost(ctx, "sts."+homeRegion+".amazonaws.com"); other != nil {
 			return err
 		}
-		return &regionError{fmt.Sprintf("with: region is %q, and AWS has none of that name (%s: no such host)%s: write "+
+		return &regionError{fmt.Sprintf("with: region is %q, which AWS does not have (%s: no such host)%s: write "+
 			"one of its regions, such as us-east-1 (aws account list-regions lists them)", w.Region, dns.Name, meant(w))}
 	}
 	if code := CodeOf(err); code == "OptInRequired" || slices.Contains(credentialCodes, code) {
@@ -53,7 +53,7 @@ func regional(ctx context.Context, w *setting.With, cfg *sdk.Config, err error) 
 
 // notEnabled returns the error for a region that the account may not use yet.
 func notEnabled(w *setting.With, err error) error {
-	return &regionError{fmt.Sprintf("with: region is %q, which does not know this account (%s)%s: enable "+
+	return &regionError{fmt.Sprintf("with: region is %q, which is not enabled for this account (%s)%s: enable "+
 		"the region (aws account enable-region --region-name %s, which takes some minutes), or write another one",
 		w.Region, SaidBy(err), meant(w), w.Region)}
 }

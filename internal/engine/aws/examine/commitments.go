@@ -46,11 +46,11 @@ func (e *Examiner) Reservations() []engine.Finding {
 		}
 		f.OK = false
 		lines = append(lines, fmt.Sprintf("%s is not in account %s and region %s: write the id of one that is under "+
-			"reservations (aws ec2 describe-capacity-reservations --region %s), or take it out", r.ID, e.Client.Account,
+			"reservations (aws ec2 describe-capacity-reservations --region %s), or remove it", r.ID, e.Client.Account,
 			e.With.Region, e.With.Region))
 	}
 	if len(lines) == 0 {
-		lines = []string{"the account has none of the types and zones of this engine"}
+		lines = []string{"the account has no reservation of this engine's types in its zones"}
 	}
 	f.Text = strings.Join(lines, "; ")
 	return []engine.Finding{f}
@@ -75,15 +75,15 @@ func (e *Examiner) showHeld(h *reservation.Held, now time.Time) (text string, ok
 	case h.Unfit != "":
 		return text + ": " + h.Unfit, false
 	case h.Over(now):
-		return text + ": it has ended: take it out of reservations", false
+		return text + ": it has ended: remove it from reservations", false
 	case h.Set.PaidAmount != nil && !h.Block:
-		return text + ": paid is what a whole Capacity Block cost, and this is none: write rate", false
+		return text + ": it is not a Capacity Block, so it has no paid: write rate", false
 	case !priced && h.Block:
-		return text + fmt.Sprintf(": nobody says what it cost, so it is not rented: write {id: %s, paid: DOLLARS} under "+
-			"reservations, what the whole block cost", h.ID), false
+		return text + fmt.Sprintf(": its cost is unknown, so scrimp does not rent it: write {id: %s, paid: DOLLARS} under "+
+			"reservations, with the cost of the whole block", h.ID), false
 	case !priced:
-		return text + fmt.Sprintf(": no price is known, so it is not rented: write {id: %s, rate: DOLLARS} under "+
-			"reservations, of an hour of one machine", h.ID), false
+		return text + fmt.Sprintf(": its price is unknown, so scrimp does not rent it: write {id: %s, rate: DOLLARS} under "+
+			"reservations, with the price of one machine's hour", h.ID), false
 	case !h.Ours:
 		return text + fmt.Sprintf(", $%v an hour of use: another account pays for what is not used", rate), true
 	default:
@@ -102,7 +102,7 @@ func (e *Examiner) Commitments(ctx context.Context) []engine.Finding {
 		switch {
 		case err == nil:
 		case slices.Contains(account.DeniedCodes, account.CodeOf(err)):
-			lines = append(lines, "not looked at, since it is not allowed: "+account.SaidBy(err))
+			lines = append(lines, "not checked, because it is not allowed: "+account.SaidBy(err))
 		default:
 			f.OK = false
 			lines = append(lines, e.explain(err).Error())
@@ -113,7 +113,7 @@ func (e *Examiner) Commitments(ctx context.Context) []engine.Finding {
 	}
 	f.Text = strings.Join(lines, "; ")
 	if len(lines) > 0 && f.OK {
-		f.Text += "; receipts have list prices all the same"
+		f.Text += "; receipts still use list prices"
 	}
 	return []engine.Finding{f}
 }
@@ -143,7 +143,7 @@ func (e *Examiner) reservedInstances(ctx context.Context) (lines []string, err e
 		if r.End != nil {
 			until = ", until " + r.End.UTC().Format(hours) + " UTC"
 		}
-		lines = append(lines, fmt.Sprintf("reserved instances: %d × %s %s, %d in use%s: so many of its machines on demand "+
+		lines = append(lines, fmt.Sprintf("reserved instances: %d × %s %s, %d in use%s: that many on-demand machines "+
 			"cost nothing more", count, kind, where, min(used, count), until))
 	}
 	return lines, nil

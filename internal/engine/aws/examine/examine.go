@@ -110,13 +110,13 @@ func (e *Examiner) Offered(sales []sale.Sale) engine.Finding {
 	f.Text = fmt.Sprintf("%d types in %d zones, %d offers", len(sold), len(zones), len(sales)) + e.unsold(sold)
 	for _, p := range e.With.Types {
 		if !slices.ContainsFunc(e.Index.Types, func(k stock.Type) bool { ok, _ := path.Match(p, k.Name); return ok }) {
-			f.Text += fmt.Sprintf("; %s of with.types is no type that %s has", p, e.With.Region)
+			f.Text += fmt.Sprintf("; %s under with.types matches no type in %s", p, e.With.Region)
 		}
 	}
 	if unpriced > 0 {
-		f.Text += fmt.Sprintf("; %d offers have no price that anybody says, and are not rented", unpriced)
+		f.Text += fmt.Sprintf("; %d offers have an unknown price, and scrimp does not rent them", unpriced)
 		if !e.Index.DiskKnown {
-			f.Text += ": that of disks is not known: write disk_rate under with, dollars of a GiB of gp3 and month"
+			f.Text += ": the price of disks is unknown: write disk_rate under with, in dollars per GiB of gp3 and month"
 		}
 	}
 	if mixed != "" {
@@ -133,7 +133,7 @@ func (e *Examiner) Signs() engine.Finding {
 	return engine.Finding{
 		Name: "identity",
 		OK:   true,
-		Text: "the certificate is known by which AWS signs who a machine is",
+		Text: "the certificate with which AWS signs identity documents is known",
 	}
 }
 
@@ -172,7 +172,7 @@ func (e *Examiner) Tries(ctx context.Context, s *sale.Sale) engine.Finding {
 			s.Image.ID,
 		)
 	case err == nil:
-		f.Text = "the dry run was no dry run: look for a machine in the console"
+		f.Text = "the dry run has rented a machine: look for it in the console and terminate it"
 	default:
 		f.Text = fmt.Sprintf(
 			"%s in %s with %s: %v",
@@ -304,7 +304,7 @@ func (e *Examiner) Quotas(ctx context.Context, sales []sale.Sale) engine.Finding
 			QuotaCode: sdk.String(code)})
 		if err != nil || out.Quota == nil || out.Quota.Value == nil {
 			if slices.Contains(account.DeniedCodes, account.CodeOf(err)) {
-				f.OK, f.Text = true, "not looked at: servicequotas:GetServiceQuota is not allowed"
+				f.OK, f.Text = true, "not checked: servicequotas:GetServiceQuota is not allowed"
 				return f
 			}
 			continue // the account has no value of its own there, and AWS's default is not known here
@@ -325,7 +325,7 @@ func (e *Examiner) Quotas(ctx context.Context, sales []sale.Sale) engine.Finding
 	}
 	f.OK, f.Text = true, strings.Join(enough, "; ")
 	if len(enough) == 0 {
-		f.Text = "none of its own is set for the account"
+		f.Text = "the account has no quotas of its own"
 	}
 	return f
 }
@@ -335,7 +335,7 @@ func (e *Examiner) Way() engine.Finding {
 	f := engine.Finding{Name: "way back", OK: true, Text: "machines look for the server at " + e.Server +
 		"; not tried, a first machine tries it: scrimp doctor " + e.Engine + " --launch"}
 	if e.Server == "" {
-		f.OK, f.Text = false, "no server listens where machines reach it: scrimp serve --listen HOST:PORT"
+		f.OK, f.Text = false, "no server listens at an address that machines reach: scrimp serve --listen HOST:PORT"
 	}
 	return f
 }

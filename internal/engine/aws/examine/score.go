@@ -25,7 +25,7 @@ import (
 const fewTypes = 3
 
 // Scores reports how likely EC2 is to grant a spot machine now, by zone, from 1 to 10: for each fleet, or for all
-// types together if there is none. A missing score is no fault of the engine.
+// types together if there is none. A missing score does not fail the check.
 func (e *Examiner) Scores(ctx context.Context, sales []sale.Sale) engine.Finding {
 	f := engine.Finding{Name: "spot placement", OK: true}
 	sets := e.With.Fleets
@@ -72,7 +72,7 @@ func (e *Examiner) scored(ctx context.Context, kinds []string, names map[string]
 		return names[sdk.ToString(s.AvailabilityZoneId)] == "" || s.Score == nil
 	})
 	if len(all) == 0 {
-		return "no zone of the subnets is among those that are told", nil
+		return "EC2 returned no score for a zone of the subnets", nil
 	}
 	name := func(s types.SpotPlacementScore) string { return names[sdk.ToString(s.AvailabilityZoneId)] }
 	slices.SortFunc(all, func(a, b types.SpotPlacementScore) int {

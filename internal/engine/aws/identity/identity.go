@@ -68,7 +68,7 @@ func SignerOf(w *setting.With) (*rsa.PublicKey, error) {
 		return key, nil
 	}
 	return nil, fmt.Errorf(
-		"no certificate is known by which AWS signs in %s: write a file with it as certificate under with: "+
+		"scrimp does not know AWS's certificate for %s: write a file with it as certificate under with: "+
 			"docs.aws.amazon.com/AWSEC2/latest/UserGuide/regions-certs.html has it (RSA)",
 		w.Region,
 	)
@@ -91,7 +91,7 @@ func Verify(w *setting.With, e engine.Evidence) (Document, error) {
 	}
 	signature, err := base64.StdEncoding.DecodeString(string(bytes.Join(bytes.Fields(e.Signature), nil)))
 	if err != nil {
-		return doc, fmt.Errorf("%w: its signature is not of base64", engine.ErrImpostor)
+		return doc, fmt.Errorf("%w: its signature is not base64", engine.ErrImpostor)
 	}
 	sum := sha256.Sum256(e.Document)
 	if rsa.VerifyPKCS1v15(signer, crypto.SHA256, sum[:], signature) != nil {

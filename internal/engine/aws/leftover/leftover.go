@@ -56,7 +56,7 @@ func (s *Sweeper) volumes(ctx context.Context, a *account.Client) error {
 		if err != nil && account.CodeOf(err) != "InvalidVolume.NotFound" {
 			return err
 		}
-		s.Log.Info("a disk was left over, and is removed", "engine", s.Engine, "volume", sdk.ToString(v.VolumeId))
+		s.Log.Info("removing an orphaned disk", "engine", s.Engine, "volume", sdk.ToString(v.VolumeId))
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (s *Sweeper) groups(ctx context.Context, a *account.Client) error {
 			if account.CodeOf(err) == "" && err != nil {
 				return err
 			}
-			s.Log.Debug("a placement group is removed", "engine", s.Engine, "group", sdk.ToString(g.GroupName))
+			s.Log.Debug("removing a placement group", "engine", s.Engine, "group", sdk.ToString(g.GroupName))
 		default:
 			return err
 		}

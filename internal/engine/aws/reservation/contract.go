@@ -123,8 +123,8 @@ func perHour(paid money.Amount, count int, span time.Duration) money.Rate {
 	return market.Term{Count: count, To: span, Paid: paid}.Rate()
 }
 
-// reservation returns the contract as it is sold at a time. besides is the additional hourly cost of use: disk and
-// address.
+// reservation returns the terms of the contract's offer at a time. besides is the additional hourly cost of use: disk
+// and address.
 func (c *Contract) reservation(now time.Time, besides money.Rate, team string) market.Reservation {
 	r := market.Reservation{Count: c.Count, From: c.From, Until: c.Until, Before: c.Before, Marginal: besides, Team: team}
 	switch {
@@ -294,7 +294,7 @@ func (b *Book) OfferOf(x *stock.Stock, h *Held, id market.OfferID) market.Offer 
 		Currency: money.USD}
 }
 
-// Sold returns a contract's terms as they are sold.
+// Sold returns the terms of a contract's offer.
 func (b *Book) Sold(c *Contract, now time.Time, besides money.Rate,
 	set *setting.Reservation) market.Reservation {
 	team := ""

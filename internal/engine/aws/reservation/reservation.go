@@ -91,7 +91,7 @@ func (b *Book) Read(ctx context.Context, a *account.Client, x *stock.Stock, l *L
 		err = b.settle(x, all, now, outside())
 	}
 	if err != nil && l.Err == nil && ctx.Err() == nil { // once, not every minute
-		b.Log.Warn("reservations of capacity are not read: their machines are not rented", "engine", b.Engine, "error",
+		b.Log.Warn("cannot read the capacity reservations: their machines are not for rent", "engine", b.Engine, "error",
 			account.SaidBy(err))
 	}
 	l.Err = account.Explain(b.Engine, b.With, err)
@@ -158,20 +158,20 @@ func (b *Book) unfit(x *stock.Stock, h *Held, c *types.CapacityReservation) stri
 	_, hasZone := x.Zones[h.Zone]
 	switch {
 	case !b.With.Wants(h.Kind):
-		return fmt.Sprintf("it is of %s, which types does not have: write %s under types", h.Kind, h.Kind)
+		return fmt.Sprintf("its type %s is not under types: add %s there", h.Kind, h.Kind)
 	case !hasZone:
-		return fmt.Sprintf("it is in %s, where the engine has no subnet: write one of that zone under subnets", h.Zone)
+		return fmt.Sprintf("the engine has no subnet in its zone %s: add one under subnets", h.Zone)
 	case n < 0 || stock.ArchOf[x.Types[n].Arch] != runtime.GOARCH || x.Images[x.Types[n].Arch].ID == "":
-		return fmt.Sprintf("machines of %s cannot begin from the image, or do not run the server's own program (%s)", h.Kind,
+		return fmt.Sprintf("machines of %s cannot start from the image, or cannot run the server's own program (%s)", h.Kind,
 			runtime.GOARCH)
 	case c.InstancePlatform != types.CapacityReservationInstancePlatformLinuxUnix:
 		return fmt.Sprintf("it is for %s, and scrimp's machines are Linux/UNIX", c.InstancePlatform)
 	case c.Tenancy == types.CapacityReservationTenancyDedicated:
-		return "it is of dedicated tenancy, and scrimp's machines are of the default one"
+		return "its tenancy is dedicated, and scrimp's machines have the default tenancy"
 	case sdk.ToString(c.OutpostArn) != "":
 		return "it is on an Outpost"
 	case sdk.ToBool(c.Interruptible):
-		return "it is one that its owner may take back: use spot"
+		return "its owner may reclaim it: use spot"
 	}
 	return ""
 }

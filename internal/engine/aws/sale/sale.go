@@ -61,7 +61,7 @@ type Seller struct {
 	full map[market.OfferID]time.Time // when the offer last had no capacity
 }
 
-// New returns the seller of the engine that a book is of.
+// New returns the seller of the engine whose reservations are in the book.
 func New(b *reservation.Book, inside func(reservation string) int) *Seller {
 	return &Seller{engine: b.Engine, with: b.With, now: b.Now, book: b, inside: inside,
 		full: map[market.OfferID]time.Time{}}
@@ -202,8 +202,8 @@ func (v *Seller) reserved(x *Index) (all []Sale) {
 	return all
 }
 
-// saleOfHeld returns a reservation as it is sold; false if it provides no machine. A reservation of unknown price is
-// shown and not rented: the ledger would otherwise book it as free.
+// saleOfHeld returns the offer of a reservation; false if it provides no machine. scrimp shows a reservation of unknown
+// price and does not rent it, because the ledger would book it as free.
 func (v *Seller) saleOfHeld(x *Index, h *reservation.Held, now time.Time) (Sale, bool) {
 	id, c := v.book.Contracted(h)
 	if h.Unfit != "" || c == nil && h.Over(now) {

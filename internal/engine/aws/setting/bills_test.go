@@ -53,7 +53,7 @@ func TestBills_AreRefusedWithTheFix(t *testing.T) {
 		"{bucket: my-exports/cur}":                                "it is not the address of a bucket",
 		"{bucket: my-exports, every: 59m}":                        "every is 59m0s: write 1h to 720h",
 		"{bucket: my-exports, every: 721h}":                       "write 1h to 720h",
-		"{bucket: my-exports, every: daily}":                      `"daily" is no span`,
+		"{bucket: my-exports, every: daily}":                      `"daily" is not a duration`,
 		"{bucket: my-exports, region: Frankfurt}":                 `region is "Frankfurt"`,
 		"{bucket: my-exports, endpoint: 'http://key:secret@h:1'}": "write a URL",
 		"{bucket: my-exports, prefix: a/../b}":                    `".."`,

@@ -69,16 +69,17 @@ func (w *With) holds() error {
 		at := "with: reservations: " + cmp.Or(r.ID, fmt.Sprint("the ", n+1, "."))
 		switch fix := identity.WrongName(r.Team); {
 		case strings.HasPrefix(r.ID, "cb-"):
-			return fmt.Errorf("%s is a Capacity Block's: write the id of its reservation, such as cr-0a1b2c3d4e5f67890 "+
+			return fmt.Errorf("%s is the id of a Capacity Block: write the id of its reservation, such as cr-0a1b2c3d4e5f67890 "+
 				"(aws ec2 describe-capacity-blocks)", at)
 		case r.ID != All && !reservationID.MatchString(r.ID):
 			return fmt.Errorf("%s: id is %q: write one such as cr-0a1b2c3d4e5f67890, or all", at, r.ID)
 		case seen[r.ID]:
 			return fmt.Errorf("%s appears twice: write it once", at)
 		case r.ID == All && (r.Rate != "" || r.Paid != ""):
-			return fmt.Errorf("%s: rate and paid are of one reservation: write its id beside all", at)
+			return fmt.Errorf("%s: rate and paid need the id of one reservation: add an entry with its id beside all", at)
 		case r.Rate != "" && r.Paid != "":
-			return fmt.Errorf("%s has rate and paid: write what an hour of one machine costs, or what was paid for all of a "+
+			return fmt.Errorf("%s has rate and paid: write one of them, the price of a machine's hour or the amount paid for "+
+				"the whole "+
 				"block", at)
 		case r.Team != "" && fix != "":
 			return fmt.Errorf("%s: team is %q: %s", at, r.Team, fix)

@@ -182,7 +182,7 @@ func (w *With) measures() (err error) {
 	if w.Certificate != "" {
 		if w.SignedBy, err = os.ReadFile(w.Certificate); err != nil {
 			return fmt.Errorf(
-				"with: certificate: %w: write a file with the certificate in PEM by which the endpoint signs",
+				"with: certificate: %w: write a PEM file with the certificate of the endpoint's signatures",
 				err,
 			)
 		}

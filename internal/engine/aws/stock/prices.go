@@ -79,7 +79,7 @@ func (d *Reader) ReadPrices(ctx context.Context, a *account.Client, x *Stock) er
 		if ctx.Err() != nil {
 			return err
 		}
-		d.Log.Warn("the price list is not read: prices are the catalogue's", "engine", d.Name, "error", account.SaidBy(err))
+		d.Log.Warn("cannot read the price list: using the catalogue's prices", "engine", d.Name, "error", account.SaidBy(err))
 		x.PricesAt = d.Now().Add(pricesAgain - PricesFor)
 	}
 	for _, l := range account.Known().OnDemand[d.With.Region] {

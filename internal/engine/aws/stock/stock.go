@@ -256,8 +256,8 @@ func (d *Reader) readZones(ctx context.Context, a *account.Client, x *Stock) err
 	for _, z := range x.Zones {
 		if vpc != "" && z.VPC != vpc {
 			return fmt.Errorf(
-				"subnets of with are of two networks, %s and %s: machines of a gang would not reach each other: "+
-					"write those of one",
+				"subnets under with belong to two networks, %s and %s: machines of a gang would not reach each other: "+
+					"write the subnets of one network",
 				vpc,
 				z.VPC,
 			)

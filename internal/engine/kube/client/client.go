@@ -214,7 +214,7 @@ func (a *Client) Update(ctx context.Context, resource, name string, o runtime.Ob
 		Queries).Body(o).Do(ctx).Into(o)
 }
 
-// Drop deletes an object and, in the background, what it owns. A missing object is no error.
+// Drop deletes an object and, in the background, what it owns. It succeeds if the object does not exist.
 func (a *Client) Drop(ctx context.Context, resource, name string, only *metav1.Preconditions) error {
 	background := metav1.DeletePropagationBackground
 	err := a.In(a.ClientOf(resource).Delete(), resource).Name(name).

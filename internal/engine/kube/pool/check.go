@@ -35,7 +35,7 @@ func (p *Pool) checkNames() error {
 	case !labelName.MatchString(p.Name):
 		return errors.New("name: write small letters, digits and hyphens")
 	case p.Capacity != market.Spot && p.Capacity != market.OnDemand:
-		return fmt.Errorf("capacity is %q: write spot, whose nodes are taken, or on-demand", p.Capacity)
+		return fmt.Errorf("capacity is %q: write spot, for nodes that may be interrupted, or on-demand", p.Capacity)
 	case p.Cloud != "" && clouds[p.Cloud] == nil:
 		return fmt.Errorf("cloud is %q: write eks, gke, aks or karpenter, or leave it out and set selector", p.Cloud)
 	case p.Machine != "" && !labelName.MatchString(p.Machine):
@@ -57,14 +57,14 @@ func (p *Pool) checkShape() error {
 		return fmt.Errorf("accelerator is %q: write its name with letters, digits, dots and hyphens, such as "+
 			"A100-SXM-40GB", p.Accelerator)
 	case p.Instance == "" && p.CPUs == 0:
-		return errors.New("it says neither what a machine has (cpus: 4, memory: 16GiB) nor of which type its nodes are " +
+		return errors.New("write what a machine has (cpus: 4, memory: 16GiB) or the type of its nodes " +
 			"(instance: m5.xlarge)")
 	case p.CPUs > 0 && p.Memory == "":
-		return errors.New("who says cpus says memory too: write memory: 16GiB")
+		return errors.New("cpus without memory: add memory: 16GiB")
 	case p.Accelerator != "" && p.Accelerators == 0:
-		return fmt.Errorf("accelerator is %s: write also how many, accelerators: 1", p.Accelerator)
+		return fmt.Errorf("accelerator is %s without a number: add accelerators: 1", p.Accelerator)
 	case p.Accelerators > 0 && p.Accelerator == "":
-		return errors.New("accelerators: write also which, such as accelerator: A100-SXM-40GB")
+		return errors.New("accelerators without their kind: add it, such as accelerator: A100-SXM-40GB")
 	}
 	return nil
 }

@@ -142,9 +142,9 @@ type listing struct {
 	of catalog.Listing
 }
 
-// Listed returns the price of a machine type from the first provider whose catalogue has it. whence describes the
-// source.
-func (w *With) Listed(l *List, providers []string, at Place, whence string) listing {
+// Listed returns the price of a machine type from the first provider whose catalogue has it. suffix is added to
+// the source that users see.
+func (w *With) Listed(l *List, providers []string, at Place, suffix string) listing {
 	for _, provider := range providers {
 		at.provider = provider
 		x, ok := l.at(at)
@@ -161,7 +161,7 @@ func (w *With) Listed(l *List, providers []string, at Place, whence string) list
 		}
 		return listing{of: x, Price: Price{Rate: x.Quote.Rate, Known: true,
 			Source: fmt.Sprintf("catalogue%s: %s %s in %s%s", of, at.Machine, x.Offer.Capacity,
-				cmp.Or(x.Offer.Zone, x.Offer.Region), whence)}}
+				cmp.Or(x.Offer.Zone, x.Offer.Region), suffix)}}
 	}
 	return listing{Price: Price{Why: fmt.Sprintf("the catalogue has no %s price of %s in %s: set rate, or fetch prices "+
 		"(scrimp catalog update, import)", at.Capacity, at.Machine, cmp.Or(at.Region, "a region that nodes do not name"))}}
@@ -209,7 +209,7 @@ func (w *With) ByNodes(s *Sale, nodes []corev1.Node, l *List) Price {
 		return Price{Silent: true, Why: fmt.Sprintf("none of the pool's %d nodes can hold one, so none says a price: "+
 			"set rate", len(nodes))}
 	case len(sources) > 1:
-		dearest.Source += fmt.Sprintf(", the dearest of %d nodes", count)
+		dearest.Source += fmt.Sprintf(", the most expensive of %d nodes", count)
 	}
 	return dearest
 }

@@ -191,7 +191,7 @@ func (w *With) checkPools() error {
 				"for the pool", p.Name)
 		}
 		if seen[p.Name] {
-			return fmt.Errorf("pool %q stands twice: give each a name of its own", p.Name)
+			return fmt.Errorf("pool %q is listed twice: give each pool its own name", p.Name)
 		}
 		seen[p.Name] = true
 	}

@@ -86,7 +86,7 @@ func (b *Prices) Refresh(ctx context.Context, a *client.Client) {
 	}
 	l, err := pool.ListOf(b.Dir, b.engine)
 	if err != nil {
-		b.Log.Warn("prices are those that the program carries", "error", err)
+		b.Log.Warn("cannot read the data folder's catalogue: using the built-in prices", "error", err)
 	}
 	found := map[market.OfferID]pool.Price{}
 	all := b.with.Sales(b.engine, time.Now())

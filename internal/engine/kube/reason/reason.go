@@ -97,13 +97,13 @@ func EventsOf(ctx context.Context, a *client.Client, uid string) ([]notice, erro
 // occurrence are not included: their pods wait.
 var StartFixes = map[string]string{
 	"InvalidImageName": "correct image", "ErrImageNeverPull": "let its nodes pull images",
-	"ImagePullBackOff": "check the name of the image and its tag, and pull_secrets where its " +
-		"registry wants a login",
+	"ImagePullBackOff": "check the name of the image and its tag, and pull_secrets if its " +
+		"registry needs a login",
 	"CreateContainerConfigError": "check volumes, pull_secrets and user of the engine",
 	"CreateContainerError":       "see kubectl describe pod",
 	"RunContainerError":          "see kubectl describe pod",
-	"StartError":                 "the image must be of the nodes' architecture",
-	"ContainerCannotRun":         "the image must be of the nodes' architecture",
+	"StartError":                 "the image must have the nodes' architecture",
+	"ContainerCannotRun":         "the image must have the nodes' architecture",
 	"Init":                       "",
 }
 
@@ -179,7 +179,7 @@ func NotCreated(ctx context.Context, a *client.Client, uid string, s *pool.Sale)
 		if e.Reason != "FailedCreate" {
 			continue
 		}
-		kind, fix := engine.ErrRequest, ": it asks for what the namespace does not allow"
+		kind, fix := engine.ErrRequest, ": the namespace does not allow what it requests"
 		if overQuota(e.Text) {
 			kind, fix = engine.ErrQuota, ": kubectl describe quota -n "+a.Namespace+" shows what is used"
 		} else if passes(e.Text) {

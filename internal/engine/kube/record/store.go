@@ -174,7 +174,7 @@ func (s *Store) Load(ctx context.Context, a *client.Client) error {
 func (s *Store) take(ctx context.Context, a *client.Client, r *Record) {
 	if !r.Closed.IsZero() && time.Since(r.Closed) > keepFor {
 		if err := a.Drop(ctx, "configmaps", r.Name, &metav1.Preconditions{UID: &r.UID}); err != nil {
-			s.Log.Warn("an old record stays", "record", r.Name, "error", err)
+			s.Log.Warn("cannot remove an old record", "record", r.Name, "error", err)
 		}
 		s.Forget(r.Key)
 		return
@@ -244,7 +244,7 @@ func (s *Store) SetMade(key string) {
 	s.done[key] = true
 }
 
-// Unmade takes SetMade back.
+// Unmade undoes SetMade.
 func (s *Store) Unmade(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

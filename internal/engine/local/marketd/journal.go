@@ -143,7 +143,7 @@ type story struct {
 	lines    int        // number of valid lines
 	damaged  int        // number of damaged lines
 	size     int64      // end of the last valid line
-	hidden   int        // maxLaunch machines whose only record may be in damaged lines
+	hidden   int        // most machines whose only record may be in damaged lines
 	tail     bool       // only the last line is damaged: a torn write
 }
 

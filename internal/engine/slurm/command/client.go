@@ -159,7 +159,7 @@ func (c *Client) Submit(ctx context.Context, o *scheduler.Order) (job string, er
 	}
 	job, _, _ = strings.Cut(strings.TrimSpace(out), ";")
 	if _, err := strconv.ParseUint(job, 10, 64); err != nil {
-		return "", fmt.Errorf("sbatch answers %q, and no job", out)
+		return "", fmt.Errorf("sbatch printed %q, and no job id", out)
 	}
 	return job, nil
 }
@@ -231,7 +231,7 @@ func (c *Client) Ready(context.Context) engine.Finding {
 			"install slurm-client, " +
 			"run the server on a login node, or name their folder with commands in engines.yaml"}
 	}
-	return engine.Finding{Name: "commands", OK: true, Text: "sbatch, squeue, scancel, sinfo and scontrol are there"}
+	return engine.Finding{Name: "commands", OK: true, Text: "found sbatch, squeue, scancel, sinfo and scontrol"}
 }
 
 // Advice recognises credentials that the controller does not accept.
@@ -239,10 +239,10 @@ func (c *Client) Advice(ctx context.Context, err error) (about, text string) {
 	text = err.Error()
 	if strings.Contains(strings.ToLower(text), "munge") || strings.Contains(text, "authentication") ||
 		strings.Contains(text, "redential") || !c.vouched(ctx) { // without munge the commands hang silently
-		return "credentials", text + ": munge does not vouch for us: systemctl restart munge here; its key and the clock " +
+		return "credentials", text + ": munge issues no credential: systemctl restart munge here; its key and the clock " +
 			"must be those of the cluster (munge -n | unmunge)"
 	}
-	return "controller", text + ": scontrol ping says which controller is asked; set conf in engines.yaml where it is " +
+	return "controller", text + ": scontrol ping shows the controller's address; set conf in engines.yaml if it is " +
 		"another"
 }
 

@@ -47,7 +47,7 @@ type Record struct {
 	Ends      []End     `json:"ends,omitempty"`  // of the ended ranks
 	Closed    bool      `json:"closed,omitempty"`
 
-	// The fields below are of this process; record.json does not contain them.
+	// The fields below exist only in this process; record.json does not contain them.
 
 	Reason   string    `json:"-"` // Slurm's reason for the wait
 	Expected time.Time `json:"-"` // Slurm's expected start
@@ -258,7 +258,7 @@ func (s *Store) Load(log *slog.Logger) (map[string]*Record, error) {
 		case r == nil: // its server died before it contacted Slurm
 		case r.Closed && !r.End.IsZero() && time.Since(r.End) > keepFor:
 			if err := os.RemoveAll(s.Folder(r.Name)); err != nil {
-				log.Warn("an old record stays", "record", r.Name, "error", err)
+				log.Warn("cannot remove an old record", "record", r.Name, "error", err)
 			}
 		default:
 			all[r.Key] = r
@@ -307,7 +307,7 @@ func (r *Record) Cause(rank int, state string) engine.Cause {
 	return engine.Stopped
 }
 
-// Claim returns the job that says it has started a request; empty if none has.
+// Claim returns the job that has recorded that it started the request; empty if none has.
 func (s *Store) Claim(r *Record) string {
 	if !r.Start.IsZero() {
 		return ""
@@ -360,15 +360,15 @@ func explained(reason string) string {
 	case strings.HasPrefix(reason, "Assoc"), strings.HasPrefix(reason, "QOS"):
 		return reason + ", a limit of the account or QOS: it waits until other jobs of it end"
 	case reason == "Priority":
-		return "Priority, others are before it"
+		return "Priority, others come first"
 	case reason == "Resources":
 		return "Resources, its nodes are in use"
 	case strings.HasPrefix(reason, "ReqNodeNotAvail"):
 		return reason + ", its nodes are down or kept for others"
 	case reason == "Dependency":
-		return "Dependency, the same request is still in the queue"
+		return "Dependency, an earlier job of the same request is still in the queue"
 	case reason == "", reason == "None":
-		return "the scheduler has not looked at it yet"
+		return "the scheduler has not considered it yet"
 	}
 	return reason
 }

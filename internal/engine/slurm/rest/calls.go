@@ -119,7 +119,7 @@ func (c *Client) hand(ctx context.Context, s submission) (job string, err error)
 		return strconv.FormatInt(answer.Job, 10), err
 	}
 	if err == nil {
-		err = errors.New("slurmrestd answers no job")
+		err = errors.New("slurmrestd returned no job id")
 	}
 	return "", err
 }
@@ -213,7 +213,7 @@ func (c *Client) Ready(ctx context.Context) engine.Finding {
 	}
 	f.OK, f.Text = true, fmt.Sprintf("%s speaks %s", c.URL, version)
 	if version != Tried {
-		f.Text += ", whose forms are known by their documentation: " + Tried + " has been tried"
+		f.Text += ", which scrimp knows from the documentation only: " + Tried + " has been tried"
 	}
 	return f
 }
@@ -224,6 +224,7 @@ func (c *Client) Advice(_ context.Context, err error) (about, text string) {
 	if errors.Is(err, errToken) || errors.Is(err, errUnknown) {
 		return "credentials", text
 	}
-	return "slurmrestd", text + ": " + c.URL + " is what is asked; correct url under rest in engines.yaml, or start " +
+	return "slurmrestd", text + ": " + c.URL + " is the configured address; correct url under rest in engines.yaml, or " +
+		"start " +
 		"slurmrestd"
 }

@@ -38,7 +38,7 @@ const (
 func CheckOption(name, value string) error {
 	o, ok := restOptions[name]
 	if !ok {
-		return fmt.Errorf("option --%s is not one that slurmrestd takes: leave it out, or rest", name)
+		return fmt.Errorf("slurmrestd has no option --%s: remove it, or remove rest", name)
 	}
 	if _, err := strconv.Atoi(value); o.form == aNumber && err != nil {
 		return fmt.Errorf("option --%s is %q: slurmrestd takes a number", name, value)

@@ -69,7 +69,7 @@ func (r *Setting) checkAddress() error {
 	case err != nil || !slices.Contains([]string{"unix", "http", "https"}, u.Scheme):
 		return fmt.Errorf("url is %q: write unix:///run/slurmrestd.sock, or https://HOST", r.URL)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return errors.New("url: write no user, password or question in it: token_file names the file of a token")
+		return errors.New("url: remove user, password and query: token_file names the file with the token")
 	case u.Scheme == "unix" && u.Host == "" && filepath.IsAbs(u.Path):
 		return nil
 	case u.Scheme == "unix":
@@ -78,7 +78,7 @@ func (r *Setting) checkAddress() error {
 		return fmt.Errorf("url is %q: write a host, as in https://HOST", r.URL)
 	case r.TokenFile == "":
 		return errors.New("token_file is missing: (umask 077; scontrol token lifespan=86400 > FILE) makes one, and " +
-			"slurmrestd knows nobody on a port without it")
+			"slurmrestd on a port identifies callers by it")
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
 		return fmt.Errorf("%s would carry the token in the clear: write https://, or reach its port through "+
 			"ssh -N -L 6820:localhost:6820 %s, and write http://localhost:6820", r.URL, u.Hostname())
@@ -172,11 +172,11 @@ func (c *Client) ask(ctx context.Context, method, service, path string, body, in
 		Errors []problem `json:"errors"`
 	}
 	if bad := json.Unmarshal(answer, &problems); err == nil && bad != nil {
-		return &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("its answer is not understood: %w", bad)}
+		return &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("cannot read its answer: %w", bad)}
 	}
 	if err == nil && into != nil {
 		if err := json.Unmarshal(answer, into); err != nil {
-			return &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("its answer is not understood: %w", err)}
+			return &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("cannot read its answer: %w", err)}
 		}
 	}
 	text := said(problems.Errors)
@@ -206,7 +206,7 @@ func (c *Client) unknownAs() error {
 		return fmt.Errorf("%w: run slurmrestd as %s (slurmrestd -a rest_auth/local unix:%s), or set token_file",
 			errUnknown, c.User, strings.TrimPrefix(c.URL, "unix://"))
 	}
-	return fmt.Errorf("%w: the token of %s is not taken, or has expired: %s", errUnknown, c.User, c.renew())
+	return fmt.Errorf("%w: slurmrestd rejects the token of %s, or it has expired: %s", errUnknown, c.User, c.renew())
 }
 
 // renew returns the command that creates a token.
@@ -309,7 +309,7 @@ func expiry(token string) time.Time {
 }
 
 // errToken says that a token may not be sent.
-var errToken = errors.New("the token is not to be used")
+var errToken = errors.New("cannot use the token")
 
 // speaks determines the API version that both sides know.
 func (c *Client) speaks(ctx context.Context) (string, error) {
@@ -344,7 +344,8 @@ func (c *Client) speaks(ctx context.Context) (string, error) {
 			return v, nil
 		}
 	}
-	return "", &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("it speaks %s, and known here are %s: leave rest "+
+	return "", &scheduler.Error{Command: "slurmrestd", Err: fmt.Errorf("it supports %s, and scrimp supports %s: remove "+
+		"rest "+
 		"out, and run the server where sbatch works", cmp.Or(strings.Join(has, ", "), "no version"),
 		strings.Join(versions, ", "))}
 }

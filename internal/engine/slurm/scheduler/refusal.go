@@ -44,7 +44,7 @@ var refusals = []struct {
 	scope string
 	fix   string
 }{
-	{"Invalid partition", engine.ErrNotFound, "zone", "sinfo -s lists those that there are; correct " +
+	{"Invalid partition", engine.ErrNotFound, "zone", "sinfo -s lists the partitions; correct " +
 		"partitions in engines.yaml"},
 	{"Invalid account", engine.ErrQuota, "account",
 		"sacctmgr show assoc user=$USER format=account,partition,qos lists yours; set account in engines.yaml"},
@@ -63,18 +63,19 @@ var refusals = []struct {
 		"engines.yaml"},
 	{"Required partition not available", engine.ErrNoCapacity, "zone", "scontrol show partition says why"},
 	{"Required node not available", engine.ErrNoCapacity, "offer", "sinfo -R says why"},
-	{"configuration is not available", engine.ErrNoCapacity, "offer", "no node has what the machine is to " +
+	{"configuration is not available", engine.ErrNoCapacity, "offer", "no node has what the machine should " +
 		"have: sinfo -N -o " +
 		"'%N %c %m %G' shows them; correct the partition in engines.yaml"},
-	{"Requested partition configuration not available", engine.ErrNoCapacity, "zone", "the partition does not let " +
-		"a job have so many nodes, or such a time: scontrol show partition shows its limits"},
+	{"Requested partition configuration not available", engine.ErrNoCapacity, "zone", "the partition does not allow " +
+		"a job that many nodes, or that time: scontrol show partition shows its limits"},
 	{"Node count specification invalid", engine.ErrNoCapacity, "offer", "the partition has fewer nodes than " +
 		"the job asks for"},
 	{"Invalid feature", engine.ErrRequest, "zone", "sinfo -o '%P %f' lists features; correct constraint in " +
 		"engines.yaml"},
 	{"Invalid generic resource", engine.ErrRequest, "zone", "sinfo -o '%P %G' lists GRES; correct " +
 		"accelerator in engines.yaml"},
-	{"other parameter too long", engine.ErrRequest, "account", "Slurm takes 1024 bytes of a comment, which has the " +
+	{"other parameter too long", engine.ErrRequest, "account", "Slurm accepts comments of 1024 bytes, and this one has " +
+		"the " +
 		"job's name and the offer: give the job, its partition and the machine shorter names, or a shorter folder"},
 	{"Unable to allocate resources", engine.ErrNoCapacity, "offer", ""},
 	{"Requested reservation is invalid", engine.ErrRequest, "zone", "scontrol show reservation lists them; " +

@@ -81,8 +81,8 @@ func Read(s *engine.Setting) (w With, err error) {
 			"and Slurm's own " +
 			"would run beside it: leave requeue out")
 	case w.REST != nil && (w.Conf != "" || w.Commands != ""):
-		return w, errors.New("with: conf and commands are of Slurm's commands, which are not asked where rest is set: " +
-			"leave out the one or the other")
+		return w, errors.New("with: conf and commands configure Slurm's commands, and rest replaces those: " +
+			"remove rest, or conf and commands")
 	case len(w.Partitions) == 0:
 		return w, errors.New("with: no partition: write partitions: [{name: NAME, rate: DOLLARS}], of those " +
 			"that sinfo lists")
@@ -118,8 +118,8 @@ func (w *With) checkPartitions() error {
 			return fmt.Errorf("with: partition %q: %w", p.Name, err)
 		}
 		if key := p.Name + "/" + p.Machine; seen[key] {
-			return fmt.Errorf("with: partition %q stands twice: give what is rented of it names of their "+
-				"own with machine", p.Name)
+			return fmt.Errorf("with: partition %q is listed twice: give each entry a machine name of its "+
+				"own (machine)", p.Name)
 		}
 		seen[p.Name+"/"+p.Machine] = true
 	}
@@ -146,7 +146,7 @@ func (p *Partition) checkNames() error {
 	case !partitionName.MatchString(p.Name):
 		return errors.New("name: write it as sinfo has it")
 	case p.Capacity != "" && p.Capacity != market.Spot && p.Capacity != market.OnDemand:
-		return fmt.Errorf("capacity is %q: write spot, where jobs are preempted, or on-demand", p.Capacity)
+		return fmt.Errorf("capacity is %q: write spot, for jobs that may be preempted, or on-demand", p.Capacity)
 	case p.Machine != "" && !machineName.MatchString(p.Machine):
 		return fmt.Errorf("machine is %q: write small letters, digits, dots and hyphens", p.Machine)
 	}
@@ -159,11 +159,11 @@ func (p *Partition) checkShape() error {
 	case p.CPUs < 0 || p.Accelerators < 0:
 		return errors.New("cpus and accelerators are numbers from zero")
 	case p.Accelerator != "" && p.Accelerators == 0:
-		return fmt.Errorf("accelerator is %s: write also how many, accelerators: 1", p.Accelerator)
+		return fmt.Errorf("accelerator is %s without a number: add accelerators: 1", p.Accelerator)
 	case p.Accelerators > 0 && p.CPUs == 0, p.Memory != "" && p.CPUs == 0:
-		return errors.New("who describes a part of a node says its cpus too: write cpus: 8")
+		return errors.New("a part of a node needs cpus: add cpus: 8")
 	case p.CPUs > 0 && p.Memory == "":
-		return errors.New("who describes a part of a node says its memory too: write memory: 32GiB")
+		return errors.New("a part of a node needs memory: add memory: 32GiB")
 	}
 	return nil
 }

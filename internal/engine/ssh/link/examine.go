@@ -52,7 +52,7 @@ func (l *Link) Examine(ctx context.Context) (list []engine.Finding) {
 			f.Dir)
 	}
 	if skew := f.Now.Sub(sent.Add(time.Since(sent) / 2)).Round(time.Second); skew.Abs() > maxSkew {
-		say(false, "clock", "its clock is %v off: what is booked goes by the server's, and times in logs will not "+
+		say(false, "clock", "its clock is %v off: bills use the server's clock, and times in logs will not "+
 			"agree. Run there: "+
 			"timedatectl set-ntp true", skew)
 	}
@@ -63,7 +63,7 @@ func (l *Link) Examine(ctx context.Context) (list []engine.Finding) {
 		say(true, "python", "no python3: jobs that need it end there (apt install python3 python3-venv)")
 	}
 	if f.Logout {
-		say(false, "logout", "what a user leaves running ends when they log out. Run there: loginctl enable-linger $USER")
+		say(false, "logout", "a user's processes end at logout. Run there: loginctl enable-linger $USER")
 	}
 	if f.Apart != "" {
 		say(true, "users", "programs run as the user of ssh, since %s: it serves one user of the server at a time", f.Apart)
@@ -72,7 +72,7 @@ func (l *Link) Examine(ctx context.Context) (list []engine.Finding) {
 	case f.Server == "":
 		say(true, "server", "reaches the server by %s", server)
 	case strings.HasPrefix(server, "unix:"):
-		say(true, "server", "the way back is the ssh connection; no server answers here at the moment")
+		say(true, "server", "agents use the ssh connection; no server answers here at the moment")
 	default:
 		say(false, "server", "does not reach the server by %s: %s. Write agents: ssh to go through the connection, or "+
 			"an address "+

@@ -61,7 +61,7 @@ type Link struct {
 	heard   time.Time // time of the last answer or other sign of life
 	back    bool      // the machine answers but the connection does not: reconnect at once
 	asked   bool      // an inventory was requested that nobody waits for
-	why     error     // reason why there is no connection
+	why     error     // why there is no connection
 	facts   *hostd.Facts
 	changed chan struct{} // closed when a connection is established or has failed
 }

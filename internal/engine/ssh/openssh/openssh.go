@@ -286,7 +286,8 @@ func (o *Host) explain(err error, complaint string) error {
 	}
 	said := short(complaint)
 	for _, known := range []struct{ has, fix string }{
-		{"REMOTE HOST IDENTIFICATION HAS CHANGED", "its key is another one than was accepted: if that is right, remove " +
+		{"REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key has changed since it was accepted: if that is right, " +
+			"remove " +
 			"the old " +
 			"one (ssh-keygen -R HOST -f " + filepath.Join(o.Dir, KnownHosts) + ") and run scrimp engine test " + o.Engine +
 			" --accept-host-keys"},
@@ -299,9 +300,9 @@ func (o *Host) explain(err error, complaint string) error {
 		{"Connection refused", "no sshd listens there: start it (systemctl start ssh), or give its port as " +
 			"ssh://USER@HOST:PORT"},
 		{"timed out", "nothing responds at that address: is the machine up, and does a firewall block it?"},
-		{"kex_exchange_identification", "its sshd ends the connection before it says who it is: it has too many at once " +
+		{"kex_exchange_identification", "its sshd closes the connection before its greeting: it has too many at once " +
 			"(MaxStartups), or refuses this address (fail2ban, hosts.deny); its log says which: journalctl -u ssh"},
-		{"Too many authentication failures", "ssh offers it too many keys: name the right one in your ssh configuration, " +
+		{"Too many authentication failures", "ssh offers too many keys: name the right one in your ssh configuration, " +
 			"IdentityFile with IdentitiesOnly yes"},
 		{"No route to host", "no network route to it: is the machine up?"},
 		{"remote port forwarding failed", "its sshd forwards no sockets: set AllowStreamLocalForwarding yes there, or " +

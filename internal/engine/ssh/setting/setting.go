@@ -113,7 +113,8 @@ func Read(s *engine.Setting) (w With, err error) {
 func (m *Machine) fill(w *With) error {
 	if m.Join != "" {
 		if m.SSH != "" || m.Name != "" && m.Name != m.Join {
-			return fmt.Errorf("with: hosts: join: %s: leave out ssh and name: the machine comes by itself, and that is its name",
+			return fmt.Errorf("with: hosts: join: %s: leave out ssh and name: the machine connects by itself, and join is its "+
+				"name",
 				m.Join)
 		}
 		m.Name = m.Join
@@ -149,7 +150,7 @@ func (m *Machine) fillRest(w *With) error {
 	}
 	switch {
 	case *m.Rate < 0 || *m.Marginal < 0 || *m.Marginal > *m.Rate:
-		return fmt.Errorf("with: hosts: %s: rate %v and marginal %v: rate is what an hour of use costs in all, and "+
+		return fmt.Errorf("with: hosts: %s: rate %v and marginal %v: rate is the whole price of an hour of use, and "+
 			"marginal the "+
 			"part of it that is saved when the machine is idle", m.Name, *m.Rate, *m.Marginal)
 	case m.CPUs < 0 || m.Memory < 0 || m.Accelerators < 0 || m.Speed < 0:

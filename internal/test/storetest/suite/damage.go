@@ -213,7 +213,7 @@ func older(t *testing.T, b storetest.Backend) {
 			_ = s.Close()
 			t.Fatal("a database of an older release was opened")
 		}
-		for _, want := range []string{"older release of scrimp", "keep the data", "empty"} {
+		for _, want := range []string{"older release of scrimp", "keep this data", "empty"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%v; want %q", err, want)
 			}
