@@ -18,7 +18,7 @@ func TestProgress_DeliversEveryValueAndLimitsRate(t *testing.T) {
 	a.Metric = "loss"
 	r := newRig(t, a)
 	r.start()
-	r.server.wait("a hint", func() bool { return strings.Contains(r.server.trouble, "values of loss are refused") })
+	r.server.wait("a hint", func() bool { return strings.Contains(r.server.trouble, "values of loss, more than") })
 	r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "test"} })
 	if err := r.end(); err != nil {
 		t.Fatal(err)

@@ -134,7 +134,7 @@ func TestVenv_IsMadeOnlyIfNeededAndPossible(t *testing.T) {
 	for name, c := range map[string]struct{ setup, want string }{
 		"no Python": {"echo pipeline python-like", "pipeline python-like\n|/none|"},
 		"no python3 on PATH": {"command -v python3 pip; echo pip", "no python3 is on PATH\n" +
-			"scrimp: set-up: no virtual environment was made, for the reason above: pip installs nothing outside of one here\npip\n|/none|1"},
+			"scrimp: set-up: no virtual environment was made, for the reason above: pip installs nothing outside one here\npip\n|/none|1"},
 	} {
 		r := inLine(t, setUp(t, "job-1", func(a *api.Assignment) {
 			a.Setup, a.Command = c.setup, `echo "|$VIRTUAL_ENV|$PIP_REQUIRE_VIRTUALENV"`

@@ -47,7 +47,7 @@ func TestEngineAdd_RefusesInvalidKubernetesEngine(t *testing.T) {
 		{url, "image: user:1\nnamespace: My Team" + pools, `with: namespace is "My Team": write it as kubectl get namespaces has it`},
 		{url, "image: user:1\npods: 3" + pools, "pods is not known"},
 		{url, "image: user:1\nagent_image: a\npools: [{name: gpu, cpus: 4, memory: 8GiB, accelerator: A100}]",
-			`with: pool "gpu": accelerator is A100: write also how many, accelerators: 1`},
+			`with: pool "gpu": accelerator is A100 without a number: add accelerators: 1`},
 		{"socket", "image: user:1" + pools, "agents: pods do not reach the server's socket: write agents: listen, or the URL"},
 	} {
 		said, code := addKube(t, dir, "k8s", c.agents, c.with)

@@ -36,7 +36,7 @@ func TestSubmission_ErrorNamesFieldAndFix(t *testing.T) {
 		`"spec":{"name":"j","command":"true","notify":"http://127.0.0.1"}`: {"notify.webhook", 422, "inside"},
 		`"spec":{"name":"j","command":"true"}`: {"project", 422,
 			"names no project of team a: write one of x, y"},
-		`"spec":{"name":"j","command":"true","project":"z"}`: {"project", 422, "none of team a"},
+		`"spec":{"name":"j","command":"true","project":"z"}`: {"project", 422, "team a has no project"},
 		`"spec":{"name":"j","command":"true","team":"b"}`: {"team", 403,
 			`may not submit for team "b": write one of a`},
 		`"spec":{"name":"j","command":"true","budget":{"dollars":"-1"}}`: {"budget.dollars", 422, "not valid"},

@@ -38,7 +38,7 @@ func TestObjective_RefusesValuesAboveRate(t *testing.T) {
 		t.Errorf("of 200 at once %d are taken and %d refused", taken, o.refused)
 	}
 	_, err := say(loss)
-	if err == nil || !strings.Contains(err.Error(), "151 values of loss are refused") ||
+	if err == nil || !strings.Contains(err.Error(), "refused 151 values of loss") ||
 		!strings.Contains(err.Error(), "every few steps") {
 		t.Errorf("it says %v", err)
 	}

@@ -66,7 +66,7 @@ func nodePrices(s *site) {
 	finds("with the right", "0.2515 USD an hour (catalogue of ")
 	s.launched(d, "a.1", 1)
 	add("own.large", "4")
-	holds("with a dearer one that has the label", "1", "label example.org/hourly-rate of nodes, the dearest of 2 nodes")
+	holds("with a dearer one that has the label", "1", "label example.org/hourly-rate of nodes, the most expensive of 2 nodes")
 	if i := s.now(d, "a.1"); i.Rate.String() != "0.2515" {
 		s.Errorf("a machine is at %v, and was rented at 0.2515", i.Rate)
 	}
@@ -74,9 +74,9 @@ func nodePrices(s *site) {
 	holds("with one that has no price", "", pool.OwnRate)
 	finds("with one that has no price", "the catalogue has no on-demand price of own.large in us-east-1: set rate")
 	s.Do(s, "delete", "nodes", "-l", "pool="+s.namespace+"-std,"+pool.LabelType+"=own.large,!"+w.PriceLabel)
-	holds("without it", "1", "the dearest of 2 nodes")
+	holds("without it", "1", "the most expensive of 2 nodes")
 	s.Do(s, "delete", "nodes", "-l", "pool="+s.namespace+"-std")
-	holds("when all are gone what was known holds", "1", "the dearest of 2 nodes")
+	holds("when all are gone what was known holds", "1", "the most expensive of 2 nodes")
 }
 
 // quoted returns the only quote of an engine.

@@ -89,7 +89,7 @@ func TestImages_AreNamedWhenUnusable(t *testing.T) {
 `)
 	wants := map[string][]string{
 		"none":    {"localhost/none:1", "check the name of the image and its tag"},
-		"foreign": {"exec format error: the image is of another architecture"},
+		"foreign": {"exec format error: the image or the program has another architecture"},
 		"bare":    {"/bin/sh: no such file or directory: the image has no shell"},
 		"large":   {"Insufficient cpu"},
 	}
