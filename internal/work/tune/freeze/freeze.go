@@ -157,7 +157,7 @@ func (d *Searcher) next(h *tune.History, t tune.Trial) float64 {
 		return 0
 	}
 	if costs := h.Runs[t].Costs; len(costs) > 0 {
-		return h.AtPrice(t, math.Max(d.costs.epoch[t], costs[len(costs)-1])) + h.Switch
+		return h.AtPrice(t, math.Max(d.costs.of(t), costs[len(costs)-1])) + h.Switch
 	}
-	return careful*d.costs.epoch[t] + h.Switch
+	return careful*d.costs.of(t) + h.Switch
 }

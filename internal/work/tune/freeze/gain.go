@@ -62,7 +62,7 @@ func (d *Searcher) aim(h *tune.History) {
 // rate returns the expected improvement on a value, at most most, per cost of continuing a trial, to the epoch where it
 // is largest. errs is the error variance of one value of the metric.
 func (d *Searcher) rate(h *tune.History, t tune.Trial, beat, most, errs, room float64) float64 {
-	p, from, best, epoch := d.model.of(t), h.Epoch(t), 0.0, h.AtPrice(t, d.costs.epoch[t])
+	p, from, best, epoch := d.model.of(t), h.Epoch(t), 0.0, h.AtPrice(t, d.costs.of(t))
 	for _, e := range d.until {
 		if e <= from {
 			continue
