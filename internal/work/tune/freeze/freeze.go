@@ -25,10 +25,7 @@ type Searcher struct {
 	fitted   int          // reports at the newest fit
 	until    []int        // epochs to which a trial may be trained
 	planned  []float64    // expected cost of each trial's newest epoch
-	promises []promise
-	beaten   float64 // the gain that had to be beaten at the last decision
-	paid     float64 // amount spent when continuing last paid
-	paidAt   int     // reports at that time
+	progress progress
 }
 
 // power is the exponent of falling curves, and ahead the ratio between successive epochs to which a trial may be
@@ -96,6 +93,9 @@ func design(s *tune.Search, f *features) (list []tune.Trial) {
 
 // Next returns the trial with the largest gain per cost.
 func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
+	if waits(h) {
+		return tune.Wait
+	}
 	d.costs.update(h)
 	room := d.room(h)
 	for _, t := range d.first {
@@ -112,7 +112,7 @@ func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
 		if t >= len(h.Runs) || !h.Free(t) || d.next(h, t) > room {
 			continue
 		}
-		if g := d.rate(h, t, d.target, math.Inf(1), d.model.sigma2, room); best == tune.None || g > top {
+		if g := d.rate(h, t, room); best == tune.None || g > top {
 			best, top = t, g
 		}
 	}
@@ -120,7 +120,7 @@ func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
 	if best != tune.None {
 		c = d.train(h, best)
 	}
-	d.judge(h, room, &c)
+	d.judge(h, &c)
 	return c
 }
 
