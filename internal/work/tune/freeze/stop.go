@@ -16,8 +16,8 @@ const (
 	fall  = 2.5
 )
 
-// patience is the share of the spend during which the best value must not have improved before the search stops. The
-// model needs some reports to tell how far the best quarter and the best trial are apart.
+// patience is the share of the spend during which the best value must not have improved by enough to pay before the
+// search stops. The model needs some reports to tell how far the best quarter and the best trial are apart.
 const (
 	patience = 0.15
 	unsure   = 2 * starts
@@ -25,9 +25,9 @@ const (
 
 // progress is what the stopping rule knows about the course of a search.
 type progress struct {
-	best float64 // the best value so far
-	at   float64 // spend when it was found
-	paid int     // reports when another unit of cost last paid, or the best value improved
+	best float64 // the best value when an improvement last paid for the spend since the one before
+	at   float64 // the spend at that time
+	paid int     // reports when that was so, or another unit of cost was expected to pay
 }
 
 // full returns the cost of a full training by the first reports, without switches; 0 if unknown.
@@ -74,7 +74,8 @@ func (d *Searcher) judge(h *tune.History, c *tune.Choice) {
 		c.Least = point / h.PointValue
 	}
 	n, p := len(h.Reports), &d.progress
-	improved, pays := p.paid == 0 || h.Incumbent < p.best, !(c.Gain <= c.Least) || n < unsure
+	pays := !(c.Gain <= c.Least) || n < unsure
+	improved := p.paid == 0 || h.Incumbent < p.best && p.best-h.Incumbent >= c.Least*(h.Spent-p.at)
 	if improved {
 		p.best, p.at = h.Incumbent, h.Spent
 	}
