@@ -25,7 +25,8 @@ type costs struct {
 
 func newCosts(f *features) *costs {
 	n := len(f.x)
-	c := &costs{f: f, epoch: make([]float64, n), fresh: make([]bool, n), sum: make([]float64, n), count: make([]float64, n)}
+	c := &costs{f: f, epoch: make([]float64, n), fresh: make([]bool, n),
+		sum: make([]float64, n), count: make([]float64, n)}
 	for i := range c.epoch {
 		c.epoch[i] = 1
 	}

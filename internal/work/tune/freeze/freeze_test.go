@@ -280,3 +280,45 @@ func TestDefault_EndsWhereAPointIsWorthLessThanItsPrice(t *testing.T) {
 		}
 	}
 }
+
+// The expected gains of a point add up to the mean course of recorded searches: three full trainings gain 0.6 of a point,
+// and all that follow the other 0.4, since the integral of 0.2 · (s/3)^-2.5 from 3 on is 0.2 · 3 / 1.5. A search pays
+// from the start where a point is worth five full trainings.
+func TestGains_FollowTheMeanCourse(t *testing.T) {
+	const full, step = 7.0, 0.001
+	for till, want := range map[float64]float64{1: 0.2, 3: 0.6, 12: 0.95, 300: 0.9996} {
+		sum := 0.0
+		for s := step / 2; s < till; s += step {
+			sum += gains(s*full, full) * step * full
+		}
+		if math.Abs(sum-want) > 1e-3 {
+			t.Errorf("%g full trainings gain %.4f points, want %.4f", till, sum, want)
+		}
+	}
+	if v := 1 / gains(0, full) / full; math.Abs(v-5) > 1e-9 {
+		t.Errorf("a search pays from %g full trainings a point, want 5", v)
+	}
+	if got := 1 / gains(3*math.Pow(4, 0.4)*full, full) / full; math.Abs(got-20) > 1e-9 {
+		t.Errorf("after 5.2 full trainings it pays where a point is worth %g, want 20", got)
+	}
+	if !math.IsInf(gains(1, 0), 1) {
+		t.Error("what costs nothing always pays")
+	}
+}
+
+// A search that may stop after its first report trains nothing else before; any other one begins with all workers.
+func TestDefault_WaitsForTheFirstReportIfItMayStopAfterIt(t *testing.T) {
+	for value, want := range map[float64]int{0: 4, 10: 1} {
+		s := search(40, 3)
+		s.PointValue = value
+		h, by := tune.NewHistory(s), New(s)
+		for w := range 4 {
+			if c := by.Next(h, w); c.Trial != tune.None {
+				h.Start(c.Trial, w)
+			}
+		}
+		if len(h.Order) != want {
+			t.Errorf("a point is worth %g: %d trials begin, want %d", value, len(h.Order), want)
+		}
+	}
+}

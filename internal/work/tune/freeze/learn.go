@@ -60,8 +60,8 @@ func free(h *tune.History, t tune.Trial) int {
 	return 1
 }
 
-// known returns the trials of the model and their rows: those that have trained, the running and the best first if there
-// are too many, and some untrained ones.
+// known returns the trials of the model and their rows: those that have trained, the running and the best first if
+// there are too many, and some untrained ones.
 func (d *Searcher) known(h *tune.History) (rows []row, trials []tune.Trial) {
 	var curves [][]row
 	order, total := slices.Clone(h.Order), 0

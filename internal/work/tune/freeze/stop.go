@@ -6,10 +6,10 @@ import (
 	"scrimp/internal/work/tune"
 )
 
-// The mean course of recorded searches, in full trainings: a search gains rate points each until it has spent early of
-// them; from then on the gain of another one falls as the spend to the power -fall. A point is the distance from the
-// trial at the best quarter to the best one. A search does not know how hard its own space is before it has searched it,
-// and the expectations of the model of the curves did not improve on this mean.
+// The mean course of recorded searches, in full trainings: a search gains rate points for each until it has spent
+// early of them; from then on the gain of another one falls as the spend to the power -fall. A point is the distance
+// from the trial at the best quarter to the best one. A search does not know how hard its own space is before it has
+// searched it, and the expectations of the model of the curves did not improve on this mean.
 const (
 	rate  = 0.2
 	early = 3
