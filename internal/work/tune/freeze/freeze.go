@@ -93,9 +93,6 @@ func design(s *tune.Search, f *features) (list []tune.Trial) {
 
 // Next returns the trial with the largest gain per cost.
 func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
-	if waits(h) {
-		return tune.Wait
-	}
 	d.costs.update(h)
 	room := d.room(h)
 	for _, t := range d.first {

@@ -305,20 +305,3 @@ func TestGains_FollowTheMeanCourse(t *testing.T) {
 		t.Error("what costs nothing always pays")
 	}
 }
-
-// A search that may stop after its first report trains nothing else before; any other one begins with all workers.
-func TestDefault_WaitsForTheFirstReportIfItMayStopAfterIt(t *testing.T) {
-	for value, want := range map[float64]int{0: 4, 10: 1} {
-		s := search(40, 3)
-		s.PointValue = value
-		h, by := tune.NewHistory(s), New(s)
-		for w := range 4 {
-			if c := by.Next(h, w); c.Trial != tune.None {
-				h.Start(c.Trial, w)
-			}
-		}
-		if len(h.Order) != want {
-			t.Errorf("a point is worth %g: %d trials begin, want %d", value, len(h.Order), want)
-		}
-	}
-}

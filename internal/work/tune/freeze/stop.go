@@ -58,11 +58,6 @@ func dear(h *tune.History) bool {
 	return h.PointValue > 0 && len(h.Reports) > 0 && h.PointValue*gains(0, full(h)) < 1
 }
 
-// waits reports whether a worker waits for the first report, because the search may stop after it.
-func waits(h *tune.History) bool {
-	return h.PointValue > 0 && len(h.Reports) == 0 && len(h.Order) > 0
-}
-
 // judge says in a choice whether the search should end, because continuing is not worth its cost.
 func (d *Searcher) judge(h *tune.History, c *tune.Choice) {
 	if !h.Stops() {
@@ -105,9 +100,6 @@ func Watch(by tune.Searcher, s *tune.Search) tune.Searcher {
 
 // Next returns the choice of the watched searcher, and whether the search should end.
 func (w *watched) Next(h *tune.History, worker int) tune.Choice {
-	if waits(h) {
-		return tune.Wait
-	}
 	c := w.Searcher.Next(h, worker)
 	if n := len(h.Reports); n > w.seen && n >= minRows {
 		d := w.model
