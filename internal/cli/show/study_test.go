@@ -134,8 +134,8 @@ func TestSearch_EndsWithItsCommands(t *testing.T) {
 // A search without a best trial says whether it is over, for which reason, and what is probably wrong.
 func TestNoBest_SaysWhy(t *testing.T) {
 	g := api.Group{ID: "s", State: "over", Why: "no_values", Study: &api.StudyState{Metric: "auc",
-		Warnings: []string{"the program prints no auc"}}}
-	want := "s: no trial has reported a value, and the search is over: no values. the program prints no auc. " +
+		Warnings: []string{"the program prints no auc", "is it a number?"}}}
+	want := "s: no trial has reported a value, and the search is over: no values. the program prints no auc. is it a number? " +
 		"scrimp tune trials s lists the trials, scrimp receipt s what they cost"
 	if got := search.NoBest(g).Error(); got != want {
 		t.Errorf("it says\n%s\nwant\n%s", got, want)

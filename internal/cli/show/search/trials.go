@@ -72,11 +72,14 @@ func NoBest(g api.Group) error {
 	if why = NoValue(g, why); g.Why != "" {
 		why += ", and the search is over: " + strings.ReplaceAll(show.Clean(g.Why), "_", " ")
 	}
+	why += "."
 	for _, w := range g.Study.Warnings {
-		why += ". " + show.Clean(w)
+		if why += " " + show.Clean(w); !strings.HasSuffix(w, "?") {
+			why += "."
+		}
 	}
 	id := show.Clean(g.ID)
-	return fmt.Errorf("%s: %s. scrimp tune trials %s lists the trials, scrimp receipt %s what they cost", id, why, id, id)
+	return fmt.Errorf("%s: %s scrimp tune trials %s lists the trials, scrimp receipt %s what they cost", id, why, id, id)
 }
 
 // Trials formats the table of a search's trials, best first. Those on a proxy follow those

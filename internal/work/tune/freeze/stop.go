@@ -30,18 +30,20 @@ type progress struct {
 	paid int     // reports when that was so, or another unit of cost was expected to pay
 }
 
-// full returns the cost of a full training by the first reports, without switches; 0 if unknown.
+// full returns the mean cost of a full training, without switches; 0 if unknown. Each trial counts once: trials that
+// are cheap report more often.
 func full(h *tune.History) float64 {
-	first := h.Reports[:min(len(h.Reports), unsure)]
-	epoch := 0.0
-	for _, r := range first {
-		cost := r.Cost
-		if r.Moved {
-			cost -= h.Switch
+	sum, n := 0.0, 0.0
+	for _, t := range h.Order {
+		own, costs := 0.0, h.Runs[t].Costs
+		for _, c := range costs {
+			own += c
 		}
-		epoch += math.Max(0, cost) / float64(len(first))
+		if len(costs) > 0 {
+			sum, n = sum+own/float64(len(costs)), n+1
+		}
 	}
-	return epoch * float64(h.Epochs)
+	return sum / math.Max(1, n) * float64(h.Epochs)
 }
 
 // gains returns the expected gain of points per unit of cost after a spend, where a full training costs an amount.
