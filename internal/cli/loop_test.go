@@ -89,6 +89,25 @@ func TestAskAndTell_SameSearchWhenTheServerIsKilled(t *testing.T) {
 	}
 }
 
+// Without a value there is no best trial: the command says so and ends with status 3, and JSON has null.
+func TestTuneBest_WithoutAValueEndsWithItsOwnStatus(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("mine.yaml", loopFile)
+	h.asked("mine.yaml")
+	for flag, printed := range map[string]string{"": "", "--json": "null\n"} {
+		c := h.command(append([]string{"tune", "best", "mine"}, strings.Fields(flag)...)...)
+		var said strings.Builder
+		c.Stderr = &said
+		out, err := c.Output()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 3 || string(out) != printed ||
+			!strings.Contains(said.String(), "mine: no trial has a value yet: scrimp ") {
+			t.Errorf("tune best %s: %v, prints %q and says %q", flag, err, out, said.String())
+		}
+	}
+}
+
 func TestAskAndTell_RefuseWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

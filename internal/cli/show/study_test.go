@@ -131,11 +131,26 @@ func TestSearch_EndsWithItsCommands(t *testing.T) {
 	}
 }
 
+// A search without a best trial says whether it is over, for which reason, and what is probably wrong.
+func TestNoBest_SaysWhy(t *testing.T) {
+	g := api.Group{ID: "s", State: "over", Why: "no_values", Study: &api.StudyState{Metric: "auc",
+		Warnings: []string{"the program prints no auc", "is it a number?"}}}
+	want := "s: no trial has reported a value, and the search is over: no values. the program prints no auc. is it a number? " +
+		"scrimp tune trials s lists the trials, scrimp receipt s what they cost"
+	if got := search.NoBest(g).Error(); got != want {
+		t.Errorf("it says\n%s\nwant\n%s", got, want)
+	}
+	g.Study.Proxy = &api.StudyProxyState{Best: &api.Trial{ID: "s.1"}}
+	if got := search.NoBest(g).Error(); !strings.Contains(got, "no trial that trains in full has reported a value,") {
+		t.Errorf("with a best trial of the proxy it says\n%s", got)
+	}
+}
+
 // "yet" promises a value that a search which is over cannot give.
 func TestSearch_SaysYetOnlyWhileItIsOpen(t *testing.T) {
 	for state, want := range map[string]bool{"open": true, "ending": true, "over": false} {
 		g := api.Group{ID: "s", Kind: "study", State: state, Currency: money.USD, Study: &api.StudyState{Metric: "auc"}}
-		for _, text := range []string{group.Group(g, show.Place{Width: 200}), search.Best(g, show.Place{Width: 200})} {
+		for _, text := range []string{group.Group(g, show.Place{Width: 200}), search.NoBest(g).Error()} {
 			if !strings.Contains(text, "value") || strings.Contains(text, "value yet") != want {
 				t.Errorf("a search that is %s says %q", state, text)
 			}

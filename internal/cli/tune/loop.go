@@ -203,25 +203,36 @@ func (f *tellFlags) told(args []string) (v client.TellTrial, err error) {
 
 func (a *app) bestCmd() *cobra.Command {
 	return &cobra.Command{Use: "best SEARCH", Short: "Show the best trial of a search with its parameters",
-		Long: "Shows the best trial of a search with its parameters: of a study, or of a search of your own loop." +
-			command.PlainExit,
+		Long: "Shows the best trial of a search with its parameters: of a study, or of a search of your own loop.\n\n" +
+			"Exit status: 0 there is one, 1 error, 3 no trial has reported a value (null in JSON).",
 		Args: command.Takes("SEARCH"),
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			if s, unknown := c.Search(ctx, args[0]); unknown == nil {
-				if a.JSON {
-					return a.Print(s.Best)
-				}
-				return a.Show(s, bestText(s))
+				return a.best(s.Best, s.Best != nil, bestText(s), noBestTold(s))
 			}
 			g, err := studyOf(ctx, c, args[0])
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case a.JSON:
-				return a.Print(g.Study.Best)
 			}
-			return a.Show(g, search.Best(g, a.Place()))
+			return a.best(g.Study.Best, g.Study.Best != nil, search.Best(g, a.Place()), search.NoBest(g))
 		})}
+}
+
+// best shows the best trial. Without one it returns an error with the reason and the status 3; text is then empty, or
+// the best trial of the proxy.
+func (a *app) best(trial any, there bool, text string, why error) error {
+	if err := a.Show(trial, text); err != nil || there {
+		return err
+	}
+	return &command.Verdict{Exit: command.JobFailed, Err: why}
+}
+
+// noBestTold says why a search of a user's own loop has no best trial.
+func noBestTold(s client.Search) error {
+	if s.Over != "" {
+		return fmt.Errorf("%s: no trial has a value, and the search is over: %s", s.Name, overFor(s))
+	}
+	return fmt.Errorf("%s: no trial has a value yet: scrimp tune ask %s names the next one to train", s.Name, s.Name)
 }
 
 func (a *app) searchesCmd() *cobra.Command {

@@ -64,10 +64,10 @@ func spentOn(v api.Search) string {
 	return text
 }
 
-// bestText formats the best trial of a search of a user's own loop.
+// bestText formats the best trial of a search of a user's own loop; empty without one.
 func bestText(v api.Search) string {
 	if v.Best == nil {
-		return show.Clean(v.Name) + ": no trial has a value yet\n"
+		return ""
 	}
 	var b strings.Builder
 	p, t, at := show.Place{}, v.Best, ""

@@ -62,20 +62,25 @@ func (r *reader) parameter(v *yaml.Node, field string) (p study.Param, ok bool) 
 			}
 		case "distribution", "type":
 			f.distribution, f.distributions = strings.ToLower(r.text(v, field+".distribution")), v
+		case "parameters":
+			r.wrong(key, field+"."+name, "holds nested parameters, which no command line has",
+				"write each at the top, with a name of its own, such as "+field[len("parameters."):]+"_lr")
 		default:
 			r.wrong(key, field+"."+name, "is not supported yet", "write value, values, distribution, min, max, q, mu or sigma")
 		}
 	})
-	if p = r.distributed(f, field); len(r.problems) > known {
-		return p, false
+	if len(r.problems) > known {
+		return p, false // of a field: what its absence means would only mislead
 	}
-	return p, true
+	p = r.distributed(f, field)
+	return p, len(r.problems) == known
 }
 
 // shape describes a distribution.
 type shape struct {
 	list, whole, log, normal, quantised bool
 	exponents                           bool // min and max are natural logarithms
+	inverse                             bool // of the reciprocal of a value
 	open                                bool // excludes the upper bound
 }
 
@@ -90,7 +95,9 @@ var shapes = map[string]shape{
 	"log_uniform": {log: true, exponents: true}, "log_uniform_values": {log: true}, "loguniform": {log: true},
 	"q_log_uniform": {log: true, exponents: true, quantised: true}, "q_log_uniform_values": {log: true, quantised: true},
 	"qloguniform": {log: true, quantised: true},
-	"normal":      {normal: true}, "randn": {normal: true}, "q_normal": {normal: true, quantised: true},
+	// The logarithm of a reciprocal is uniform where that of the value is.
+	"inv_log_uniform_values": {log: true}, "inv_log_uniform": {log: true, exponents: true, inverse: true},
+	"normal": {normal: true}, "randn": {normal: true}, "q_normal": {normal: true, quantised: true},
 	"qrandn": {normal: true, quantised: true}, "log_normal": {normal: true, log: true},
 	"q_log_normal": {normal: true, log: true, quantised: true},
 }
@@ -181,6 +188,9 @@ func (r *reader) interval(p *study.Param, s shape, f form, field, name string) {
 	p.Min, p.Max = need(f.min, "min"), need(f.max, "max")
 	if s.open {
 		p.Max--
+	}
+	if s.inverse {
+		p.Min, p.Max = -p.Max, -p.Min
 	}
 	if s.exponents {
 		p.Min, p.Max = math.Exp(p.Min), math.Exp(p.Max)

@@ -47,20 +47,39 @@ func NoValue(g api.Group, text string) string {
 	return text + " yet"
 }
 
-// Best formats the best trial of a search.
+// Best formats the best trial of a search; of the proxy if there is none in full, and empty without a value.
 func Best(g api.Group, p show.Place) string {
 	if s := g.Study; s != nil && s.Best == nil && s.Proxy != nil && s.Proxy.Best != nil {
 		var b strings.Builder
 		BestTrial(&b, *s.Proxy.Best, s, p)
-		return show.Clean(g.ID) + NoValue(g, ": no trial that trains in full has reported a value") + "\n" + b.String()
+		return b.String()
 	}
 	if g.Study == nil || g.Study.Best == nil {
-		return show.Clean(g.ID) + NoValue(g, ": no trial has reported a value") + "\n"
+		return ""
 	}
 	var b strings.Builder
 	BestTrial(&b, *g.Study.Best, g.Study, p)
 	fmt.Fprintf(&b, "  scrimp get %s  its outputs\n", show.Clean(g.Study.Best.ID))
 	return b.String()
+}
+
+// NoBest says why a search has no best trial, and what shows more.
+func NoBest(g api.Group) error {
+	why := "no trial has reported a value"
+	if p := g.Study.Proxy; p != nil && p.Best != nil {
+		why = "no trial that trains in full has reported a value"
+	}
+	if why = NoValue(g, why); g.Why != "" {
+		why += ", and the search is over: " + strings.ReplaceAll(show.Clean(g.Why), "_", " ")
+	}
+	why += "."
+	for _, w := range g.Study.Warnings {
+		if why += " " + show.Clean(w); !strings.HasSuffix(w, "?") {
+			why += "."
+		}
+	}
+	id := show.Clean(g.ID)
+	return fmt.Errorf("%s: %s scrimp tune trials %s lists the trials, scrimp receipt %s what they cost", id, why, id, id)
 }
 
 // Trials formats the table of a search's trials, best first. Those on a proxy follow those

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -233,6 +234,97 @@ func store(t *testing.T, files []File) (experiments []map[string]any, runs map[s
 		}
 	}
 	return experiments, runs
+}
+
+// Names that MLflow's file store accepts.
+var (
+	runID        = regexp.MustCompile(`^[a-zA-Z0-9][\w\-]{0,255}$`)
+	experimentID = regexp.MustCompile(`^[a-zA-Z0-9][\w\-]{0,63}$`)
+	storeName    = regexp.MustCompile(`^[/\w.\- :]*$`)
+)
+
+// malformed checks files by the rules with which MLflow's file store reads them, and returns the first that it would
+// refuse. It reads metadata as YAML that has every field of an experiment or a run; a line of a metric as time in
+// milliseconds, value and step with one space between them; parameters and tags as they are.
+func malformed(files []File) string {
+	for _, f := range files {
+		parts := strings.Split(f.Path, "/")
+		if !experimentID.MatchString(parts[0]) || len(parts) > 2 && !runID.MatchString(parts[1]) {
+			return f.Path + ": an ID that MLflow refuses"
+		}
+		switch {
+		case parts[len(parts)-1] == "meta.yaml":
+			need := []string{"artifact_location", "creation_time", "experiment_id", "last_update_time", "lifecycle_stage", "name"}
+			if len(parts) == 3 {
+				need = []string{"artifact_uri", "end_time", "experiment_id", "lifecycle_stage", "run_id", "run_name", "run_uuid",
+					"start_time", "status", "user_id"}
+			}
+			meta := map[string]any{}
+			if err := yaml.Unmarshal([]byte(f.Text), &meta); err != nil {
+				return f.Path + ": " + err.Error()
+			}
+			for _, name := range need {
+				if _, has := meta[name]; !has {
+					return f.Path + ": lacks " + name
+				}
+			}
+		case len(parts) != 4 || parts[3] == "": // the folder of a run's artifacts
+		case len(parts[3]) > 250 || !storeName.MatchString(parts[3]):
+			return f.Path + ": a name that MLflow refuses"
+		case parts[2] == "params" && len(f.Text) > 6000:
+			return f.Path + ": a value that is too long"
+		case parts[2] == "metrics":
+			if f.Text == "" {
+				return f.Path + ": a metric without a value"
+			}
+			for line := range strings.Lines(f.Text) {
+				part := strings.Split(strings.TrimSpace(line), " ")
+				if len(part) != 3 {
+					return f.Path + ": " + line
+				}
+				_, noTime := strconv.ParseInt(part[0], 10, 64)
+				_, noValue := strconv.ParseFloat(part[1], 64)
+				_, noStep := strconv.ParseInt(part[2], 10, 64)
+				if noTime != nil || noValue != nil || noStep != nil {
+					return f.Path + ": " + line
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// The export keeps the rules by which MLflow reads a file store, and the check finds each planted fault.
+func TestMLflow_KeepsTheRulesOfItsFileStore(t *testing.T) {
+	s := example(t)
+	s.Trials[0].Curve[0].Value = math.Inf(-1)
+	s.Trials[0].Curve[1].Value = math.NaN()
+	files, err := MLflow(s, "/data/ml runs")
+	must.Do(t, err)
+	if wrong := malformed(files); wrong != "" {
+		t.Error(wrong)
+	}
+	twice := map[string]bool{}
+	for i, f := range files {
+		if twice[f.Path] {
+			t.Errorf("%s is written twice", f.Path)
+		}
+		twice[f.Path] = true
+		for name, change := range map[string]func(*File){
+			"/metrics/": func(f *File) { f.Text = strings.Replace(f.Text, " ", "  ", 1) },
+			"meta.yaml": func(f *File) { f.Text = strings.Replace(f.Text, "lifecycle_stage", "stage", 1) },
+			"/params/":  func(f *File) { f.Path += "$" },
+			"/tags/":    func(f *File) { f.Path = "-" + f.Path },
+		} {
+			if !strings.Contains(f.Path, name) {
+				continue
+			}
+			bad := slices.Clone(files)
+			if change(&bad[i]); malformed(bad) == "" {
+				t.Errorf("%s: the check finds no fault in %+v", name, bad[i])
+			}
+		}
+	}
 }
 
 func TestMLflow_WritesARunOfEachTrial(t *testing.T) {

@@ -10,17 +10,23 @@ import (
 // costs predicts the cost of a trial's epoch from its own epochs, or from its parameters.
 type costs struct {
 	f     *features
-	epoch []float64 // the newest prediction by trial
+	epoch []float64 // the newest prediction by trial; of returns it
+	fresh []bool    // the prediction is of the newest fit
 	sum   []float64 // of each trial's own costs
 	count []float64
 	seen  int          // reports in the sums
 	order []tune.Trial // trials that have trained
 	known int          // how many of them the newest fit uses
+	// The newest fit: a prediction is the mean plus alpha times the kernel with each trial of basis.
+	mean  float64
+	alpha []float64
+	basis []tune.Trial
 }
 
 func newCosts(f *features) *costs {
 	n := len(f.x)
-	c := &costs{f: f, epoch: make([]float64, n), sum: make([]float64, n), count: make([]float64, n)}
+	c := &costs{f: f, epoch: make([]float64, n), fresh: make([]bool, n),
+		sum: make([]float64, n), count: make([]float64, n)}
 	for i := range c.epoch {
 		c.epoch[i] = 1
 	}
@@ -122,14 +128,19 @@ func (c *costs) predict(trials []tune.Trial) {
 		}
 		alpha[i] = s / l[i*n+i]
 	}
-	for t := range c.epoch {
-		if c.count[t] > 0 {
-			continue
+	c.mean, c.alpha, c.basis = mean, alpha, trials
+	clear(c.fresh)
+}
+
+// of returns the expected cost of a trial's epoch. It predicts only what is asked for, since a search may have many
+// more trials than it considers.
+func (c *costs) of(t tune.Trial) float64 {
+	if c.count[t] == 0 && !c.fresh[t] {
+		s := c.mean
+		for i, o := range c.basis {
+			s += c.alpha[i] * c.kernel(t, o)
 		}
-		s := mean
-		for i, o := range trials {
-			s += alpha[i] * c.kernel(t, o)
-		}
-		c.epoch[t] = math.Exp(s)
+		c.epoch[t], c.fresh[t] = math.Exp(s), true
 	}
+	return c.epoch[t]
 }

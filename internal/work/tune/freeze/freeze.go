@@ -25,10 +25,7 @@ type Searcher struct {
 	fitted   int          // reports at the newest fit
 	until    []int        // epochs to which a trial may be trained
 	planned  []float64    // expected cost of each trial's newest epoch
-	promises []promise
-	beaten   float64 // the gain that had to be beaten at the last decision
-	paid     float64 // amount spent when continuing last paid
-	paidAt   int     // reports at that time
+	progress progress
 }
 
 // power is the exponent of falling curves, and ahead the ratio between successive epochs to which a trial may be
@@ -112,7 +109,7 @@ func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
 		if t >= len(h.Runs) || !h.Free(t) || d.next(h, t) > room {
 			continue
 		}
-		if g := d.rate(h, t, d.target, math.Inf(1), d.model.sigma2, room); best == tune.None || g > top {
+		if g := d.rate(h, t, room); best == tune.None || g > top {
 			best, top = t, g
 		}
 	}
@@ -120,7 +117,7 @@ func (d *Searcher) Next(h *tune.History, _ int) tune.Choice {
 	if best != tune.None {
 		c = d.train(h, best)
 	}
-	d.judge(h, room, &c)
+	d.judge(h, &c)
 	return c
 }
 
@@ -157,7 +154,7 @@ func (d *Searcher) next(h *tune.History, t tune.Trial) float64 {
 		return 0
 	}
 	if costs := h.Runs[t].Costs; len(costs) > 0 {
-		return h.AtPrice(t, math.Max(d.costs.epoch[t], costs[len(costs)-1])) + h.Switch
+		return h.AtPrice(t, math.Max(d.costs.of(t), costs[len(costs)-1])) + h.Switch
 	}
-	return careful*d.costs.epoch[t] + h.Switch
+	return careful*d.costs.of(t) + h.Switch
 }

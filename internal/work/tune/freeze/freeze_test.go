@@ -179,8 +179,8 @@ func TestCosts_DependOnTheParameters(t *testing.T) {
 	c := newCosts(newFeatures(s))
 	c.update(h)
 	for i := range s.Trials {
-		if q := c.epoch[i] / cost(i); q < 0.7 || q > 1.4 {
-			t.Errorf("trial %d costs %.2f, and is expected to cost %.2f", i, cost(i), c.epoch[i])
+		if q := c.of(i) / cost(i); q < 0.7 || q > 1.4 {
+			t.Errorf("trial %d costs %.2f, and is expected to cost %.2f", i, cost(i), c.of(i))
 		}
 	}
 }
@@ -215,20 +215,38 @@ func TestSearcher_BeginsWithASmallBudget(t *testing.T) {
 	}
 }
 
-// However many trials have trained, after each fit the model has at most the allowed number of rows, and includes the
-// best trials.
+// However many trials have trained, after each fit the model has at most the allowed numbers of rows and trials, and
+// includes the best trials, those that run, and untrained ones.
 func TestSearcher_BoundsItsModel(t *testing.T) {
-	s := search(3*maxFresh, 7)
-	s.Budget = 1e9
-	h := tune.NewHistory(s)
-	for i := range 2 * maxRows {
-		h.Start(i, 0)
-		h.Add(tune.Report{Trial: i, Epoch: 1, Value: float64((i * 7919) % 10007), Cost: 1, Spent: float64(i)})
-	}
-	d := New(s).(*Searcher)
-	rows, trials := d.known(h)
-	if len(rows) > maxRows || len(trials) > maxRows+maxFresh || !slices.Contains(trials, 0) {
-		t.Errorf("%d rows of %d trials", len(rows), len(trials))
+	for _, begun := range []int{20, maxTrials - minFresh, 2 * maxRows, 4*maxTrials - 5} {
+		s := search(4*maxTrials, 7)
+		s.Budget = 1e9
+		h := tune.NewHistory(s)
+		for i := range begun {
+			h.Start(i, 0)
+			h.Add(tune.Report{Trial: i, Epoch: 1, Value: float64((i * 7919) % 10007), Cost: 1, Spent: float64(i)})
+		}
+		h.Start(begun, 0)       // without a value
+		h.Start((begun-1)/2, 1) // with one
+		rows, trials := New(s).(*Searcher).known(h)
+		fresh := 0
+		for _, x := range trials {
+			if h.Fresh(x) {
+				fresh++
+			}
+		}
+		if len(rows) > maxRows || len(trials) > maxTrials || fresh < min(minFresh, len(s.Trials)-begun-1) ||
+			len(rows) < min(begun, maxTrials-minFresh-1) {
+			t.Errorf("%d have begun: the model has %d rows of %d trials, %d of them untrained", begun, len(rows), len(trials), fresh)
+		}
+		for _, x := range []tune.Trial{0, begun, (begun - 1) / 2} {
+			if !slices.Contains(trials, x) {
+				t.Errorf("%d have begun: the model has no trial %d", begun, x)
+			}
+		}
+		if len(slices.Compact(trials)) != len(trials) {
+			t.Errorf("%d have begun: a trial is in the model twice", begun)
+		}
 	}
 }
 
@@ -260,5 +278,30 @@ func TestDefault_EndsWhereAPointIsWorthLessThanItsPrice(t *testing.T) {
 		if c := watched.Next(h, 0); c.Stop != want {
 			t.Errorf("worth %g, watching another searcher: it ends: %t, want %t", value, c.Stop, want)
 		}
+	}
+}
+
+// The expected gains of a point add up to the mean course of recorded searches: three full trainings gain 0.6 of a point,
+// and all that follow the other 0.4, since the integral of 0.2 · (s/3)^-2.5 from 3 on is 0.2 · 3 / 1.5. A search pays
+// from the start where a point is worth five full trainings.
+func TestGains_FollowTheMeanCourse(t *testing.T) {
+	const full, step = 7.0, 0.001
+	for till, want := range map[float64]float64{1: 0.2, 3: 0.6, 12: 0.95, 300: 0.9996} {
+		sum := 0.0
+		for s := step / 2; s < till; s += step {
+			sum += gains(s*full, full) * step * full
+		}
+		if math.Abs(sum-want) > 1e-3 {
+			t.Errorf("%g full trainings gain %.4f points, want %.4f", till, sum, want)
+		}
+	}
+	if v := 1 / gains(0, full) / full; math.Abs(v-5) > 1e-9 {
+		t.Errorf("a search pays from %g full trainings a point, want 5", v)
+	}
+	if got := 1 / gains(3*math.Pow(4, 0.4)*full, full) / full; math.Abs(got-20) > 1e-9 {
+		t.Errorf("after 5.2 full trainings it pays where a point is worth %g, want 20", got)
+	}
+	if !math.IsInf(gains(1, 0), 1) {
+		t.Error("what costs nothing always pays")
 	}
 }

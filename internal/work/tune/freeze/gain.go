@@ -10,7 +10,7 @@ import (
 // Shares of all trials, best first, that define a search's aims.
 const (
 	goodShare = 0.1  // a trial must beat the final value of this share of the trials
-	quarter   = 0.25 // from here on a gain counts, if the user values a point of r
+	quarter   = 0.25 // from here on to the best trial is a point
 	bestShare = 0.01 // the best trial
 )
 
@@ -59,10 +59,9 @@ func (d *Searcher) aim(h *tune.History) {
 	}
 }
 
-// rate returns the expected improvement on a value, at most most, per cost of continuing a trial, to the epoch where it
-// is largest. errs is the error variance of one value of the metric.
-func (d *Searcher) rate(h *tune.History, t tune.Trial, beat, most, errs, room float64) float64 {
-	p, from, best, epoch := d.model.of(t), h.Epoch(t), 0.0, h.AtPrice(t, d.costs.epoch[t])
+// rate returns the expected improvement on the target per cost of continuing a trial, to the epoch where it is largest.
+func (d *Searcher) rate(h *tune.History, t tune.Trial, room float64) float64 {
+	p, from, best, epoch := d.model.of(t), h.Epoch(t), 0.0, h.AtPrice(t, d.costs.of(t))
 	for _, e := range d.until {
 		if e <= from {
 			continue
@@ -72,7 +71,7 @@ func (d *Searcher) rate(h *tune.History, t tune.Trial, beat, most, errs, room fl
 			break
 		}
 		m, v := p.at(&d.shape[e])
-		best = math.Max(best, math.Min(most, improvement(m-beat, math.Sqrt(v+errs)))/math.Max(cost, 1e-12))
+		best = math.Max(best, improvement(m-d.target, math.Sqrt(v+d.model.sigma2))/math.Max(cost, 1e-12))
 	}
 	return best
 }

@@ -19,9 +19,10 @@ const (
 
 // Bounds of the model, so that a decision takes milliseconds for any number of trials.
 const (
-	maxRows  = 700  // at a fit
-	maxFresh = 1000 // untrained trials
-	maxPast  = 300  // rows of earlier searches
+	maxRows   = 700 // at a fit
+	maxTrials = 700 // without those of earlier searches
+	minFresh  = 250 // untrained trials, if there are as many
+	maxPast   = 300 // rows of earlier searches
 )
 
 // learn updates the model.
@@ -51,8 +52,16 @@ func (d *Searcher) learn(h *tune.History) {
 	d.seen, d.fitted = n, n
 }
 
-// known returns the trials of the model and their rows: those that have trained, the best first if there are too many,
-// and some untrained ones.
+// free is 0 for a trial that runs, whose next value the model needs, and 1 for others.
+func free(h *tune.History, t tune.Trial) int {
+	if h.Runs[t].Worker != tune.None {
+		return 0
+	}
+	return 1
+}
+
+// known returns the trials of the model and their rows: those that have trained, the running and the best first if
+// there are too many, and some untrained ones.
 func (d *Searcher) known(h *tune.History) (rows []row, trials []tune.Trial) {
 	var curves [][]row
 	order, total := slices.Clone(h.Order), 0
@@ -60,8 +69,11 @@ func (d *Searcher) known(h *tune.History) (rows []row, trials []tune.Trial) {
 		curves = append(curves, d.curve(h, t))
 		total += len(curves[len(curves)-1])
 	}
-	if total > maxRows {
-		slices.SortStableFunc(order, func(a, b tune.Trial) int { return cmp.Compare(h.Runs[a].Best, h.Runs[b].Best) })
+	most := maxTrials - min(minFresh, len(d.order)-len(order))
+	if total > maxRows || len(order) > most {
+		slices.SortStableFunc(order, func(a, b tune.Trial) int {
+			return cmp.Or(cmp.Compare(free(h, a), free(h, b)), cmp.Compare(h.Runs[a].Best, h.Runs[b].Best))
+		})
 		curves = curves[:0]
 		for _, t := range order {
 			curves = append(curves, d.curve(h, t))
@@ -69,16 +81,14 @@ func (d *Searcher) known(h *tune.History) (rows []row, trials []tune.Trial) {
 	}
 	for i, t := range order {
 		// A running trial without a value takes no row.
-		if len(rows)+len(curves[i]) > maxRows {
+		if len(rows)+len(curves[i]) > maxRows || len(trials) >= most {
 			break
 		}
 		rows, trials = append(rows, curves[i]...), append(trials, t)
 	}
-	fresh := 0
 	for _, t := range d.order {
-		if h.Fresh(t) && fresh < maxFresh {
+		if h.Fresh(t) && len(trials) < maxTrials {
 			trials = append(trials, t)
-			fresh++
 		}
 	}
 	past, of := d.past(h)
