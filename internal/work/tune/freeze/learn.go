@@ -20,8 +20,8 @@ const (
 // Bounds of the model, so that a decision takes milliseconds for any number of trials.
 const (
 	maxRows   = 700 // at a fit
-	maxTrials = 700 // without those of earlier searches
-	minFresh  = 250 // untrained trials, if there are as many
+	maxTrials = 512 // without those of earlier searches
+	minFresh  = 200 // untrained trials, if there are as many
 	maxPast   = 300 // rows of earlier searches
 )
 
