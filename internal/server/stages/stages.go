@@ -306,7 +306,8 @@ func (f *Files) keep(ctx context.Context, s groups.Snapshot, v *groups.Move) err
 	}
 	outs, missing, _ := contents(items, stage.Outs)
 	if missing != "" {
-		*v = failed(*v, fmt.Sprintf("its job succeeded and did not make %s", missing))
+		*v = failed(*v, fmt.Sprintf("its job succeeded and did not make %s: let its command write that, or correct outs",
+			missing))
 		return nil
 	}
 	v.Of.Outs = outs
