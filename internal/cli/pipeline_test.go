@@ -149,6 +149,7 @@ stages:
 	}
 	h.addsUp(g)
 	must.Do(t, os.MkdirAll(corpus, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(corpus, "one.txt"), []byte("1"), 0o600))
 	h.write("pipeline.yaml", strings.ReplaceAll(file, `cmd: "true"`, "cmd: echo 1 > c.txt"))
 	if _, states := h.pipeline(0); states != "first reused, lies done, reads done" && states != "first reused, reads done, lies done" {
 		t.Errorf("after the fix: %s", states)

@@ -79,7 +79,7 @@ func (s *State) numbersModels() {
 
 // indexDeploy updates the index after a change of the run's stage that deploys.
 func (s *State) indexDeploy(g *Group, stage int) {
-	if !g.Terms.Pipeline.IsDeploy(stage) {
+	if p := g.Terms.Pipeline; !p.Stages[stage].MayDeploy() || stage != p.Deploys() {
 		return
 	}
 	m := s.modelsOf(g)

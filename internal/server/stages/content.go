@@ -70,8 +70,8 @@ func (t *Tree) Absent(paths []string) string {
 	return missing
 }
 
-// Tree is an index of a folder that can follow links. Its items lie in parts, so that the many stages of a pipeline share
-// the index of the files that were sent.
+// Tree is an index of a folder that can follow links. Its items lie in parts, so that the many stages of a pipeline
+// share the index of the files that were sent.
 type Tree struct {
 	parts  []*part
 	beyond string

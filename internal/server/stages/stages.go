@@ -246,7 +246,7 @@ func (f *Files) itemOf(ctx context.Context, job string, file format.File) workdi
 func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.Move) (found bool, err error) {
 	var was groups.Stage
 	var owner ledger.Owner
-	deploys := s.Pipeline.IsDeploy(v.Of.Stage)
+	deploys := s.Pipeline.Stages[v.Of.Stage].MayDeploy() && v.Of.Stage == s.Pipeline.Deploys()
 	f.Control.Read(func(m *core.Machine) {
 		g := m.State().Group(s.Group)
 		owner = g.Terms.Owner

@@ -84,9 +84,9 @@ type StageMove struct {
 	Product
 }
 
-// Resolver completes a move about a stage, or about a run of a schedule, from files or conditions that the core does not
-// know: it returns the move, or another one. now is the snapshot with the stages that earlier moves of the proposal have
-// reused.
+// Resolver completes a move about a stage, or about a run of a schedule, from files or conditions that the core does
+// not know: it returns the move, or another one. now is the snapshot with the stages that earlier moves of the proposal
+// have reused.
 type Resolver func(now Snapshot, v Move) (Move, error)
 
 // Reuse changes the stage as a move to reuse the outputs of an earlier run does.

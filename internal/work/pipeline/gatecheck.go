@@ -75,9 +75,6 @@ func (s *Spec) Deploys() int {
 	return slices.IndexFunc(s.Stages, func(x Stage) bool { return x.MayDeploy() })
 }
 
-// IsDeploy reports whether a stage is the one that deploys.
-func (s *Spec) IsDeploy(stage int) bool { return s.Stages[stage].MayDeploy() && s.Deploys() == stage }
-
 // checkExamples reports what is wrong with the file of examples, and gives its path its one form.
 func (s *Stage) checkExamples() error {
 	if s.Examples == "" {

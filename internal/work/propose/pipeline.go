@@ -15,10 +15,10 @@ import (
 // start no job.
 const StagesAtOnce = 512
 
-// Stages starts the stages of a pipeline whose turn it is, and settles those that never start. resolve reads the files:
-// it may find that the outputs of a stage that should start exist already. Such a stage takes no place of a running one,
-// and those that need it follow in the same proposal, so that a run without changes takes few proposals. A nil resolve
-// leaves the moves as they are.
+// Stages starts the stages of a pipeline whose turn it is, and settles those that never start. resolve reads the
+// files. If it finds that the outputs of a stage exist already, that stage takes no place of a running one, and those
+// that need it follow in the same proposal, so that a run without changes takes few proposals. A nil resolve leaves
+// the moves as they are.
 func Stages(s groups.Snapshot, resolve groups.Resolver) (moves []groups.Move, err error) {
 	now := append([]groups.Stage(nil), s.Stages...)
 	s.Stages = now
@@ -36,19 +36,13 @@ func Stages(s groups.Snapshot, resolve groups.Resolver) (moves []groups.Move, er
 		}
 		gated[i] = now[i].Phase == groups.Skipped && byGate(s.Pipeline, now, gated, i)
 		if t.do != "" && len(moves) < StagesAtOnce {
-			v := groups.Move{Do: t.do, Why: t.why, Of: &groups.StageMove{Stage: i, Gated: gated[i]}}
-			v.Of.Gates = t.verdicts
-			if resolve != nil {
-				if v, err = resolve(s, v); err != nil {
-					return nil, err
-				}
+			v, err := move(s, i, t, gated[i], resolve)
+			if err != nil {
+				return nil, err
 			}
 			moves, t.do = append(moves, v), v.Do
-			if v.Do == groups.Reuse {
-				now[i].Reuse(v)
-				if stuck < 0 {
-					stuck = unreported(now[i:i+1], i)
-				}
+			if v.Do == groups.Reuse && stuck < 0 {
+				stuck = unreported(now[i:i+1], i)
 			}
 		}
 		if t.do == groups.Start {
@@ -62,6 +56,19 @@ func Stages(s groups.Snapshot, resolve groups.Resolver) (moves []groups.Move, er
 		return []groups.Move{{Do: groups.Finish, Why: "all_over"}}, nil
 	}
 	return moves, nil
+}
+
+// move returns the resolved move of an outcome of the stage at a position, which it changes in s if the move reuses it.
+func move(s groups.Snapshot, i int, t outcome, gated bool, resolve groups.Resolver) (v groups.Move, err error) {
+	v = groups.Move{Do: t.do, Why: t.why, Of: &groups.StageMove{Stage: i, Gated: gated}}
+	v.Of.Gates = t.verdicts
+	if resolve != nil {
+		v, err = resolve(s, v)
+	}
+	if err == nil && v.Do == groups.Reuse {
+		s.Stages[i].Reuse(v)
+	}
+	return v, err
 }
 
 // outcome is what happens to a stage, and why. The zero outcome leaves it as it is.

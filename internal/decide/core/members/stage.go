@@ -35,7 +35,7 @@ func (ms *Members) outdated(g *state.Group, stage int, base uint64) bool {
 
 // deploying is the job that deploys another version, if the stage would deploy too; "": none does.
 func (ms *Members) deploying(g *state.Group, stage int) string {
-	if !g.Terms.Pipeline.IsDeploy(stage) {
+	if p := g.Terms.Pipeline; !p.Stages[stage].MayDeploy() || stage != p.Deploys() {
 		return ""
 	}
 	return ms.State.Deploying(g)
@@ -48,7 +48,7 @@ func (ms *Members) mayReuse(g *state.Group, v groups.Move) *step.Refusal {
 	if !ok {
 		return &step.Refusal{Why: step.NoGroup}
 	}
-	if !g.Terms.Pipeline.IsDeploy(n) || ms.Faults.Trusts {
+	if p := g.Terms.Pipeline; !p.Stages[n].MayDeploy() || n != p.Deploys() || ms.Faults.Trusts {
 		return nil
 	}
 	if by := ms.deploying(g, n); by != "" {
