@@ -125,6 +125,37 @@ func TestPipeline_FailedStageEndsDependents(t *testing.T) {
 	}
 }
 
+// A folder that vanishes during the run, and an output that no stage makes, fail their stages with the input or output
+// and what to do. The stages before them are not paid for again.
+func TestPipeline_NamesAVanishedInputAndAMissingOutput(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	corpus := t.TempDir()
+	file := `name: retrain
+budget: $5
+stages:
+  first: {cmd: "rmdir ` + corpus + ` && echo 1 > a.txt", deps: [in.txt], outs: [a.txt]}
+  reads: {cmd: ls $SCRIMP_DATA_CORPUS > b.txt, deps: [a.txt], outs: [b.txt], data: [{name: corpus, path: "file://` + corpus + `"}]}
+  lies: {cmd: "true", deps: [in.txt], outs: [c.txt]}
+`
+	h.write("pipeline.yaml", file)
+	h.write("in.txt", "x")
+	g, _ := h.pipeline(3)
+	for n, want := range map[string]string{"reads": "bring the input corpus from file://" + corpus, "lies": "c.txt: let its command write that"} {
+		at := slices.IndexFunc(g.Pipeline.Stages, func(s api.StageState) bool { return s.Name == n })
+		if s := g.Pipeline.Stages[at]; s.State != "failed" || !strings.Contains(s.Why, want) {
+			t.Errorf("stage %s is %s: %q, want %q", n, s.State, s.Why, want)
+		}
+	}
+	h.addsUp(g)
+	must.Do(t, os.MkdirAll(corpus, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(corpus, "one.txt"), []byte("1"), 0o600))
+	h.write("pipeline.yaml", strings.ReplaceAll(file, `cmd: "true"`, "cmd: echo 1 > c.txt"))
+	if _, states := h.pipeline(0); states != "first reused, lies done, reads done" && states != "first reused, reads done, lies done" {
+		t.Errorf("after the fix: %s", states)
+	}
+}
+
 // An invalid pipeline is refused before it spends anything, with file, line and fix.
 func TestPipeline_RefusesInvalidFileBeforeItRuns(t *testing.T) {
 	t.Parallel()

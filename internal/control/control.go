@@ -55,9 +55,9 @@ type Config struct {
 	Relieve func() bool
 	// Archive finds jobs that have left the core. nil: jobs are never archived.
 	Archive Archive
-	// Resolve fills in what a planner needs to know about the files of a pipeline. It returns the move or another
-	// one. Without Resolve no stage of a pipeline starts.
-	Resolve func(context.Context, groups.Snapshot, groups.Move) (groups.Move, error)
+	// Resolve returns what completes the moves of one proposal from the files of a pipeline or the conditions of a
+	// schedule. Without Resolve no stage of a pipeline starts.
+	Resolve func(context.Context) groups.Resolver
 	// Notify calls the user's webhook. It must not block for long.
 	Notify func(context.Context, core.Notify)
 	// Die ends the process and does not return; nil: os.Exit. The supervisor starts a new process.

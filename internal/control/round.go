@@ -6,6 +6,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/plan/assign"
 	"scrimp/internal/work/groups"
+	"scrimp/internal/work/propose"
 )
 
 // round plans a round while steps continue, on the state at its start, and proposes the result.
@@ -27,7 +28,7 @@ func (c *Control) proposeMoves(ctx context.Context, group string) {
 	if !ok {
 		return
 	}
-	moves, err := c.resolved(ctx, s, c.moves(s))
+	moves, err := c.moves(ctx, s)
 	if err != nil {
 		return // the server is stopping
 	}
@@ -35,28 +36,24 @@ func (c *Control) proposeMoves(ctx context.Context, group string) {
 	_ = c.Propose(ctx, c.event(c.Now(), b)) // if it is not written, the core requests another
 }
 
-// resolved returns the moves, completed from the pipeline's files or the conditions of the schedule.
-func (c *Control) resolved(ctx context.Context, s groups.Snapshot, moves []groups.Move) ([]groups.Move, error) {
-	if s.Pipeline == nil && (s.Schedule == nil || !s.Schedule.When.Any()) {
-		return moves, nil
+// moves returns the next moves of a group, completed from the pipeline's files or the conditions of the schedule.
+func (c *Control) moves(ctx context.Context, s groups.Snapshot) (moves []groups.Move, err error) {
+	reads := s.Pipeline != nil || s.Schedule != nil && s.Schedule.When.Any()
+	switch {
+	case reads && c.cfg.Resolve == nil:
+		return nil, nil
+	case s.Pipeline != nil: // without the planner's lock, because reading files takes time
+		return propose.Stages(s, c.cfg.Resolve(ctx))
 	}
-	for i := range moves {
-		if c.cfg.Resolve == nil {
-			return nil, nil
-		}
-		v, err := c.cfg.Resolve(ctx, s, moves[i])
-		if err != nil {
+	c.planning.Lock()
+	moves = c.planner.Moves(s)
+	c.planning.Unlock()
+	for i := 0; reads && i < len(moves); i++ {
+		if moves[i], err = c.cfg.Resolve(ctx)(s, moves[i]); err != nil {
 			return nil, err
 		}
-		moves[i] = v
 	}
 	return moves, nil
-}
-
-func (c *Control) moves(s groups.Snapshot) []groups.Move {
-	c.planning.Lock()
-	defer c.planning.Unlock()
-	return c.planner.Moves(s)
 }
 
 func (c *Control) groupSnapshot(group string) (groups.Snapshot, bool) {

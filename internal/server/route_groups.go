@@ -52,12 +52,15 @@ func (s *Server) groupService() *groups.Service {
 	return &groups.Service{Gate: s.gate, Control: s.control, Jobs: s.jobs, Turns: &s.turns, Settled: s.budgets.Settled}
 }
 
-// resolve answers a planner's questions about the files of a pipeline, and about the conditions of a schedule.
-func (s *Server) resolve(ctx context.Context, of work.Snapshot, v work.Move) (work.Move, error) {
-	if of.Schedule != nil {
-		return (&condition.Reader{Control: s.control, Stores: s.stores}).Resolve(ctx, of, v)
-	}
-	f := stages.Files{Control: s.control, Folders: s.folders, Kept: s.kept, Quota: s.quota.Folder,
+// resolve returns what answers a planner's questions about the files of a pipeline, and about the conditions of a
+// schedule, for one proposal.
+func (s *Server) resolve(ctx context.Context) work.Resolver {
+	files := &stages.Files{Control: s.control, Folders: s.folders, Kept: s.kept, Quota: s.quota.Folder,
 		Errors: s.opts.Log}
-	return f.Resolve(ctx, of, v)
+	return func(now work.Snapshot, v work.Move) (work.Move, error) {
+		if now.Schedule != nil {
+			return (&condition.Reader{Control: s.control, Stores: s.stores}).Resolve(ctx, now, v)
+		}
+		return files.Resolve(ctx, now, v)
+	}
 }

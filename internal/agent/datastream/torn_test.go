@@ -3,6 +3,7 @@ package datastream
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/datacache"
+	"scrimp/internal/lib/inode"
 	"scrimp/internal/test/fast"
 	"scrimp/internal/test/must"
 )
@@ -70,47 +72,94 @@ var damages = []func(random *rand.Rand, path string) error{
 // back, and new versions of the file follow each other at random. A complete answer is the version that was listed.
 func TestView_NeverServesATornEntry(t *testing.T) {
 	t.Parallel()
-	var complete, torn int
+	var sum served
 	for seed := range uint64(60) {
-		random := rand.New(rand.NewPCG(seed, 35))
-		dir, boot := fast.Dir(t), 0
-		src := &versioned{}
-		for step := range 8 {
-			if step == 0 || random.IntN(4) == 0 { // a new version, often of the same size
-				src.text = pattern(random.IntN(250), 3000+random.IntN(2)*1000)
-				src.version = fmt.Sprint(seed, step)
-			}
-			src.breaks = random.Int64N(8000)
-			cache, err := datacache.Open(dir, fmt.Sprint("boot", boot), ample, time.Now)
-			must.Do(t, err)
-			v, err := Serve(t.Context(), cache, src, nil, slog.New(slog.DiscardHandler))
-			must.Do(t, err)
-			for range 1 + random.IntN(2) {
-				status, got, err := get(t, v.URL+"a", "")
-				if status == http.StatusOK && err == nil {
-					if complete++; !bytes.Equal(got, src.text) {
-						t.Fatalf("seed %d, step %d: a complete answer of %d bytes is not the version that was listed", seed, step,
-							len(got))
-					}
+		sum.crashes(t, seed, false)
+	}
+	if sum.wrong > 0 {
+		t.Errorf("%d complete answers are not the version that was listed", sum.wrong)
+	}
+	if sum.complete < 100 || sum.torn < 100 {
+		t.Errorf("%d complete answers and %d torn files prove little", sum.complete, sum.torn)
+	}
+}
+
+// The test above finds a cache that trusts torn files: here the index says of each torn file that it was verified as it
+// is, since the machine's last boot.
+func TestView_TrustedTornEntryIsFound(t *testing.T) {
+	t.Parallel()
+	var sum served
+	for seed := uint64(0); seed < 60 && sum.wrong == 0; seed++ {
+		sum.crashes(t, seed, true)
+	}
+	if sum.wrong == 0 {
+		t.Error("a cache that trusts torn files gave no wrong answer")
+	}
+}
+
+// served counts the complete answers, those of them that are wrong, and the files that crashes may have torn.
+type served struct{ complete, wrong, torn int }
+
+// crashes plays the runs of an agent that the seed draws. With trusting, the index of the cache trusts what a crash has
+// torn.
+func (c *served) crashes(t *testing.T, seed uint64, trusting bool) {
+	random := rand.New(rand.NewPCG(seed, 35))
+	dir, boot := fast.Dir(t), 0
+	src := &versioned{}
+	for step := range 8 {
+		if step == 0 || random.IntN(4) == 0 { // a new version, often of the same size
+			src.text = pattern(random.IntN(250), 3000+random.IntN(2)*1000)
+			src.version = fmt.Sprint(seed, step)
+		}
+		src.breaks = random.Int64N(8000)
+		cache, err := datacache.Open(dir, fmt.Sprint("boot", boot), ample, time.Now)
+		must.Do(t, err)
+		v, err := Serve(t.Context(), cache, src, nil, slog.New(slog.DiscardHandler))
+		must.Do(t, err)
+		for range 1 + random.IntN(2) {
+			status, got, err := get(t, v.URL+"a", "")
+			if status == http.StatusOK && err == nil {
+				if c.complete++; !bytes.Equal(got, src.text) {
+					c.wrong++
 				}
 			}
-			_, err = v.Close()
-			must.Do(t, err)
-			must.Do(t, cache.Close())
-			if random.IntN(2) == 0 { // the machine crashes; otherwise the agent was killed, and the files are whole
-				boot++
-				must.Do(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-					if err != nil || d.IsDir() || d.Name() == "lock" {
-						return err
-					}
-					torn++
-					must.Do(t, os.Chmod(path, 0o600))
-					return damages[random.IntN(len(damages))](random, path)
-				}))
+		}
+		_, err = v.Close()
+		must.Do(t, err)
+		must.Do(t, cache.Close())
+		if random.IntN(2) == 0 { // the machine crashes; otherwise the agent was killed, and the files are whole
+			boot++
+			must.Do(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+				if err != nil || d.IsDir() || d.Name() == "lock" || trusting && d.Name() == "index.jsonl" {
+					return err
+				}
+				c.torn++
+				must.Do(t, os.Chmod(path, 0o600))
+				return damages[random.IntN(len(damages))](random, path)
+			}))
+			if trusting {
+				trust(t, dir, fmt.Sprint("boot", boot))
 			}
 		}
 	}
-	if complete < 100 || torn < 100 {
-		t.Errorf("%d complete answers and %d torn files prove little", complete, torn)
+}
+
+// trust makes the index of a cache say of each file that it was verified since the boot as it is now.
+func trust(t *testing.T, dir, boot string) {
+	path := filepath.Join(dir, "index.jsonl")
+	text, err := os.ReadFile(path)
+	must.Do(t, err)
+	var lines []byte
+	for line := range bytes.Lines(text) {
+		var e map[string]any
+		must.Do(t, json.Unmarshal(line, &e))
+		digest := e["digest"].(string)
+		if info, err := os.Stat(filepath.Join(dir, "objects", digest[:2], digest)); err == nil {
+			e["boot"], e["stamp"] = boot, fmt.Sprintf("%s/%d/%d", inode.Of(info), info.ModTime().UnixNano(), info.Size())
+		}
+		line, err := json.Marshal(e)
+		must.Do(t, err)
+		lines = append(append(lines, line...), '\n')
 	}
+	must.Do(t, os.WriteFile(path, lines, 0o600))
 }

@@ -205,7 +205,8 @@ func lastOutput(ctx context.Context, a *command.App, c *command.Client, trials [
 // Follow shows the progress of a group until it is closed, and then its receipt.
 func Follow(ctx context.Context, a *command.App, c *command.Client, id string) error {
 	shown, stages := "", map[string]string{}
-	for failed := 0; ; {
+	const often, seldom = 100 * time.Millisecond, time.Second // a run of which nothing has changed is over at once
+	for failed, pause := 0, often; ; pause = min(2*pause, seldom) {
 		g, err := c.Group(ctx, id)
 		switch {
 		case ctx.Err() != nil:
@@ -241,7 +242,7 @@ func Follow(ctx context.Context, a *command.App, c *command.Client, id string) e
 				return groupOver(ctx, a, c, g, err)
 			}
 		}
-		_ = wait.For(ctx, time.Second)
+		_ = wait.For(ctx, pause)
 	}
 }
 

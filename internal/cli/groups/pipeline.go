@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
@@ -12,11 +13,12 @@ import (
 )
 
 // stateOf returns the states of all stages, to detect changes.
-func stateOf(p *api.PipelineState) (text string) {
+func stateOf(p *api.PipelineState) string {
+	var text strings.Builder
 	for i := range p.Stages {
-		text += p.Stages[i].State + " "
+		text.WriteString(p.Stages[i].State + " ")
 	}
-	return text
+	return text.String()
 }
 
 // stageNews prints the stages whose state differs from before.

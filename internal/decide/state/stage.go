@@ -240,7 +240,7 @@ func (s *State) settlesStage(e *Event, f StageSettled) {
 	}
 	switch v.Do {
 	case groups.Reuse:
-		x.Phase, x.Key, x.Inputs, x.Job, x.Product = groups.Reused, v.Of.Key, v.Of.Inputs, v.Of.From, v.Of.Product
+		x.Reuse(*v)
 	case groups.Keep:
 		x.Phase, x.Product, x.Why, x.Since = groups.Done, v.Of.Product, "", s.seq
 	case groups.Skip:

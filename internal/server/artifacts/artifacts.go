@@ -5,6 +5,9 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
+
+	gocloud "gocloud.dev/blob"
 
 	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
@@ -23,6 +26,9 @@ type Kept struct {
 	Meta    Meta
 	Dir     string // the data folder
 	Stores  Stores // stores that job files may name
+
+	opening sync.Mutex
+	opened  *gocloud.Bucket // the server's own store
 }
 
 // Plain returns err without the path of the data folder, which users need not know.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	gocloud "gocloud.dev/blob"
+
 	"scrimp/client"
 	"scrimp/internal/content/blob"
 	"scrimp/internal/content/checkpoint"
@@ -70,12 +72,21 @@ func regular(m format.Manifest) (n int) {
 // outputs calls do with the store of a job's outputs. It does not use the address that an agent reports, since the
 // program could name another job's store or a host in the server's network.
 func (k *Kept) outputs(ctx context.Context, id string, do func(*checkpoint.Store) error) error {
-	bucket, err := blob.Open(ctx, Address(k.Dir))
+	bucket, err := k.bucket(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = bucket.Close() }()
 	return do(checkpoint.Open(bucket, OwnKeys(id)))
+}
+
+// bucket returns the server's own store. It stays open, because a pipeline reads the outputs of thousands of jobs.
+func (k *Kept) bucket(ctx context.Context) (b *gocloud.Bucket, err error) {
+	k.opening.Lock()
+	defer k.opening.Unlock()
+	if k.opened == nil {
+		k.opened, err = blob.Open(ctx, Address(k.Dir))
+	}
+	return k.opened, err
 }
 
 // Own calls do with the files of a job in the server's own store.

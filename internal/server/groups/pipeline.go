@@ -39,6 +39,9 @@ func (d *Service) pipelineOf(k known, g *state.Group) *api.PipelineState {
 		}
 		if j := k.job(x.Job); j != nil {
 			spent := j.Spent(d.Control.Now())
+			if x.Phase == groups.StageFailed && j.State() != state.Succeeded {
+				s.Why = failure(x.Why, j)
+			}
 			switch {
 			case x.Phase != groups.Reused:
 				s.Cost, s.CostOpen = spent, !j.Priced()
@@ -51,6 +54,14 @@ func (d *Service) pipelineOf(k known, g *state.Group) *api.PipelineState {
 		v.Stages = append(v.Stages, s)
 	}
 	return v
+}
+
+// failure says why the job of a stage failed and what to do, in the words of its agent where it has said so.
+func failure(why string, j *core.Job) string {
+	if j.Detail() != "" {
+		why = "its job failed: " + j.Detail()
+	}
+	return fmt.Sprintf("%s; scrimp logs %s says more, and the next run goes on here", why, j.ID())
 }
 
 // warmStart is what a stage began with, for the API.

@@ -26,7 +26,7 @@ import (
 	"scrimp/internal/work/sample"
 )
 
-// Files gives access to the files of pipelines.
+// Files gives access to the files of pipelines, for one proposal of a planner: it reads what many stages share once.
 type Files struct {
 	Control *control.Control
 	Folders *workdir.Store
@@ -34,7 +34,15 @@ type Files struct {
 	// Quota reserves space for the work folder of a team's job, or returns why there is none.
 	Quota  func(ctx context.Context, team, job string) error
 	Errors *slog.Logger
+
+	sentTo    string                     // the group whose folder is in own
+	all       []workdir.Item             // its files
+	own       *part                      // those that no stage makes
+	manifests map[string]format.Manifest // by job: its outputs
 }
+
+// maxManifests bounds the outputs of jobs that a proposal remembers.
+const maxManifests = 1024
 
 // Resolve answers a planner that wants to start or complete a stage: it returns the move with the stage's key or
 // outputs, or another move. It makes the work folder of a stage that starts. The same files give the same answer.
@@ -79,20 +87,14 @@ func failed(v groups.Move, why string) groups.Move {
 func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) error {
 	n := v.Of.Stage
 	stage := &s.Pipeline.Stages[n]
-	items, share, err := f.folder(ctx, s, n)
+	tree, share, err := f.folder(ctx, s, n)
 	if err != nil {
 		return err
 	}
 	v.Of.Taken, v.Of.TakenOf = share.Taken, share.Of
-	inputs, _, beyond := contents(items, stage.Deps)
-	items, warm, err := f.warmed(ctx, s, n, items) // it is no part of the key: an unchanged stage is reused
-	if err != nil {
-		return err
-	}
-	missing := Absent(items, stage.Deps)
-	if missing != "" {
-		*v = failed(*v, fmt.Sprintf("its input %s does not exist", missing))
-		return nil
+	inputs, missing, beyond := tree.contents(stage.Deps)
+	if missing != "" && stage.Warm == nil {
+		return f.lacks(v, missing)
 	}
 	v.Of.Key, v.Of.Inputs = stage.Key(inputs), inputs
 	if !stage.Always && beyond == "" {
@@ -100,6 +102,13 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 		if found || err != nil {
 			return err
 		}
+	}
+	items, warm, err := f.warmed(ctx, s, n, tree.items()) // it is no part of the key: an unchanged stage is reused
+	if err != nil {
+		return err
+	}
+	if missing := NewTree(items).Absent(stage.Deps); missing != "" {
+		return f.lacks(v, missing)
 	}
 	v.Of.Warm = warm
 	job, team := state.StageJob(s.Group, stage), ""
@@ -113,15 +122,20 @@ func (f *Files) start(ctx context.Context, s groups.Snapshot, v *groups.Move) er
 	return nil
 }
 
+// lacks makes the move one that fails the stage for an input that does not exist.
+func (f *Files) lacks(v *groups.Move, input string) error {
+	*v = failed(*v, fmt.Sprintf("its input %s does not exist", input))
+	return nil
+}
+
 // folder returns the work folder of a stage: the files sent with the pipeline, except outputs of stages, and the
 // outputs of the stages that it reads. It also returns the share of the data that the stage of a sample gets.
-func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) (items []workdir.Item, share sample.Share,
-	err error) {
-	if items, err = f.sent(s.Folder); err != nil {
+func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) (t *Tree, share sample.Share, err error) {
+	if err := f.shared(s); err != nil {
 		return nil, share, err
 	}
-	sent, made := items, madeBy(s.Pipeline)
-	items = slices.DeleteFunc(slices.Clone(items), func(i workdir.Item) bool { return inOuts(made, i.Path) })
+	t = &Tree{parts: []*part{f.own}}
+	var read []workdir.Item
 	for _, from := range s.Pipeline.Reads(n) {
 		job := s.Stages[from].Job
 		takes := s.Pipeline.Stages[n].Takes
@@ -129,16 +143,30 @@ func (f *Files) folder(ctx context.Context, s groups.Snapshot, n int) (items []w
 		if err != nil {
 			return nil, share, fmt.Errorf("read what %s has made: %w", s.Pipeline.Stages[from].Name, err)
 		}
-		items = append(items, slices.DeleteFunc(made, func(i workdir.Item) bool { return !takes(i.Path) })...)
+		read = append(read, slices.DeleteFunc(made, func(i workdir.Item) bool { return !takes(i.Path) })...)
 	}
-	slices.SortStableFunc(items, func(a, b workdir.Item) int { return compare(a.Path, b.Path) })
-	items = slices.CompactFunc(items, func(a, b workdir.Item) bool {
-		return a.Path == b.Path && a.Mode.IsDir() && b.Mode.IsDir()
-	})
+	if len(read) > 0 {
+		t.parts = append(t.parts, newPart(read))
+	}
 	if stage := &s.Pipeline.Stages[n]; stage.Sample != "" {
-		return f.part(ctx, s.Pipeline, stage, sent, items)
+		items, share, err := f.part(ctx, s.Pipeline, stage, f.all, t.items())
+		return NewTree(items), share, err
 	}
-	return items, share, nil
+	return t, share, nil
+}
+
+// shared reads the files that were sent with a pipeline, unless it has.
+func (f *Files) shared(s groups.Snapshot) (err error) {
+	if f.own != nil && f.sentTo == s.Folder {
+		return nil
+	}
+	if f.all, err = f.sent(s.Folder); err != nil {
+		return err
+	}
+	made := madeBy(s.Pipeline)
+	f.sentTo = s.Folder
+	f.own = newPart(slices.DeleteFunc(slices.Clone(f.all), func(i workdir.Item) bool { return inOuts(made, i.Path) }))
+	return nil
 }
 
 // sent returns the files that the submission of a group stored; none if it stored none.
@@ -160,14 +188,11 @@ func (f *Files) sent(group string) ([]workdir.Item, error) {
 func (f *Files) made(ctx context.Context, job string, outs []string,
 	check func(*checkpoint.Store, format.Manifest) error) (items []workdir.Item, err error) {
 	err = f.Kept.Own(ctx, job, func(store *checkpoint.Store) error {
-		m, err := store.Outputs(ctx, api.OutputsName(job, 0))
+		m, err := f.manifest(ctx, store, job)
 		if err != nil {
 			return err
 		}
-		if want := f.digestOf(job); want != "" && m.Digest() != want {
-			return fmt.Errorf("%w: the kept outputs of %s are not those that it reported at its end", format.ErrDamaged, job)
-		}
-		m.Files = slices.DeleteFunc(m.Files, func(file format.File) bool { return !below(outs, file.Path) })
+		m.Files = slices.DeleteFunc(slices.Clone(m.Files), func(file format.File) bool { return !below(outs, file.Path) })
 		for _, file := range m.Files {
 			items = append(items, f.itemOf(ctx, job, file))
 		}
@@ -176,8 +201,27 @@ func (f *Files) made(ctx context.Context, job string, outs []string,
 		}
 		return nil
 	})
-	slices.SortFunc(items, func(a, b workdir.Item) int { return compare(a.Path, b.Path) })
+	slices.SortFunc(items, byPath)
 	return items, err
+}
+
+// manifest returns the list of a job's outputs.
+func (f *Files) manifest(ctx context.Context, store *checkpoint.Store, job string) (format.Manifest, error) {
+	if m, read := f.manifests[job]; read {
+		return m, nil
+	}
+	m, err := store.Outputs(ctx, api.OutputsName(job, 0))
+	if err != nil {
+		return m, err
+	}
+	if want := f.digestOf(job); want != "" && m.Digest() != want {
+		return m, fmt.Errorf("%w: the kept outputs of %s are not those that it reported at its end", format.ErrDamaged, job)
+	}
+	if f.manifests == nil || len(f.manifests) == maxManifests {
+		f.manifests = map[string]format.Manifest{}
+	}
+	f.manifests[job] = m
+	return m, nil
 }
 
 // digestOf returns the digest of the outputs that a job reported at its end; "": unknown.
@@ -202,7 +246,7 @@ func (f *Files) itemOf(ctx context.Context, job string, file format.File) workdi
 func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.Move) (found bool, err error) {
 	var was groups.Stage
 	var owner ledger.Owner
-	deploys := v.Of.Stage == s.Pipeline.Deploys()
+	deploys := s.Pipeline.Stages[v.Of.Stage].MayDeploy() && v.Of.Stage == s.Pipeline.Deploys()
 	f.Control.Read(func(m *core.Machine) {
 		g := m.State().Group(s.Group)
 		owner = g.Terms.Owner
@@ -262,7 +306,8 @@ func (f *Files) keep(ctx context.Context, s groups.Snapshot, v *groups.Move) err
 	}
 	outs, missing, _ := contents(items, stage.Outs)
 	if missing != "" {
-		*v = failed(*v, fmt.Sprintf("its job succeeded and did not make %s", missing))
+		*v = failed(*v, fmt.Sprintf("its job succeeded and did not make %s: let its command write that, or correct outs",
+			missing))
 		return nil
 	}
 	v.Of.Outs = outs

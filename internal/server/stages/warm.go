@@ -25,7 +25,7 @@ func (f *Files) warmed(ctx context.Context, s groups.Snapshot, n int, items []wo
 	}
 	is, job := f.lastGood(s.Group, *w)
 	if is.Version == 0 {
-		is.Digest, _ = newTree(items).digest(w.To, 0)
+		is.Digest, _ = NewTree(items).digest(w.To, 0)
 		return items, is, nil
 	}
 	fail := func(err error) ([]workdir.Item, *pipeline.Warmed, error) {
@@ -51,8 +51,8 @@ func (f *Files) warmed(ctx context.Context, s groups.Snapshot, n int, items []wo
 	if !there {
 		return fail(fmt.Errorf("%s did not make it", job))
 	}
-	slices.SortStableFunc(items, func(a, b workdir.Item) int { return compare(a.Path, b.Path) })
-	is.Digest, _ = newTree(items).digest(w.To, 0)
+	slices.SortStableFunc(items, byPath)
+	is.Digest, _ = NewTree(items).digest(w.To, 0)
 	return items, is, nil
 }
 

@@ -142,20 +142,27 @@ func (d *Service) checkInputs(id string, b api.Submission, t *core.GroupTerms) *
 		}
 		return above[dep]
 	}
+	sent, positions := stages.NewTree(items), map[string]int{}
+	for n := range t.Pipeline.Stages {
+		positions[t.Pipeline.Stages[n].Name] = n
+	}
 	for i, s := range b.Pipeline.Stages {
-		at := t.Pipeline.Find(s.Name)
+		at := positions[s.Name]
 		deps := slices.DeleteFunc(slices.Concat(t.Pipeline.Stages[at].Deps,
 			t.Pipeline.Stages[at].Drift.Files()), isMade)
 		warm := t.Pipeline.Stages[at].Warm
-		there := d.starts(t, warm, items)
-		if warm != nil && stages.Absent(there, []string{warm.To}) != "" {
+		there := sent
+		if warm != nil {
+			there = stages.NewTree(d.starts(t, *warm, items))
+		}
+		if warm != nil && there.Absent([]string{warm.To}) != "" {
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity,
 				Field: fmt.Sprintf("pipeline.stages[%d].warm_start", i),
 				Title: fmt.Sprintf("stage %s has nothing to begin with: no version of %s with %s is deployed, and %s is not "+
 					"in the work folder", s.Name, t.Member.Name, warm.From, warm.To),
 				Fix: "put there what the first run begins with: a model, or a file that the command takes for none"}
 		}
-		if dep := stages.Absent(there, deps); dep != "" {
+		if dep := there.Absent(deps); dep != "" {
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: fieldOf(i, s.Deps, dep),
 				Title: fmt.Sprintf("stage %s reads %s, which is not in the work folder and which no stage makes", s.Name, dep),
 				Fix:   "correct the path, or take it back in .scrimpignore where that leaves it out"}
@@ -183,12 +190,9 @@ func fieldOf(i int, deps []string, dep string) string {
 }
 
 // starts returns the paths of a work folder with that of a warm start, if a deployed version has something for it.
-func (d *Service) starts(t *core.GroupTerms, w *pipeline.Warm, items []workdir.Item) []workdir.Item {
-	if w == nil {
-		return items
-	}
+func (d *Service) starts(t *core.GroupTerms, w pipeline.Warm, items []workdir.Item) []workdir.Item {
 	d.Control.Read(func(m *core.Machine) {
-		if job, _ := m.State().WarmOf(&state.Group{Terms: *t}, *w); job != "" {
+		if job, _ := m.State().WarmOf(&state.Group{Terms: *t}, w); job != "" {
 			items = append(slices.Clone(items), workdir.Item{Path: w.To})
 		}
 	})

@@ -83,3 +83,13 @@ type StageMove struct {
 	Judged
 	Product
 }
+
+// Resolver completes a move about a stage, or about a run of a schedule, from files or conditions that the core does
+// not know: it returns the move, or another one. now is the snapshot with the stages that earlier moves of the proposal
+// have reused.
+type Resolver func(now Snapshot, v Move) (Move, error)
+
+// Reuse changes the stage as a move to reuse the outputs of an earlier run does.
+func (x *Stage) Reuse(v Move) {
+	x.Phase, x.Key, x.Inputs, x.Job, x.Product = Reused, v.Of.Key, v.Of.Inputs, v.Of.From, v.Of.Product
+}

@@ -11,13 +11,20 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// stages starts the stages of a pipeline whose turn it is, and settles those that never start. The server carries the
-// moves out and reads the files: it may find that the outputs of a stage that should start exist already.
-func stages(s groups.Snapshot) (moves []groups.Move) {
+// StagesAtOnce bounds the moves of one proposal about a pipeline: the core applies them in one step, and most of them
+// start no job.
+const StagesAtOnce = 512
+
+// Stages starts the stages of a pipeline whose turn it is, and settles those that never start. resolve reads the
+// files. If it finds that the outputs of a stage exist already, that stage takes no place of a running one, and those
+// that need it follow in the same proposal, so that a run without changes takes few proposals. A nil resolve leaves
+// the moves as they are.
+func Stages(s groups.Snapshot, resolve groups.Resolver) (moves []groups.Move, err error) {
 	now := append([]groups.Stage(nil), s.Stages...)
+	s.Stages = now
 	gated := make([]bool, len(now)) // a gate skips the stage: its own, or that of a stage that it needs
 	settled, begins := 0, 0
-	stuck := unreported(now)
+	stuck := unreported(now, 0)
 	for i := range now {
 		var t outcome
 		switch now[i].Phase {
@@ -27,23 +34,41 @@ func stages(s groups.Snapshot) (moves []groups.Move) {
 			t = outcome{do: groups.Keep, why: "its job has succeeded"}
 		case groups.Running, groups.Done, groups.Reused, groups.Skipped, groups.StageFailed: // nothing to do
 		}
+		gated[i] = now[i].Phase == groups.Skipped && byGate(s.Pipeline, now, gated, i)
+		if t.do != "" && len(moves) < StagesAtOnce {
+			v, err := move(s, i, t, gated[i], resolve)
+			if err != nil {
+				return nil, err
+			}
+			moves, t.do = append(moves, v), v.Do
+			if v.Do == groups.Reuse && stuck < 0 {
+				stuck = unreported(now[i:i+1], i)
+			}
+		}
 		if t.do == groups.Start {
 			begins++
-		}
-		gated[i] = now[i].Phase == groups.Skipped && byGate(s.Pipeline, now, gated, i)
-		if t.do != "" && len(moves) < MovesAtOnce {
-			of := &groups.StageMove{Stage: i, Gated: gated[i]}
-			of.Gates = t.verdicts
-			moves = append(moves, groups.Move{Do: t.do, Why: t.why, Of: of})
 		}
 		if now[i].Phase.Settled() {
 			settled++
 		}
 	}
 	if settled == len(now) && s.Open == 0 && len(moves) == 0 {
-		return []groups.Move{{Do: groups.Finish, Why: "all_over"}}
+		return []groups.Move{{Do: groups.Finish, Why: "all_over"}}, nil
 	}
-	return moves
+	return moves, nil
+}
+
+// move returns the resolved move of an outcome of the stage at a position, which it changes in s if the move reuses it.
+func move(s groups.Snapshot, i int, t outcome, gated bool, resolve groups.Resolver) (v groups.Move, err error) {
+	v = groups.Move{Do: t.do, Why: t.why, Of: &groups.StageMove{Stage: i, Gated: gated}}
+	v.Of.Gates = t.verdicts
+	if resolve != nil {
+		v, err = resolve(s, v)
+	}
+	if err == nil && v.Do == groups.Reuse {
+		s.Stages[i].Reuse(v)
+	}
+	return v, err
 }
 
 // outcome is what happens to a stage, and why. The zero outcome leaves it as it is.
@@ -53,9 +78,14 @@ type outcome struct {
 	verdicts []pipeline.Verdict // of its gates; those of a stage that starts may be open: the server decides them
 }
 
-// unreported returns the first stage that has ended without a metric that a gate judges, or -1.
-func unreported(now []groups.Stage) int {
-	return slices.IndexFunc(now, func(x groups.Stage) bool { return x.Phase.Good() && len(x.Wrong) > 0 })
+// unreported returns the position of the first stage that has ended without a metric that a gate judges, or -1. The
+// stages of the list are those from the position from on.
+func unreported(list []groups.Stage, from int) int {
+	n := slices.IndexFunc(list, func(x groups.Stage) bool { return x.Phase.Good() && len(x.Wrong) > 0 })
+	if n < 0 {
+		return n
+	}
+	return from + n
 }
 
 // stop returns the outcome of a stage that has not started when the stage stuck has not reported a metric that a gate

@@ -21,7 +21,8 @@ func (p *Planner) Moves(s groups.Snapshot) []groups.Move {
 	case groups.Study:
 		return p.driver(s).moves(s)
 	case groups.Pipeline:
-		return stages(s)
+		moves, _ := Stages(s, nil) // only a resolver fails
+		return moves
 	case groups.Schedule:
 		return runs(s)
 	}

@@ -48,7 +48,7 @@ func (ms *Members) mayReuse(g *state.Group, v groups.Move) *step.Refusal {
 	if !ok {
 		return &step.Refusal{Why: step.NoGroup}
 	}
-	if n != g.Terms.Pipeline.Deploys() || ms.Faults.Trusts {
+	if p := g.Terms.Pipeline; !p.Stages[n].MayDeploy() || n != p.Deploys() || ms.Faults.Trusts {
 		return nil
 	}
 	if by := ms.deploying(g, n); by != "" {
