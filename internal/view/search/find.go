@@ -51,12 +51,11 @@ func Find(q Query, read func(store.Range) ([]store.Row, error)) ([]Found, error)
 		if r.Backwards {
 			slices.Reverse(rows)
 		}
-		beside, err := q.columns(rows, read)
-		if err != nil {
-			return nil, err
-		}
 		for i := range rows {
-			if err := in.block(rows[i], beside); err != nil {
+			if !in.promising(rows[i].Value) {
+				continue
+			}
+			if err := in.read(rows[i], read); err != nil {
 				return nil, fmt.Errorf("search archived jobs: %w", err)
 			}
 			if in.enough() {
@@ -80,52 +79,80 @@ func (s *Query) backwards() bool { return !s.Oldest && s.Order != ByName }
 
 // blocks returns the range of blocks that may have jobs of a search.
 func (s *Query) blocks() store.Range {
-	r := store.Range{After: columnOwner, Before: columnOwner + "~", Limit: firstBlocks, Backwards: s.backwards()}
+	first, last := s.Until, s.After
+	column := s.first()
+	r := store.Range{After: column, Before: column + "~", Limit: firstBlocks, Backwards: s.backwards()}
 	if s.Order != ByAge {
 		return r
 	}
-	first, last := s.Until, s.After
 	if s.Oldest {
 		first, last = last, first
 	}
 	if first != nil {
-		r.After = columnOwner + previous(fmt.Sprintf("%015d", first.Order/blockJobs))
+		r.After = column + previous(fmt.Sprintf("%015d", first.Order/blockJobs))
 	}
 	if last != nil {
-		r.Before = blockKey(columnOwner, last.Order/blockJobs+1)
+		r.Before = blockKey(column, last.Order/blockJobs+1)
 	}
 	return r
 }
 
-// columns returns the rows of the other columns that a search of those blocks needs, by key.
-func (s *Query) columns(rows []store.Row, read func(store.Range) ([]store.Row, error)) (map[string][]byte, error) {
-	needed := map[string]bool{}
-	if column := columnsOf[s.Order]; column != "" {
-		needed[column] = true
+// first returns the column that a search reads of every block, to find out whether it needs the others.
+func (s *Query) first() string {
+	switch {
+	case s.Name.part != "":
+		return columnName
+	case columnsOf[s.Order] != "":
+		return columnsOf[s.Order]
 	}
-	if !s.Name.Any() {
-		needed[columnName] = true
+	return columnOwner
+}
+
+// promising reports whether a block may have one of the first jobs, by its row of the first column.
+func (in *searching) promising(row []byte) bool {
+	switch {
+	case in.Name.part != "":
+		return bytes.Contains(row, []byte(in.Name.part))
+	case columnsOf[in.Order] == "":
+		return in.mayTake(row)
+	case in.worst == nil:
+		return true
 	}
-	all := map[string][]byte{}
-	if len(rows) == 0 {
-		return all, nil
+	c := cutter{row: row}
+	for _, ok := c.more(); ok; _, ok = c.more() {
+		key := c.span(c.number()).of(row)
+		if in.Order == ByName {
+			c.span(c.number())
+		}
+		if bytes.Compare(key, in.worst.Key) <= 0 && (in.After == nil || bytes.Compare(key, in.After.Key) >= 0) {
+			return true
+		}
 	}
-	lowest, highest := rows[0].Key, rows[len(rows)-1].Key
-	if lowest > highest {
-		lowest, highest = highest, lowest
+	return c.torn // which block reports
+}
+
+// read reads the other columns of a block that the search needs, and adds its jobs.
+func (in *searching) read(row store.Row, read func(store.Range) ([]store.Row, error)) error {
+	first := in.first()
+	number := strings.TrimPrefix(row.Key, first)
+	needed := []string{columnOwner, columnsOf[in.Order]}
+	if !in.Name.Any() {
+		needed = append(needed, columnName)
 	}
-	for column := range needed {
-		list, err := read(store.Range{
-			After:  column + previous(strings.TrimPrefix(lowest, columnOwner)),
-			Before: column + strings.TrimPrefix(highest, columnOwner) + "~", Limit: len(rows)})
+	found := map[string][]byte{first: row.Value}
+	for _, column := range needed {
+		if _, known := found[column]; known || column == "" {
+			continue
+		}
+		rows, err := read(store.Range{After: column + previous(number), Before: column + number + "~", Limit: 1})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, row := range list {
-			all[row.Key] = row.Value
+		if found[column] = nil; len(rows) > 0 {
+			found[column] = rows[0].Value
 		}
 	}
-	return all, nil
+	return in.block(number, rowsOf{own: found[columnOwner], name: found[columnName], key: found[columnsOf[in.Order]]})
 }
 
 // previous returns a text below a block's number and above every lower one.
@@ -134,14 +161,12 @@ func previous(number string) string {
 }
 
 // block adds the jobs of a block that match.
-func (in *searching) block(row store.Row, beside map[string][]byte) error {
-	number := strings.TrimPrefix(row.Key, columnOwner)
+func (in *searching) block(number string, rows rowsOf) error {
 	block, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
 		return err
 	}
-	rows := rowsOf{own: row.Value, name: beside[columnName+number], key: beside[columnsOf[in.Order]+number]}
-	if part := in.Name.part; !in.mayTake(rows.own) || part != "" && !bytes.Contains(rows.name, []byte(part)) {
+	if !in.mayTake(rows.own) {
 		return nil
 	}
 	if err := owners(rows.own, &in.own); err != nil {
@@ -237,7 +262,21 @@ func (in *searching) cut() {
 // enough reports whether no further block can have one of the first jobs: all that follow are older and have no lower
 // key.
 func (in *searching) enough() bool {
+	if in.Order == ByState && in.worst != nil && bytes.Equal(in.worst.Key, in.lowest()) {
+		return true
+	}
 	return in.over || (in.Order == ByAge || in.Order == ByRate) && len(in.best) >= in.Limit
+}
+
+// lowest returns the key of the state that a list by state begins with.
+func (in *searching) lowest() []byte {
+	var low state.Status
+	for i, over := range overStates {
+		if in.kinds[i] && (low == "" || over < low) {
+			low = over
+		}
+	}
+	return []byte(low)
 }
 
 func (in *searching) list() []Found {
