@@ -51,11 +51,17 @@ func Find(q Query, read func(store.Range) ([]store.Row, error)) ([]Found, error)
 		if r.Backwards {
 			slices.Reverse(rows)
 		}
+		beside := map[string][]byte{}
+		if slices.ContainsFunc(rows, in.promising) {
+			if beside, err = q.columns(rows, read); err != nil {
+				return nil, err
+			}
+		}
 		for i := range rows {
-			if !in.promising(rows[i].Value) {
+			if !in.promising(rows[i]) {
 				continue
 			}
-			if err := in.read(rows[i], read); err != nil {
+			if err := in.block(strings.TrimPrefix(rows[i].Key, q.first()), beside); err != nil {
 				return nil, fmt.Errorf("search archived jobs: %w", err)
 			}
 			if in.enough() {
@@ -109,18 +115,18 @@ func (s *Query) first() string {
 }
 
 // promising reports whether a block may have one of the first jobs, by its row of the first column.
-func (in *searching) promising(row []byte) bool {
+func (in *searching) promising(row store.Row) bool {
 	switch {
 	case in.Name.part != "":
-		return bytes.Contains(row, []byte(in.Name.part))
+		return bytes.Contains(row.Value, []byte(in.Name.part))
 	case columnsOf[in.Order] == "":
-		return in.mayTake(row)
+		return in.mayTake(row.Value)
 	case in.worst == nil:
 		return true
 	}
-	c := cutter{row: row}
+	c := cutter{row: row.Value}
 	for _, ok := c.more(); ok; _, ok = c.more() {
-		key := c.span(c.number()).of(row)
+		key := c.span(c.number()).of(row.Value)
 		if in.Order == ByName {
 			c.span(c.number())
 		}
@@ -131,28 +137,33 @@ func (in *searching) promising(row []byte) bool {
 	return c.torn // which block reports
 }
 
-// read reads the other columns of a block that the search needs, and adds its jobs.
-func (in *searching) read(row store.Row, read func(store.Range) ([]store.Row, error)) error {
-	first := in.first()
-	number := strings.TrimPrefix(row.Key, first)
-	needed := []string{columnOwner, columnsOf[in.Order]}
-	if !in.Name.Any() {
-		needed = append(needed, columnName)
+// columns returns the rows of all columns that a search of those blocks needs, by key.
+func (s *Query) columns(rows []store.Row, read func(store.Range) ([]store.Row, error)) (map[string][]byte, error) {
+	first := s.first()
+	needed := map[string]bool{columnOwner: true, columnsOf[s.Order]: true}
+	if !s.Name.Any() {
+		needed[columnName] = true
 	}
-	found := map[string][]byte{first: row.Value}
-	for _, column := range needed {
-		if _, known := found[column]; known || column == "" {
-			continue
-		}
-		rows, err := read(store.Range{After: column + previous(number), Before: column + number + "~", Limit: 1})
+	delete(needed, first)
+	delete(needed, "") // the order has no column
+	all := map[string][]byte{}
+	for _, row := range rows {
+		all[row.Key] = row.Value
+	}
+	lowest, highest := rows[0].Key[len(first):], rows[len(rows)-1].Key[len(first):]
+	if lowest > highest {
+		lowest, highest = highest, lowest
+	}
+	for column := range needed {
+		list, err := read(store.Range{After: column + previous(lowest), Before: column + highest + "~", Limit: len(rows)})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if found[column] = nil; len(rows) > 0 {
-			found[column] = rows[0].Value
+		for _, row := range list {
+			all[row.Key] = row.Value
 		}
 	}
-	return in.block(number, rowsOf{own: found[columnOwner], name: found[columnName], key: found[columnsOf[in.Order]]})
+	return all, nil
 }
 
 // previous returns a text below a block's number and above every lower one.
@@ -161,7 +172,9 @@ func previous(number string) string {
 }
 
 // block adds the jobs of a block that match.
-func (in *searching) block(number string, rows rowsOf) error {
+func (in *searching) block(number string, columns map[string][]byte) error {
+	rows := rowsOf{own: columns[columnOwner+number], name: columns[columnName+number],
+		key: columns[columnsOf[in.Order]+number]}
 	block, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
 		return err
