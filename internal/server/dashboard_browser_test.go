@@ -254,7 +254,7 @@ func TestPages_Print(t *testing.T) {
 		var found []string
 		b.Eval(`(() => {
 			const list = [], seen = e => e.checkVisibility() && e.getBoundingClientRect().width > 1;
-			for (const e of document.querySelectorAll("nav, button, input, select, form.search, .button"))
+			for (const e of document.querySelectorAll("nav, button, form.search, .button, main :not(.field) > input, main :not(.field) > select"))
 				if (seen(e)) list.push("shows " + e.outerHTML.slice(0, 120));
 			for (const e of document.querySelectorAll("main td, main th, main svg, main pre, main p"))
 				if (seen(e) && e.getBoundingClientRect().right > innerWidth + 1) list.push("cuts " + e.outerHTML.slice(0, 120));

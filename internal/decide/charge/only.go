@@ -58,29 +58,27 @@ func wantOf(name, value string) func(*Charge) bool {
 		return func(c *Charge) bool { return budget.Scope(value).Holds(c.Owner, c.User) }
 	case byTag:
 		key, value, has := strings.Cut(value, "=")
-		return func(c *Charge) bool {
-			label := c.Owner.Labels()[key]
-			return label != "" && !has || has && label == orNone(value)
+		label := func(c *Charge) string { return c.Owner.Labels()[key] }
+		if !has {
+			return func(c *Charge) bool { return label(c) != "" }
 		}
+		return isNamed(label, false, value)
 	}
 	of := func(c *Charge) string { return c.Kind }
 	if at := slices.IndexFunc(cells, func(c cell) bool { return c.header == name }); at >= 0 {
 		of = cells[at].of
 	}
-	ofJobs := name == "job" || name == "kind"
+	return isNamed(of, name == "job" || name == "kind", value)
+}
+
+// isNamed returns whether a charge has a value, or none under that name.
+func isNamed(of func(*Charge) string, ofJobs bool, value string) func(*Charge) bool {
 	return func(c *Charge) bool {
 		if text := of(c); text != "" {
 			return text == value
 		}
 		return value == NoValue(ofJobs, ledger.Posting{Owner: c.Owner}.Idles(), c.Rule)
 	}
-}
-
-func orNone(value string) string {
-	if value == None {
-		return ""
-	}
-	return value
 }
 
 // All reports whether all charges are selected.

@@ -52,8 +52,6 @@ func namedIn(address, by, name string) string {
 		by = "machine"
 	}
 	switch {
-	case isTag && name == charge.Unused: // it has no tags, and shares the name of its rule with no other cost
-		return also(address, "team", charge.Unused)
 	case isTag:
 		return also(address, "tag", key+"="+name)
 	case !slices.Contains(charge.OnlyBy, by):

@@ -55,8 +55,8 @@ func (p *reviewPage) Of(part, whole money.Amount) *float64 {
 // Postings returns the address of the charges of the month, as a file.
 func (p *reviewPage) Postings() string { return monthPostings(p.Since) }
 
-// Tagged returns the address of the charges of the month with any value of a tag; "": it is a property that every charge
-// may have.
+// Tagged returns the address of the charges of the month with any value of a tag; "": it is a property of all
+// charges.
 func (p *reviewPage) Tagged(tag string) string {
 	if slices.Contains(charge.OnlyBy, tag) {
 		return ""
