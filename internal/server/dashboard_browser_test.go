@@ -240,6 +240,34 @@ func looks(t *testing.T, b *browser.Browser, page string, axe []byte, open func(
 	}
 }
 
+// A printed page has no navigation and no controls, light colours in a dark theme, and nothing beyond the sheet.
+func TestPages_Print(t *testing.T) {
+	lane.Component(t, "browser")
+	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
+	pages := append(w.withJobs(8), dashPages...)
+	b, at := w.inBrowser(t)
+	for _, path := range pages {
+		b.Size(687, 971, true) // A4 with margins of 14 mm
+		b.Go(at + path)
+		b.Ask("Emulation.setEmulatedMedia", map[string]any{"media": "print", "features": []map[string]string{
+			{"name": "prefers-color-scheme", "value": "dark"}}}, nil)
+		var found []string
+		b.Eval(`(() => {
+			const list = [], seen = e => e.checkVisibility() && e.getBoundingClientRect().width > 1;
+			for (const e of document.querySelectorAll("nav, button, form.search, .button, main :not(.field) > input, main :not(.field) > select"))
+				if (seen(e)) list.push("shows " + e.outerHTML.slice(0, 120));
+			for (const e of document.querySelectorAll("main td, main th, main svg, main pre, main p"))
+				if (seen(e) && e.getBoundingClientRect().right > innerWidth + 1) list.push("cuts " + e.outerHTML.slice(0, 120));
+			if (getComputedStyle(document.body).backgroundColor !== "rgb(255, 255, 255)") list.push("is dark");
+			return list.slice(0, 5);
+		})()`, &found)
+		for _, f := range found {
+			t.Errorf("%s: the printed page %s", path, f)
+		}
+		b.Save(strings.NewReplacer("/", "_", "?", "_", "=", "-").Replace("print " + path))
+	}
+}
+
 // A page follows changes within 2 s, keeps its reader's marks, stops while paused, and says when the server is away.
 func TestPages_UpdateThemselves(t *testing.T) {
 	lane.Component(t, "browser")

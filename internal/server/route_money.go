@@ -23,9 +23,16 @@ func moneyRoutes() []route {
 	span := []string{"since: month, day or whole hour in UTC from which costs are listed, such as 2026-10, " +
 		"2026-10-15 or 2026-10-15T08:00:00Z; from the beginning where it is not given",
 		"until: the same, up to which; the costs of running machines up to now where it is not given"}
-	by := []string{}
+	by := []string{"booked: time in UTC from which costs were booked, such as 2026-10-15T08:00:00Z, with what running " +
+		"machines owe now: the costs that GET /v1/costs sums since that time"}
 	for _, name := range charge.OnlyBy {
-		by = append(by, name+": its costs alone; (none) for those without one")
+		text, special := map[string]string{
+			"tag":   "KEY or KEY=VALUE: the costs with that tag; KEY=(none) for those without it",
+			"scope": "the costs that count towards the budgets of a scope, such as all, team:vision or tag:model=lm"}[name]
+		if !special {
+			text = "its costs alone; (none) for those without one"
+		}
+		by = append(by, name+": "+text)
 	}
 	return []route{
 		{"GET", "/v1/costs", identity.Viewer, anyTeam, true, "Show what was spent, by whom and for what", nil, api.Costs{},

@@ -76,3 +76,18 @@ func ParsePeriod(field, text string) (s Span, err error) {
 	}
 	return s, nil
 }
+
+// ParseBooked reads the time from which costs are listed by their booking; an empty one is the beginning.
+func ParseBooked(text string) (t time.Time, err error) {
+	if text == "" {
+		return t, nil
+	}
+	if t, err = time.Parse(time.RFC3339Nano, text); err == nil && (t.Year() < 1970 || t.Year() > 9998) {
+		err = errors.New(text + " is outside the years 1970 to 9998")
+	}
+	if err != nil {
+		return t, &SpanError{"booked", fmt.Errorf("%.40q is not a time of booking: %w", text, err),
+			"write it in UTC, as in 2026-10-15T08:00:00Z"}
+	}
+	return t.UTC(), nil
+}

@@ -19,12 +19,15 @@ const (
 	value                 // a number or a time
 )
 
-// cells defines the columns of a Table.
-var cells = []struct {
+// cell is a column of a Table.
+type cell struct {
 	header string
 	kind   cellKind
 	of     func(*Charge) string
-}{
+}
+
+// cells defines the columns of a Table.
+var cells = []cell{
 	{"begin", value, func(c *Charge) string { return c.Begin.UTC().Format(time.RFC3339) }},
 	{"end", value, func(c *Charge) string { return c.End.UTC().Format(time.RFC3339) }},
 	{"team", name, func(c *Charge) string { return c.Owner.Team }},

@@ -10,8 +10,8 @@ import (
 
 // Unposted returns, as unbooked postings, what running machines and reservations have cost up to t and the ledger
 // does not have yet. Together with the ledger they add up to the amount spent by t. t must not be before the last
-// event. tenant owns the reservations.
-func (m *Machine) Unposted(tenant string, t time.Time) []ledger.Posting {
+// event. tenant owns the reservations. What these have cost unused before since is left out, unless since is zero.
+func (m *Machine) Unposted(tenant string, since, t time.Time) []ledger.Posting {
 	u := unposted{at: t}
 	for _, a := range m.Live() {
 		j, ok := m.Job(a.Job())
@@ -29,7 +29,7 @@ func (m *Machine) Unposted(tenant string, t time.Time) []ledger.Posting {
 	}
 	for _, l := range m.market.Prepaid {
 		if o := l.Offer(); t.After(o.Reserved.From) {
-			u.add(m.market.ReservedEntry(o, ledger.Estimated, tenant, t), m.market.Unused(o, t))
+			u.add(m.market.ReservedEntry(o, ledger.Estimated, tenant, t), m.market.UnusedSince(o, since, t))
 		}
 	}
 	return u.list

@@ -30,7 +30,7 @@ func TestUnused_IsKnownBetweenBookings(t *testing.T) {
 	for range 45 * 6 {
 		h.now = h.now.Add(10 * time.Second)
 		unposted := money.Amount{} // between two steps, as reports read it
-		for _, p := range h.m.Unposted("t", h.now) {
+		for _, p := range h.m.Unposted("t", time.Time{}, h.now) {
 			if p.Rule == state.ReservedRule {
 				unposted = unposted.Add(state.CostOf(p))
 				if p.Owner.Tenant != "t" {

@@ -29,7 +29,12 @@ func (p *chargebackPage) command() string {
 
 // Postings returns the address of a team's own charges in the month, as a file.
 func (p *chargebackPage) Postings(team string) string {
-	return postingsOf("since", p.Month, "until", p.Since.AddDate(0, 1, 0).UTC().Format("2006-01"), "team", team)
+	return also(monthPostings(p.Since), "team", team)
+}
+
+// monthPostings returns the address of the charges of a month, as a file.
+func monthPostings(since time.Time) string {
+	return postingsOf("since", since.UTC().Format("2006-01"), "until", since.UTC().AddDate(0, 1, 0).Format("2006-01"))
 }
 
 // months is the number of months that a page offers.

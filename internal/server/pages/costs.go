@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/decide/charge"
 	"scrimp/internal/lib/money"
 )
 
@@ -68,47 +67,11 @@ func costs(v *visit) (any, error) {
 	return p, nil
 }
 
-// exported is the address of all charges, as a file.
-const exported = "/data/export/costs"
+// Whole returns the address of the charges that the total of the page sums, as a file.
+func (p *costsPage) Whole() string { return postingsOf("booked", bookedSince(p.Since)) }
 
-// Whole returns the address of the charges that the total of the page sums, as a file; "": the page has none. A span of
-// a file is of the time that was paid for, and that of the page of the time of booking, so only sums from the beginning
-// have one.
-func (p *costsPage) Whole() string {
-	if p.flags.Get("since") != "" {
-		return ""
-	}
-	return exported
-}
-
-// Postings is Whole of a line.
-func (p *costsPage) Postings(line string) string {
-	if line == "" {
-		line = charge.None
-	}
-	column, ok := columnOf(p.By)
-	if p.Whole() == "" || !ok || column == "job" && strings.HasPrefix(line, "(") {
-		return ""
-	}
-	return postingsOf(column, line)
-}
-
-// columnOf returns the column that selects the charges of a name, when costs are grouped by what by says.
-func columnOf(by string) (column string, ok bool) {
-	if column = by; by == "sku" {
-		column = "machine"
-	}
-	return column, slices.Contains(charge.OnlyBy, column)
-}
-
-// postingsOf returns the address of the charges with these values in their columns, as a file.
-func postingsOf(pairs ...string) string {
-	v := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		v.Set(pairs[i], pairs[i+1])
-	}
-	return exported + "?" + v.Encode()
-}
+// Postings is Whole of a line; "": it has none.
+func (p *costsPage) Postings(line string) string { return namedIn(p.Whole(), p.By, line) }
 
 // read fetches the data for the page's address.
 func (p *costsPage) read(v *visit) error {

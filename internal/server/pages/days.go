@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"scrimp/client"
-	"scrimp/internal/decide/charge"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
@@ -28,6 +27,7 @@ type daysPage struct {
 	Older  string      // address of the days before these
 	asked  string
 	back   int
+	first  time.Time
 }
 
 func (p *daysPage) twin() string { return p.asked }
@@ -38,19 +38,26 @@ func (p *daysPage) command() string {
 }
 
 // Whole returns the address of the charges of a day, as a file.
-func (p *daysPage) Whole(day time.Time) string { return postingsOf(spanOf(day)...) }
+func (p *daysPage) Whole(day time.Time) string { return p.whole(day, day) }
 
-// Postings is Whole of a name; "": the page has none.
-func (p *daysPage) Postings(day time.Time, name string) string {
-	column, ok := columnOf(cmp.Or(p.By, "team"))
-	if !ok || name == otherNames {
-		return ""
-	}
-	return postingsOf(append(spanOf(day), column, cmp.Or(name, charge.None))...)
+// Postings is Whole of a name; "": it has none.
+func (p *daysPage) Postings(day time.Time, name string) string { return p.of(p.Whole(day), name) }
+
+// All returns the address of the charges of all days of the page, and Sum that of a name.
+func (p *daysPage) All() string { return p.whole(p.first, p.first.AddDate(0, 0, p.back-1)) }
+
+// Sum is All of a name; "": it has none.
+func (p *daysPage) Sum(name string) string { return p.of(p.All(), name) }
+
+func (p *daysPage) whole(first, last time.Time) string {
+	return postingsOf("since", first.Format(time.DateOnly), "until", last.AddDate(0, 0, 1).Format(time.DateOnly))
 }
 
-func spanOf(day time.Time) []string {
-	return []string{"since", day.Format(time.DateOnly), "until", day.AddDate(0, 0, 1).Format(time.DateOnly)}
+func (p *daysPage) of(address, name string) string {
+	if name == otherNames {
+		return ""
+	}
+	return namedIn(address, cmp.Or(p.By, "team"), name)
 }
 
 // daysTable holds the costs of each day in a currency. The columns add up to the total.
@@ -103,7 +110,8 @@ func days(v *visit) (any, error) {
 				Fix: "write it like " + v.now.UTC().Format(time.DateOnly)}
 		}
 	}
-	first := time.Date(at.Year(), at.Month(), at.Day()-p.back+1, 0, 0, 0, 0, time.UTC)
+	p.first = time.Date(at.Year(), at.Month(), at.Day()-p.back+1, 0, 0, 0, 0, time.UTC)
+	first := p.first
 	p.Until = at.Format(time.DateOnly)
 	p.Older = "/costs/days?" + url.Values{"by": {p.By}, "days": {fmt.Sprint(p.back)},
 		"until": {first.AddDate(0, 0, -1).Format(time.DateOnly)}}.Encode()

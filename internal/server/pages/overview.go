@@ -37,8 +37,11 @@ func (s sums) add(c money.Currency, a money.Amount) { s[c] = s[c].Add(a) }
 // overviewPage shows what was spent, the present rate, the forecast, and what needs attention.
 type overviewPage struct {
 	Now              time.Time
+	Market           time.Time // market time
 	Day, Month       time.Time // market time from which each is counted
 	Today, ThisMonth sums
+	TodayPostings    string // address of what Today sums
+	MonthPostings    string
 	Saved            sums
 	OnDemand         sums
 	Compared         int // number of jobs that Saved covers
@@ -111,6 +114,9 @@ func startsIn(j client.Job) string {
 	return "starts " + draw.Starts(wall)
 }
 
+// Postings returns the address of what is spent of a limit in its window.
+func (p *overviewPage) Postings(l client.Limit) string { return budgetPostings(p.Market, l) }
+
 func (overviewPage) twin() string { return "/v1/costs" }
 
 // mostAttention bounds the entries of attention on the overview.
@@ -121,16 +127,18 @@ const mostLive = 1000
 
 func overview(v *visit) (any, error) {
 	at := v.server.Market.Now.UTC()
-	p := &overviewPage{Now: v.now, Day: time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC),
+	p := &overviewPage{Now: v.now, Market: at, Day: time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC),
 		Month: time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC), Jobs: v.server.Jobs, LiveAll: v.server.Live}
 	var err error
-	if p.Today, _, err = v.spentSince(at, p.Day); err != nil {
+	var today, month client.Costs
+	if p.Today, today, err = v.spentSince(at, p.Day); err != nil {
 		return nil, err
 	}
-	var month client.Costs
 	if p.ThisMonth, month, err = v.spentSince(at, p.Month); err != nil {
 		return nil, err
 	}
+	p.TodayPostings = postingsOf("booked", bookedSince(today.Since))
+	p.MonthPostings = postingsOf("booked", bookedSince(month.Since))
 	p.Saved, p.OnDemand, p.Uses = sums{}, sums{}, map[client.Use]money.Amount{}
 	for _, l := range month.Lines {
 		if l.Saved != nil {

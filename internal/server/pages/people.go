@@ -17,8 +17,18 @@ type teamsPage struct {
 	Budgets client.Budgets
 	Shares  client.QueueShares
 	Since   time.Time
+	Market  time.Time    // market time
+	booked  string       // since when Month is counted
 	None    money.Amount // of a team that has no line in the costs: it has spent nothing
 }
+
+// Spent returns the address of what a team has spent this month.
+func (p *teamsPage) Spent(team string) string {
+	return namedIn(postingsOf("booked", p.booked), "team", team)
+}
+
+// Postings returns the address of what is spent of a limit in its window.
+func (p *teamsPage) Postings(l client.Limit) string { return budgetPostings(p.Market, l) }
 
 type teamLine struct {
 	client.Team
@@ -29,7 +39,7 @@ type teamLine struct {
 
 func teams(v *visit) (any, error) {
 	at := v.server.Market.Now.UTC()
-	p := &teamsPage{Now: v.now, Since: time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)}
+	p := &teamsPage{Now: v.now, Market: at, Since: time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)}
 	var all []client.Team
 	if err := v.get("/v1/teams", &all); err != nil {
 		return nil, err
@@ -44,6 +54,7 @@ func teams(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.booked = bookedSince(month.Since)
 	whole := 0.0
 	for _, l := range month.Lines {
 		whole += l.Spent.Float()

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"scrimp/client"
+	"scrimp/internal/decide/charge"
 	"scrimp/internal/lib/money"
 )
 
@@ -48,6 +50,18 @@ func (p *reviewPage) Of(part, whole money.Amount) *float64 {
 		return nil
 	}
 	return new(part.Float() / whole.Float())
+}
+
+// Postings returns the address of the charges of the month, as a file.
+func (p *reviewPage) Postings() string { return monthPostings(p.Since) }
+
+// Tagged returns the address of the charges of the month with any value of a tag; "": it is a property of all
+// charges.
+func (p *reviewPage) Tagged(tag string) string {
+	if slices.Contains(charge.OnlyBy, tag) {
+		return ""
+	}
+	return also(p.Postings(), "tag", tag)
 }
 
 // Median returns the median of a proposal's estimate; null: unknown.

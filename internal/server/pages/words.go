@@ -24,6 +24,9 @@ var functions = template.FuncMap{
 	"asset":    func(name string) string { return "/assets/" + assets()[name].name },
 	"money":    amount,
 	"sum":      sumOf,
+	"sums":     sumsOf,
+	"postings": postingsOf,
+	"also":     also,
 	"rate":     rateOf,
 	"ago":      ago,
 	"until":    until,
@@ -127,15 +130,6 @@ func amount(c money.Currency, v any) template.HTML {
 		text = money.Format(a, c, 2)
 	}
 	return element("data", grouped(text), "class", class, "value", a.String(), "title", fmt.Sprintf("%s %s exactly", a, c))
-}
-
-// sumOf is amount with a link to the postings that it sums, unless it is zero or has no address.
-func sumOf(c money.Currency, a money.Amount, address string) template.HTML {
-	if address == "" || a.IsZero() {
-		return amount(c, a)
-	}
-	open := `<a href="` + template.HTMLEscapeString(address) + `" title="the postings that it sums, as CSV">`
-	return template.HTML(open) + amount(c, a) + "</a>"
 }
 
 // grouped puts commas between the thousands of an amount: "$12,345.60".

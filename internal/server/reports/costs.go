@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/state"
@@ -117,12 +118,11 @@ func (l *lines) of(w ledger.Dimensions, job string, c money.Currency) *api.CostL
 		return nil
 	}
 	k := lineKey{l.name(w, job), c}
-	switch {
-	case k.name != "":
-	case w.Rule == state.ReservedRule:
-		k.name = "(reserved, unused)" // paid for and unused
-	case (w.Rule == ledger.IdleRule || w.Rule == ledger.IdleExtraRule) && l.named:
-		k.name = "(idle machines)" // between two jobs
+	if k.name == "" {
+		idle := w.Rule == ledger.IdleRule || w.Rule == ledger.IdleExtraRule
+		if name := charge.NoValue(l.named, idle, w.Rule); name != charge.None {
+			k.name = name
+		}
 	}
 	if l.all[k] == nil {
 		l.all[k] = &api.CostLine{Name: k.name, Currency: c, Uses: map[client.Use]money.Amount{}}

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -43,7 +44,8 @@ func (b *Books) ExportCharges(w http.ResponseWriter, r *http.Request) {
 // export streams the charges that the caller may see. Memory holds at most one stride of events of the ledger.
 func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as rows) {
 	span, err := charge.ParseSpan(r.URL.Query().Get("since"), r.URL.Query().Get("until"))
-	if bad, ok := errors.AsType[*charge.SpanError](err); ok {
+	booked, wrong := charge.ParseBooked(r.URL.Query().Get("booked"))
+	if bad, ok := errors.AsType[*charge.SpanError](cmp.Or(err, wrong)); ok {
 		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is no span of time", bad.Fix, bad.Err)
 		return
 	}
@@ -57,7 +59,7 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 	out := csv.NewWriter(w)
 	began := false
 	var room []string
-	err = b.EachCharge(r.Context(), auth.CallerOf(r), span, func(c charge.Charge) error {
+	err = b.eachBooked(r.Context(), auth.CallerOf(r), []charge.Span{span}, booked, func(c charge.Charge) error {
 		if !only.Has(&c) {
 			return nil
 		}
@@ -84,7 +86,7 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	case err != nil:
 		Unread(w, "the ledger was not read", err)
-	case !began && !only.All():
+	case !began && (!only.All() || !booked.IsZero()):
 		reply.Problem(w, http.StatusNotFound, "there are no such costs in that span",
 			"scrimp costs --by team (project, user, job, provider, region) names what was spent on", nil)
 	case !began && span == (charge.Span{}):
@@ -108,6 +110,13 @@ func (b *Books) EachCharge(ctx context.Context, caller identity.Caller, span cha
 // the end of a span is cut there.
 func (b *Books) EachChargeIn(ctx context.Context, caller identity.Caller, spans []charge.Span,
 	f func(charge.Charge) error,
+) error {
+	return b.eachBooked(ctx, caller, spans, time.Time{}, f)
+}
+
+// eachBooked is EachChargeIn of the postings that were booked since a time, with what running machines owe now.
+func (b *Books) eachBooked(ctx context.Context, caller identity.Caller, spans []charge.Span, booked time.Time,
+	f func(charge.Charge) error,
 ) (err error) {
 	if len(spans) == 0 {
 		return nil
@@ -127,7 +136,7 @@ func (b *Books) EachChargeIn(ctx context.Context, caller identity.Caller, spans 
 			}
 		}))
 	}
-	read := b.eachPosting(ctx, whole, func(p *ledger.Posting, of charge.Source) error {
+	read := b.eachPosting(ctx, whole, booked, func(p *ledger.Posting, of charge.Source) error {
 		if caller.Role(p.Owner.Team) >= identity.Viewer {
 			for _, s := range streams {
 				s.Add(p, of)
@@ -144,9 +153,11 @@ func (b *Books) EachChargeIn(ctx context.Context, caller identity.Caller, spans 
 	return err
 }
 
-// eachPosting calls f, in order, with every posting that may concern the span, and then with the charges of running
-// machines.
-func (b *Books) eachPosting(ctx context.Context, span charge.Span, f func(*ledger.Posting, charge.Source) error) error {
+// eachPosting calls f, in order, with every posting that may concern the span and was booked since a time, and then with
+// the charges of running machines.
+func (b *Books) eachPosting(ctx context.Context, span charge.Span, booked time.Time,
+	f func(*ledger.Posting, charge.Source) error,
+) error {
 	var live []ledger.Posting
 	end := uint64(0)
 	b.Control.Read(func(m *core.Machine) {
@@ -154,9 +165,13 @@ func (b *Books) eachPosting(ctx context.Context, span charge.Span, f func(*ledge
 		if m.Now().After(now) {
 			now = m.Now()
 		}
-		end, live = m.Seq(), m.Unposted(b.Control.Tenant(), now)
+		end, live = m.Seq(), m.Unposted(b.Control.Tenant(), booked, now)
 	})
-	first, some, err := b.firstSince(ctx, span, end)
+	from := span
+	if !booked.IsZero() {
+		from.Since = booked
+	}
+	first, some, err := b.firstSince(ctx, from, end)
 	if err != nil {
 		return err
 	}
@@ -168,7 +183,9 @@ func (b *Books) eachPosting(ctx context.Context, span charge.Span, f func(*ledge
 			if err != nil {
 				return err
 			}
-			list = append(list, p)
+			if !p.At.Before(booked) {
+				list = append(list, p)
+			}
 		}
 		for some := range slices.Chunk(list, exportTurn) {
 			if err := sources.each(ctx, some, f); err != nil {

@@ -51,12 +51,17 @@ func Find(q Query, read func(store.Range) ([]store.Row, error)) ([]Found, error)
 		if r.Backwards {
 			slices.Reverse(rows)
 		}
-		beside, err := q.columns(rows, read)
-		if err != nil {
-			return nil, err
+		beside := map[string][]byte{}
+		if slices.ContainsFunc(rows, in.promising) {
+			if beside, err = q.columns(rows, read); err != nil {
+				return nil, err
+			}
 		}
 		for i := range rows {
-			if err := in.block(rows[i], beside); err != nil {
+			if !in.promising(rows[i]) {
+				continue
+			}
+			if err := in.block(strings.TrimPrefix(rows[i].Key, q.first()), beside); err != nil {
 				return nil, fmt.Errorf("search archived jobs: %w", err)
 			}
 			if in.enough() {
@@ -80,44 +85,77 @@ func (s *Query) backwards() bool { return !s.Oldest && s.Order != ByName }
 
 // blocks returns the range of blocks that may have jobs of a search.
 func (s *Query) blocks() store.Range {
-	r := store.Range{After: columnOwner, Before: columnOwner + "~", Limit: firstBlocks, Backwards: s.backwards()}
+	first, last := s.Until, s.After
+	column := s.first()
+	r := store.Range{After: column, Before: column + "~", Limit: firstBlocks, Backwards: s.backwards()}
 	if s.Order != ByAge {
 		return r
 	}
-	first, last := s.Until, s.After
 	if s.Oldest {
 		first, last = last, first
 	}
 	if first != nil {
-		r.After = columnOwner + previous(fmt.Sprintf("%015d", first.Order/blockJobs))
+		r.After = column + previous(fmt.Sprintf("%015d", first.Order/blockJobs))
 	}
 	if last != nil {
-		r.Before = blockKey(columnOwner, last.Order/blockJobs+1)
+		r.Before = blockKey(column, last.Order/blockJobs+1)
 	}
 	return r
 }
 
-// columns returns the rows of the other columns that a search of those blocks needs, by key.
-func (s *Query) columns(rows []store.Row, read func(store.Range) ([]store.Row, error)) (map[string][]byte, error) {
-	needed := map[string]bool{}
-	if column := columnsOf[s.Order]; column != "" {
-		needed[column] = true
+// first returns the column that a search reads of every block, to find out whether it needs the others.
+func (s *Query) first() string {
+	switch {
+	case s.Name.part != "":
+		return columnName
+	case columnsOf[s.Order] != "":
+		return columnsOf[s.Order]
 	}
+	return columnOwner
+}
+
+// promising reports whether a block may have one of the first jobs, by its row of the first column.
+func (in *searching) promising(row store.Row) bool {
+	switch {
+	case in.Name.part != "":
+		return bytes.Contains(row.Value, []byte(in.Name.part))
+	case columnsOf[in.Order] == "":
+		return in.mayTake(row.Value)
+	case in.worst == nil:
+		return true
+	}
+	c := cutter{row: row.Value}
+	for _, ok := c.more(); ok; _, ok = c.more() {
+		key := c.span(c.number()).of(row.Value)
+		if in.Order == ByName {
+			c.span(c.number())
+		}
+		if bytes.Compare(key, in.worst.Key) <= 0 && (in.After == nil || bytes.Compare(key, in.After.Key) >= 0) {
+			return true
+		}
+	}
+	return c.torn // which block reports
+}
+
+// columns returns the rows of all columns that a search of those blocks needs, by key.
+func (s *Query) columns(rows []store.Row, read func(store.Range) ([]store.Row, error)) (map[string][]byte, error) {
+	first := s.first()
+	needed := map[string]bool{columnOwner: true, columnsOf[s.Order]: true}
 	if !s.Name.Any() {
 		needed[columnName] = true
 	}
+	delete(needed, first)
+	delete(needed, "") // the order has no column
 	all := map[string][]byte{}
-	if len(rows) == 0 {
-		return all, nil
+	for _, row := range rows {
+		all[row.Key] = row.Value
 	}
-	lowest, highest := rows[0].Key, rows[len(rows)-1].Key
+	lowest, highest := rows[0].Key[len(first):], rows[len(rows)-1].Key[len(first):]
 	if lowest > highest {
 		lowest, highest = highest, lowest
 	}
 	for column := range needed {
-		list, err := read(store.Range{
-			After:  column + previous(strings.TrimPrefix(lowest, columnOwner)),
-			Before: column + strings.TrimPrefix(highest, columnOwner) + "~", Limit: len(rows)})
+		list, err := read(store.Range{After: column + previous(lowest), Before: column + highest + "~", Limit: len(rows)})
 		if err != nil {
 			return nil, err
 		}
@@ -134,14 +172,14 @@ func previous(number string) string {
 }
 
 // block adds the jobs of a block that match.
-func (in *searching) block(row store.Row, beside map[string][]byte) error {
-	number := strings.TrimPrefix(row.Key, columnOwner)
+func (in *searching) block(number string, columns map[string][]byte) error {
+	rows := rowsOf{own: columns[columnOwner+number], name: columns[columnName+number],
+		key: columns[columnsOf[in.Order]+number]}
 	block, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
 		return err
 	}
-	rows := rowsOf{own: row.Value, name: beside[columnName+number], key: beside[columnsOf[in.Order]+number]}
-	if part := in.Name.part; !in.mayTake(rows.own) || part != "" && !bytes.Contains(rows.name, []byte(part)) {
+	if !in.mayTake(rows.own) {
 		return nil
 	}
 	if err := owners(rows.own, &in.own); err != nil {
@@ -237,7 +275,21 @@ func (in *searching) cut() {
 // enough reports whether no further block can have one of the first jobs: all that follow are older and have no lower
 // key.
 func (in *searching) enough() bool {
+	if in.Order == ByState && in.worst != nil && bytes.Equal(in.worst.Key, in.lowest()) {
+		return true
+	}
 	return in.over || (in.Order == ByAge || in.Order == ByRate) && len(in.best) >= in.Limit
+}
+
+// lowest returns the key of the state that a list by state begins with.
+func (in *searching) lowest() []byte {
+	var low state.Status
+	for i, over := range overStates {
+		if in.kinds[i] && (low == "" || over < low) {
+			low = over
+		}
+	}
+	return []byte(low)
 }
 
 func (in *searching) list() []Found {

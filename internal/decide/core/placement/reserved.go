@@ -68,6 +68,15 @@ func (mk *Market) Unused(o *market.Offer, t time.Time) money.Amount {
 	return idle
 }
 
+// UnusedSince is Unused of the time since, unless that is before the last settlement.
+func (mk *Market) UnusedSince(o *market.Offer, since, until time.Time) money.Amount {
+	amount := mk.Unused(o, until)
+	if since.After(mk.State.Stock(o.ID).Settled) && since.After(o.Reserved.From) {
+		amount = amount.Sub(mk.Unused(o, since))
+	}
+	return amount
+}
+
 // Unused is the unused cost of a reservation.
 type Unused struct {
 	Team     string // the team that pays for it
@@ -83,11 +92,7 @@ func (dc *Decider) Unused(since, until time.Time) (list []Unused) {
 		if !until.After(o.Reserved.From) {
 			continue
 		}
-		amount := dc.market.Unused(o, until)
-		if since.After(dc.State.Stock(o.ID).Settled) && since.After(o.Reserved.From) {
-			amount = amount.Sub(dc.market.Unused(o, since))
-		}
-		if amount.Sign() != 0 {
+		if amount := dc.market.UnusedSince(o, since, until); amount.Sign() != 0 {
 			list = append(list, Unused{o.Reserved.Team, o.Currency, amount})
 		}
 	}

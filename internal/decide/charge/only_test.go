@@ -1,0 +1,57 @@
+package charge_test
+
+import (
+	"testing"
+
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/state"
+)
+
+// Each charge is under the value that it has, and charges without one are under exactly one of the names for that.
+func TestOnly_SelectsByOneProperty(t *testing.T) {
+	t.Parallel()
+	job := charge.Charge{Owner: ledger.Owner{Team: "vision", Job: "a", Attempt: "a.1", Instance: "i", Tags: map[string]string{"model": "lm"}},
+		Use: ledger.Useful, Currency: "USD"}
+	job.Kind = "training"
+	idle := charge.Charge{Owner: ledger.Owner{Team: "Vision", Task: "a.1/idle.0", Instance: "i"}, Use: ledger.Idle, Currency: "EUR"}
+	unused := charge.Charge{Rule: state.ReservedRule, Use: ledger.Idle, Currency: "USD"}
+	for _, c := range []struct {
+		name, value        string
+		job, idle, reserve bool
+	}{
+		{"team", "vision", true, false, false},
+		{"scope", "team:vision", true, true, false}, // budgets ignore case
+		{"scope", "all", true, true, true},
+		{"scope", "tag:model=lm", true, false, false},
+		{"team", charge.Unused, false, false, true},
+		{"team", charge.None, false, false, false},
+		{"project", charge.None, true, true, false},
+		{"job", charge.Idle, false, true, false},
+		{"job", charge.None, false, false, false},
+		{"kind", "training", true, false, false},
+		{"kind", charge.Idle, false, true, false},
+		{"attempt", "a.1", true, false, false},
+		{"instance", "i", true, true, false},
+		{"use", "idle", false, true, true},
+		{"currency", "USD", true, false, true},
+		{"tag", "model", true, false, false},
+		{"tag", "model=lm", true, false, false},
+		{"tag", "model=" + charge.None, false, true, false},
+		{"tag", "model=" + charge.Unused, false, false, true},
+		{"tag", "model=other", false, false, false},
+	} {
+		only := charge.OnlyOf(func(name string) string {
+			if name == c.name {
+				return c.value
+			}
+			return ""
+		})
+		if got := [3]bool{only.Has(&job), only.Has(&idle), only.Has(&unused)}; got != [3]bool{c.job, c.idle, c.reserve} || only.All() {
+			t.Errorf("%s=%s selects %v", c.name, c.value, got)
+		}
+	}
+	if none := charge.OnlyOf(func(string) string { return "" }); !none.All() || !none.Has(&job) {
+		t.Error("no selection leaves charges out")
+	}
+}

@@ -1,0 +1,101 @@
+package pages
+
+import (
+	"html/template"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/decide/budget"
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/lib/money"
+)
+
+// exported is the address of all charges, as a file.
+const exported = "/data/export/costs"
+
+// postingsOf returns the address of the charges with these values in their columns, as a file. An empty value selects
+// all.
+func postingsOf(pairs ...string) string { return also(exported, pairs...) }
+
+// also returns the address of those charges of an address that have these values, too; "" if the address is empty.
+func also(address string, pairs ...string) string {
+	to, query, _ := strings.Cut(address, "?")
+	of, err := url.ParseQuery(query)
+	if address == "" || err != nil {
+		return ""
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			of.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(of) == 0 {
+		return to
+	}
+	return to + "?" + of.Encode()
+}
+
+// namedIn returns the address of those charges of an address that costs by a property list under a name; "": there is
+// none.
+func namedIn(address, by, name string) string {
+	if name == "" {
+		name = charge.None
+	}
+	key, isTag := strings.CutPrefix(by, "tag:")
+	switch {
+	case by == "environment" || by == "model_version":
+		key, isTag = by, true
+	case by == "sku":
+		by = "machine"
+	}
+	switch {
+	case isTag:
+		return also(address, "tag", key+"="+name)
+	case !slices.Contains(charge.OnlyBy, by):
+		return ""
+	}
+	return also(address, by, name)
+}
+
+// bookedSince returns a time as the export reads it; "": the beginning.
+func bookedSince(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// budgetPostings returns the address of what is spent of a limit in its window, in market time.
+func budgetPostings(now time.Time, l client.Limit) string {
+	begin := budget.Window(l.Window).Begin(now)
+	return postingsOf("booked", bookedSince(&begin), "scope", l.Scope)
+}
+
+// sumOf is amount with a link to the postings that it sums, unless it is zero, unknown or has no address.
+func sumOf(c money.Currency, v any, address string) template.HTML {
+	a, known := v.(money.Amount)
+	if p, ok := v.(*money.Amount); ok && p != nil {
+		a, known = *p, true
+	}
+	if address == "" || !known || a.IsZero() {
+		return amount(c, v)
+	}
+	open := `<a class="sum" href="` + template.HTMLEscapeString(also(address, "currency", string(c))) +
+		`" title="the postings that it sums, as CSV">`
+	return template.HTML(open) + amount(c, a) + "</a>"
+}
+
+// sumsOf is sumOf for a sum in each currency.
+func sumsOf(of sums, address string) template.HTML {
+	var list []string
+	for _, l := range of.Lines() {
+		list = append(list, string(sumOf(l.Currency, l.Amount, address)))
+	}
+	if len(list) == 0 {
+		return `<span class="none">$0</span>`
+	}
+	return template.HTML(strings.Join(list, " + "))
+}
