@@ -153,8 +153,8 @@ func (b *Books) eachBooked(ctx context.Context, caller identity.Caller, spans []
 	return err
 }
 
-// eachPosting calls f, in order, with every posting that may concern the span and was booked since a time, and then with
-// the charges of running machines.
+// eachPosting calls f, in order, with every posting that may concern the span and was booked since a time. Then it
+// calls f with the charges of running machines.
 func (b *Books) eachPosting(ctx context.Context, span charge.Span, booked time.Time,
 	f func(*ledger.Posting, charge.Source) error,
 ) error {
