@@ -2,8 +2,8 @@ package state
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"scrimp/internal/lib/money"
@@ -77,7 +77,7 @@ func (s *State) requested(f AllocationRequested) {
 	r := j.runs()
 	r.Epoch++
 	a := &Allocation{r: allocationRecord{
-		ID: fmt.Sprintf("%s.%d", j.r.ID, r.Epoch), Job: j.r.ID, Epoch: r.Epoch, Offers: []market.OfferID{f.Machine.Offer},
+		ID: j.r.ID + "." + strconv.Itoa(r.Epoch), Job: j.r.ID, Epoch: r.Epoch, Offers: []market.OfferID{f.Machine.Offer},
 		Machine: f.Machine, Nodes: f.Nodes, Rate: f.Rate, Most: f.Most, Variant: f.Variant, Rung: f.Rung,
 		Transfer: f.Transfer, Requested: s.now, Portion: f.Portion, Keeps: f.Keeps,
 	}}
@@ -95,11 +95,9 @@ func (s *State) requested(f AllocationRequested) {
 	s.index(j)
 	s.asksAgain(j.User())
 	for _, scope := range scopes {
-		if key := ScopeKey(scope, &a.r.Machine); len(s.backoffs) > 0 {
-			if b, known := s.backoffs[key]; known && b.Tries > 0 {
-				b.Trial = a.r.ID
-				s.setBackoff(key, b)
-			}
+		if key, b, known := s.backoffOf(scope, &a.r.Machine); known && b.Tries > 0 {
+			b.Trial = a.r.ID
+			s.setBackoff(key, b)
 		}
 	}
 }
@@ -107,8 +105,7 @@ func (s *State) requested(f AllocationRequested) {
 // tried ends the allocation's trial of the scopes in backoff, so that others may try them.
 func (s *State) tried(a *Allocation) {
 	for _, scope := range scopes {
-		key := ScopeKey(scope, &a.r.Machine)
-		if b, known := s.backoffs[key]; known && b.Trial == a.r.ID {
+		if key, b, known := s.backoffOf(scope, &a.r.Machine); known && b.Trial == a.r.ID {
 			b.Trial = ""
 			s.setBackoff(key, b)
 		}
@@ -164,8 +161,7 @@ func (s *State) granted(e *Event, f AllocationGranted) {
 	s.lists(i)
 	a.gets(i, grant{Instance: i.r.ID, From: from, Rate: r.Rate})
 	for _, scope := range scopes {
-		key := ScopeKey(scope, &a.r.Machine)
-		if b, known := s.backoffs[key]; known && !b.Until.After(s.now) {
+		if key, b, known := s.backoffOf(scope, &a.r.Machine); known && !b.Until.After(s.now) {
 			s.setBackoff(key, Backoff{})
 		}
 	}

@@ -104,6 +104,16 @@ func (s *State) setBackoff(key string, b Backoff) {
 	}
 }
 
+// backoffOf returns the backoff of the machine's scope and its key, if there is one.
+func (s *State) backoffOf(scope Scope, m *Machine) (key string, b Backoff, known bool) {
+	if len(s.backoffs) == 0 {
+		return "", Backoff{}, false
+	}
+	key = ScopeKey(scope, m)
+	b, known = s.backoffs[key]
+	return key, b, known
+}
+
 // cools computes the end of an offer's backoff from the scopes that contain it.
 func (s *State) cools(l *Listing) {
 	l.r.Backoff = time.Time{}
@@ -151,7 +161,7 @@ func (s *State) Retry(at time.Time) time.Time {
 // Trying reports whether the allocation tests a scope that refused before.
 func (s *State) Trying(a *Allocation) bool {
 	for _, scope := range scopes {
-		if b, known := s.backoffs[ScopeKey(scope, &a.r.Machine)]; known && b.Trial == a.r.ID {
+		if _, b, known := s.backoffOf(scope, &a.r.Machine); known && b.Trial == a.r.ID {
 			return true
 		}
 	}

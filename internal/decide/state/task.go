@@ -1,7 +1,6 @@
 package state
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -143,7 +142,7 @@ func (t *Task) LostTime() time.Duration           { return t.r.LostTime }
 func (t *Task) LaunchRate() money.Rate            { return t.r.Rate }
 
 // Name returns the task's name in postings: attempt ID, slash, rank.
-func (t *Task) Name() string { return fmt.Sprintf("%s/%d", t.attempt.r.ID, t.r.Rank) }
+func (t *Task) Name() string { return t.attempt.r.ID + "/" + strconv.Itoa(t.r.Rank) }
 
 // Live reports whether the task may still cost something.
 func (t *Task) Live() bool { return t.r.Until.IsZero() }

@@ -10,10 +10,12 @@ import (
 	"scrimp/internal/engine/aws/sale"
 	"scrimp/internal/engine/aws/stock"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/test/lane"
 )
 
 // A volume has the price of its own type. One without a price in the list has none, not that of another type and not 0.
 func TestVolume_HasThePriceOfItsType(t *testing.T) {
+	lane.Component(t, "whole")
 	x := &sale.Index{Stock: stock.Stock{Disk: 80, DiskKnown: true, Volumes: map[types.VolumeType]money.Rate{
 		types.VolumeTypeGp2: 100, types.VolumeTypeSt1: 45}}}
 	for kind, want := range map[types.VolumeType]money.Rate{types.VolumeTypeGp3: 80, types.VolumeTypeGp2: 100, types.VolumeTypeSt1: 45,
