@@ -22,8 +22,8 @@ const (
 	least   = 50   // least rows of rest
 	restOf  = 10   // one more row of rest per so many rows seen
 	largest = 1e100
-	// clear is the least surprise by stillness that counts: a calm hour is no incident.
-	clear = 5
+	// certain is the least surprise by stillness that counts: a calm hour is no incident.
+	certain = 5
 	// habit lowers the surprise of a series that has stopped n times before by habit·log10(1+n).
 	habit = 3
 	// stillest is the least share of the usual variation that is told from none.
@@ -143,7 +143,7 @@ func (d *Detector) unseen() float64 {
 func (d *Detector) stopped() float64 {
 	still := d.still()
 	surprise := d.stillness.surprise(still)
-	if surprise < clear {
+	if surprise < certain {
 		if d.calm = append(d.calm, still); len(d.calm) > shape {
 			d.stillness.add(d.calm[0])
 			d.calm = append(d.calm[:0], d.calm[1:]...)

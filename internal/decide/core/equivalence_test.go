@@ -208,6 +208,8 @@ func TestEquivalenceOf_CoversEveryRequirement(t *testing.T) {
 		switch f.Kind() {
 		case reflect.Int, reflect.Int64:
 			f.SetInt(7)
+		case reflect.Float64:
+			f.SetFloat(0.7)
 		case reflect.Bool:
 			f.SetBool(true)
 		case reflect.String:
@@ -217,7 +219,7 @@ func TestEquivalenceOf_CoversEveryRequirement(t *testing.T) {
 		case reflect.Struct:
 			f.Set(reflect.ValueOf(plan.Footprint{Machine: 7}))
 		default:
-			t.Fatalf("a field of kind %v is new here: add it to equivalenceOf", f.Kind())
+			t.Fatalf("a field of kind %v is new here: add it to Need.Key", f.Kind())
 		}
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[plan.Need]()) {
