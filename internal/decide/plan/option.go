@@ -163,7 +163,7 @@ func (w *lineup) add(job *Job, x *candidate) {
 	if x.prepaid {
 		w.reserve(job, o)
 	}
-	if job.Crowded && x.Listing.shared {
+	if job.Crowded && x.shared {
 		w.resize(job, o)
 	}
 	if job.reads(o, x.reads) {

@@ -45,10 +45,10 @@ func namedIn(address, by, name string) string {
 		name = charge.None
 	}
 	key, isTag := strings.CutPrefix(by, "tag:")
-	switch {
-	case by == "environment" || by == "model_version":
+	switch by {
+	case "environment", "model_version":
 		key, isTag = by, true
-	case by == "sku":
+	case "sku":
 		by = "machine"
 	}
 	switch {

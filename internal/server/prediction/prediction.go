@@ -182,7 +182,8 @@ func (q *Outlook) refusal(r plan.Rejection, l *api.Listing) api.PlanRefusal {
 	}
 	if q.Terms.Work > 0 {
 		o := convert.To[market.Offer](l.Offer)
-		v.WorkS = new(q.Terms.Work.Seconds() / q.Terms.Need.SpeedOn(&o, "", 0))
+		takes := q.Terms.Work.Seconds() / q.Terms.Need.SpeedOn(&o, "", 0)
+		v.WorkS = &takes
 		if reads, ok := q.readsOn(l); ok && !reads.IsZero() {
 			v.ReadsUSD = new(reads.Float())
 		}
