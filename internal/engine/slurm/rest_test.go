@@ -57,7 +57,7 @@ func TestExamine_NamesWhatIsMissingOverREST(t *testing.T) {
 		"not available":     func(o *scheduler.Order) { o.Accelerator = "h100" },
 		"Invalid feature":   func(o *scheduler.Order) { o.Constraint = "x" },
 		"reservation":       func(o *scheduler.Order) { o.Options = []string{"--reservation=x"} },
-		"not allowed":       func(o *scheduler.Order) { o.Partition, o.Limit = "short", time.Hour },
+		"not allow":         func(o *scheduler.Order) { o.Partition, o.Limit = "short", time.Hour },
 		"does not know":     func(o *scheduler.Order) { o.Options = []string{"--cpu-freq=never"} },
 	} {
 		o := &scheduler.Order{Name: scheduler.TrialName, Partition: "ondemand", Nodes: 1, CPUs: 8, Accelerators: 4, Lead: time.Minute}
