@@ -134,8 +134,8 @@ func TestFullAccount_TakesLittleMemory(t *testing.T) {
 		t.Errorf("%d types, %d of them priced on demand, %d spot prices", len(d.index.Types), len(d.index.Listed),
 			len(d.index.Spot))
 	}
-	// Types and prices come by the hundred, offerings and spot prices by the thousand; then subnets, images, disks.
-	if want := 2*13 + 2*4 + 3; *asked != want {
+	// Types and prices come by the hundred, offerings and spot prices by the thousand; then subnets, images, and four kinds of disks.
+	if want := 2*13 + 2*4 + 6; *asked != want {
 		t.Errorf("%d requests, want %d", *asked, want)
 	}
 	if each := int(held) / offers; each > 400 {

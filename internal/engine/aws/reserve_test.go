@@ -448,7 +448,7 @@ func TestExamine_ShowsReservations(t *testing.T) {
 	}
 	for name, wants := range map[string][]string{
 		"reservations": {good + ": reservation of 3 × g5.xlarge in us-east-1a, active, 1 in use, 2 free, until 2026-11-26 12:00",
-			"$1.006 an hour of each machine", kind, "write p5.48xlarge under types", "write {id: " + block + ", paid: DOLLARS}",
+			"$1.006 an hour of each machine", kind, "add p5.48xlarge there", "write {id: " + block + ", paid: DOLLARS}",
 			over, "it has ended", "cr-00000000000000000 is not in account 123456789012 and region us-east-1"},
 		"commitments": {"reserved instances: 2 × g5.xlarge in us-east-1a, 2 in use", "savings plan sp-1: $12.5 an hour"},
 	} {
