@@ -205,7 +205,7 @@ func lastOutput(ctx context.Context, a *command.App, c *command.Client, trials [
 // Follow shows the progress of a group until it is closed, and then its receipt.
 func Follow(ctx context.Context, a *command.App, c *command.Client, id string) error {
 	shown, stages := "", map[string]string{}
-	const often, seldom = 100 * time.Millisecond, time.Second // a run of which nothing has changed is over at once
+	const often, seldom = 100 * time.Millisecond, time.Second // a run without changes ends at once
 	for failed, pause := 0, often; ; pause = min(2*pause, seldom) {
 		g, err := c.Group(ctx, id)
 		switch {

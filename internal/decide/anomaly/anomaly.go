@@ -26,7 +26,7 @@ const (
 	certain = 5
 	// habit lowers the surprise of a series that has stopped n times before by habit·log10(1+n).
 	habit = 3
-	// stillest is the least share of the usual variation that is told from none.
+	// stillest is the smallest share of the usual variation that counts; less is the same as none.
 	stillest = 0.01
 	// alert is the joined surprise that scores one half.
 	alert = 3.7

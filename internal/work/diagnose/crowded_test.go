@@ -48,7 +48,7 @@ func TestDiagnose_NamesNoCauseForAHealthyProgramOnABusyMachine(t *testing.T) {
 						t.Fatalf("seed %d: %s: %s", seed, r.Causes[0].Class, r.Causes[0].Evidence)
 					}
 					if share < 0.3 && r.Note == "" {
-						t.Fatalf("seed %d: nothing is said of the other programs", seed)
+						t.Fatalf("seed %d: no note mentions the other programs", seed)
 					}
 				}
 			})

@@ -10,7 +10,7 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// chain is a pipeline of n stages, each of which reads what the one before it makes.
+// chain is a pipeline of n stages. Each stage reads the outputs of the previous stage.
 func chain(t testing.TB, n int) groups.Snapshot {
 	var list []pipeline.Stage
 	for i := range n {

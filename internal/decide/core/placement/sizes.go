@@ -56,7 +56,7 @@ func perSpeed(p *state.Portion, others int64, speed float64) float64 {
 	return float64(p.Share) / float64(p.Share+others) / speed
 }
 
-// sharesOf is the sum of the shares of seats, none of which is a whole machine.
+// sharesOf is the sum of the shares of seats. Each seat must be a part of its machine.
 func sharesOf(seats []state.Seat) (sum int64) {
 	for n := range seats {
 		sum += seats[n].Portion.Share
