@@ -332,7 +332,7 @@ func (c *Client) Open(ctx context.Context, method, path, kind string, body io.Re
 	for name := range strings.SplitSeq(names, "/") {
 		if name == "." || name == ".." { // a server would take it for a step in the path
 			return nil, fmt.Errorf("%s %s: %w", method, path, &Problem{Status: http.StatusNotFound,
-				Title: fmt.Sprintf("%q is no name", name), Fix: "give a name that a list shows, such as scrimp jobs"})
+				Title: fmt.Sprintf("%q is not a name", name), Fix: "give a name that a list shows, such as scrimp jobs"})
 		}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)

@@ -197,7 +197,7 @@ type Job struct {
 const (
 	Delivered = "delivered"
 	Retrying  = "retrying"
-	Waiting   = "waiting" // this server sends no e-mail; the next one with scrimp serve --smtp does
+	Waiting   = "waiting" // this server does not send e-mail; the next one with scrimp serve --smtp does
 	Refused   = "refused" // the receiver refuses it, or the tries have ended
 )
 

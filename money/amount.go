@@ -269,7 +269,7 @@ func Format(a Amount, c Currency, places int) string {
 // digits that count below, so that what costs little is not shown as nothing.
 func Short(a Amount, c Currency) string { return trimmed(Format(a, c, places(a.Float())), c) }
 
-// ShortFloat is Short for an estimate in currency units; what is no number is "unknown".
+// ShortFloat is Short for an estimate in currency units; what is not a number is "unknown".
 func ShortFloat(v float64, c Currency) string {
 	a, ok := Estimated(math.Abs(v))
 	if !ok {

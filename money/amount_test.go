@@ -241,7 +241,7 @@ func FuzzParse(f *testing.F) {
 		}
 		want, ok := new(big.Rat).SetString(s)
 		if !ok {
-			t.Fatalf("Parse(%q) = %v, but it is no number", s, a)
+			t.Fatalf("Parse(%q) = %v, but it is not a number", s, a)
 		}
 		if got := new(big.Rat).SetFrac(a.Big(), big.NewInt(1_000_000_000_000)); got.Cmp(want) != 0 {
 			t.Fatalf("Parse(%q) = %v", s, got)

@@ -95,7 +95,7 @@ func TestAnomalies_PlansAndAnswersAreOfCommands(t *testing.T) {
 	}
 	for _, c := range []struct{ args, says string }{{"snooze a-none --until 1d", `no incident "a-none"`}, {"confirm a-none", `no incident "a-none"`},
 		{"dismiss a-none --why x", `no incident "a-none"`}, {"snooze a-none", "until"}, {"dismiss a-none", "why"}, {"snooze --until 1d", "NAME is missing"},
-		{"planned --until 1d", "--until or --why is missing"}, {"planned --until soon --why x", "until is no time"},
+		{"planned --until 1d", "--until or --why is missing"}, {"planned --until soon --why x", "until is not a time"},
 		{"planned --until 2001-01-01 --why x", "until is not after since"}, {"planned --until 1d --why x --team ghost --job ghost", ""},
 		{"planned --team=", "--team is empty"}, {"planned --until= --why=x", "--until is empty"}, {"unplan p-none", `no planned span "p-none"`}} {
 		text, err := h.try(append([]string{"anomalies"}, strings.Fields(c.args)...)...)
@@ -143,7 +143,7 @@ func TestAnomalies_AlertsAreAddedTestedAndRemoved(t *testing.T) {
 		t.Errorf("the list has the secret: %s", list)
 	}
 	for _, c := range [][2]string{{"--to x:y", "to: to names no receiver"}, {"--to https://x.org --kind all", `there is no kind "all"`},
-		{"--to https://x.org --above much", `--above much: "much" is not a decimal amount`}, {"", `--to is missing`}, {"--to mailto:ann@example.org", "this server sends no e-mail"}} {
+		{"--to https://x.org --above much", `--above much: "much" is not a decimal amount`}, {"", `--to is missing`}, {"--to mailto:ann@example.org", "this server does not send e-mail"}} {
 		if text, err := h.try(append([]string{"anomalies", "alert", "add"}, strings.Fields(c[0])...)...); err == nil || !strings.Contains(text, c[1]) {
 			t.Errorf("%s: %v %s", c[0], err, text)
 		}

@@ -139,12 +139,12 @@ func TestCompress_RefusesARuntimeThatCannotMeasure(t *testing.T) {
 	h.classifier()
 	model, small := filepath.Join(h.dir, "model.onnx"), filepath.Join(h.dir, "small.onnx")
 	for want, args := range map[string][]string{
-		"is no file: name the library of ONNX Runtime": {"--runtime", filepath.Join(h.dir, "gone.so")},
-		"--batch has no effect without --runtime":      {"--batch", "2"},
-		"--batch 0 is not between 1 and 4096":          {"--batch", "0", "--runtime", model},
-		"--threads 2000 is not between":                {"--threads", "2000", "--runtime", model},
-		"give one":                                     {"--latency", "x {model}", "--runtime", model},
-		"whose files are the batches":                  {"--batch", "2", "--calibration", h.dir, "--runtime", model},
+		"is not a file: name the library of ONNX Runtime": {"--runtime", filepath.Join(h.dir, "gone.so")},
+		"--batch has no effect without --runtime":         {"--batch", "2"},
+		"--batch 0 is not between 1 and 4096":             {"--batch", "0", "--runtime", model},
+		"--threads 2000 is not between":                   {"--threads", "2000", "--runtime", model},
+		"give one":                                        {"--latency", "x {model}", "--runtime", model},
+		"whose files are the batches":                     {"--batch", "2", "--calibration", h.dir, "--runtime", model},
 	} {
 		text, err := h.try(append([]string{"compress", model, "--method", "int8-dynamic", "-o", small}, args...)...)
 		if _, left := os.Stat(small); err == nil || !strings.Contains(text, want) || left == nil {

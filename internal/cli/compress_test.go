@@ -247,7 +247,7 @@ func TestCompress_CalibratesWithBatches(t *testing.T) {
 		return "\x93NUMPY\x01\x00" + string([]byte{byte(len(text)), 0}) + text
 	}
 	for want, write := range map[string]func(){
-		"x.npy: it is no .npy file":                    func() { h.write("data/x.npy", "this is text") },
+		"x.npy: it is not a .npy file":                 func() { h.write("data/x.npy", "this is text") },
 		"is not finite":                                func() { h.batch("data/x.npy", 1, 64, func(int) float64 { return math.NaN() }) },
 		`x.npy: Gemm "h": the inner dimensions differ`: func() { h.batch("data/x.npy", 1, 63, func(int) float64 { return 1 }) },
 		"needs 256 bytes, and it has 4": func() {

@@ -234,7 +234,7 @@ func TestModels_ListWhatPipelinesDeployed(t *testing.T) {
 		}
 	}
 	for what, want := range map[string]string{"models show rated@9": "there is no version rated@9",
-		"models show rated@x": "is no version", "models show none": "there is no version none",
+		"models show rated@x": "is not a version", "models show none": "there is no version none",
 		"models nosuch": "there is no pipeline nosuch with versions", "models rated@1": "write scrimp models show rated@1",
 		"models --project other": "there is no pipeline with versions of a model in the project other"} {
 		if out, err := h.try(strings.Fields(what)...); err == nil || !strings.Contains(out, want) {

@@ -15,8 +15,8 @@ func TestProposals_AreRankedApprovedAndCompared(t *testing.T) {
 	h := newHome(t)
 	h.write("job.yaml", "name: idea\ncommand: \"true\"\nwork: {steps: 3, time: 20m}\nbudget: 5\n")
 	for args, says := range map[string]string{
-		"--value 1": "--why is missing", "--why w": "--value is missing", "--why w --value $5,000": "is no amount from 0",
-		"--why w --value -1": "is no amount from 0",
+		"--value 1": "--why is missing", "--why w": "--value is missing", "--why w --value $5,000": "is not an amount from 0",
+		"--why w --value -1": "is not an amount from 0",
 	} {
 		if text, err := h.try(append([]string{"propose", "job.yaml"}, strings.Fields(args)...)...); err == nil || !strings.Contains(text, says) {
 			t.Errorf("%s: %v %s", args, err, text)

@@ -221,7 +221,7 @@ func TestForward_ReachesPortOfMachine(t *testing.T) {
 	h.write("job.yaml", endless)
 	h.do("run", "-y", "-d", "job.yaml")
 	if list := h.sessions("--all"); len(list) > 0 {
-		t.Errorf("a job that is no session is listed: %+v", list)
+		t.Errorf("a job that is not a session is listed: %+v", list)
 	}
 	local := freePort(t)
 	run, _, errs := h.start("forward", "endless", at.Port()+":"+local)
@@ -342,7 +342,7 @@ func TestShell_RefusesWrongFlags(t *testing.T) {
 		"shell -d --gpu T4:0":              "--gpu",
 		"shell -d --name No":               "--name",
 		"shell -d --workdir /":             "all of /",
-		"shell -d --workdir nowhere":       "is no folder",
+		"shell -d --workdir nowhere":       "is not a folder",
 		"shell -d a --resume b":            "names the session already",
 		"notebook -d --on x/y/z":           "any_of[0].engine",
 		"notebook -y --port 70000 --on no": "is not a port",

@@ -94,7 +94,7 @@ func (c *Control) ArchivedGroups(ctx context.Context, names ...string) (map[stri
 func (c *Control) KnownGroups(ctx context.Context, names ...string) (found map[string]*state.Group, ok bool) {
 	found, err := c.ArchivedGroups(ctx, names...)
 	if err != nil {
-		c.cfg.Log.Error("archived groups were not read", "groups", len(names), "error", err)
+		c.cfg.Log.Error("cannot read archived groups", "groups", len(names), "error", err)
 	}
 	return found, err == nil
 }

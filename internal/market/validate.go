@@ -98,7 +98,7 @@ func (o Offer) Validate() error {
 	if err := o.validateCounts(); err != nil {
 		return err
 	}
-	if o.Speed != 0 && !(o.Speed >= minSpeed && o.Speed <= maxSpeed) { // also what is no number
+	if o.Speed != 0 && !(o.Speed >= minSpeed && o.Speed <= maxSpeed) { // also what is not a number
 		return wrong("speed", "%v is not between 0.000001 and 1,000,000: leave it out where it is unknown", o.Speed)
 	}
 	for _, s := range []struct {

@@ -117,7 +117,7 @@ func TestAnomalies_KeepWhatPeopleSay(t *testing.T) {
 	}
 }
 
-// What is planned is no incident, within the plan's span and scope alone, and until the plan is removed.
+// What is planned is not an incident, within the plan's span and scope alone, and until the plan is removed.
 func TestAnomalies_LeaveOutWhatIsPlanned(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, nil)

@@ -69,7 +69,8 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := s.control.Full(); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "nothing can be written", "make room: it goes on by itself", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "nothing can be written",
+			"free disk space: the server then continues by itself", err)
 		return
 	}
 	if !s.begun() {
@@ -77,7 +78,7 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if busy := s.control.Busy(); busy >= busyLimit {
-		reply.Problem(w, http.StatusServiceUnavailable, "the core has been at one event for "+
+		reply.Problem(w, http.StatusServiceUnavailable, "the core has been processing one event for "+
 			busy.Round(time.Second).String(), "see the server's log", nil)
 		return
 	}

@@ -185,7 +185,7 @@ func TestSchedules_RefuseConditionsThatCannotHold(t *testing.T) {
 	for _, c := range []struct{ condition, says string }{
 		{`"on_data":{"path":"/no/such/folder","at_least":1}`, "the server has no folder /no/such/folder"},
 		{`"on_data":{"path":` + strconv.Quote(file) + `,"at_least":1}`, "is a file and no folder"},
-		{`"on_data":{"path":"new","at_least":1}`, "is no absolute folder and no bucket"},
+		{`"on_data":{"path":"new","at_least":1}`, "is neither an absolute folder nor a bucket"},
 		{`"on_data":{"path":"s3://u:p@bucket/new","at_least":1}`, "leave the user out"},
 		{`"on_data":{"path":"/tmp","at_least":0}`, "at_least"},
 		{`"not_before":{"most":"1","by_ns":0}`, "how long a run waits"},

@@ -128,7 +128,7 @@ func serverRoutes() []route {
 			ofReceipts((*receipts.Service).History)},
 		{"GET", "/v1/measured", identity.Viewer, anyTeam, true, "List what runs that are over have measured, newest first",
 			nil, []client.Run{}, "", []string{"name: of the job, whose profiles count as well",
-				"limit: runs at most, 1 to 1000, 200 where it is not given",
+				"limit: at most this many runs, 1 to 1000 (default: 200)",
 				"expected: 1 to add what they were expected to cost when they were first decided"},
 			ofReceipts((*receipts.Service).Measured)},
 		{"GET", "/v1/ledger/verify", identity.Operator, allTeams, true, "Replay the log and compare the ledger with it",
@@ -149,7 +149,7 @@ func serverRoutes() []route {
 			client.Storage{}, "", nil, ofRetention((*retention.Service).Storage)},
 		{"GET", "/v1/events", identity.Viewer, anyTeam, true, "Show jobs as they change, as server-sent events named job",
 			nil, api.Job{}, "text/event-stream",
-			[]string{"after: event number to begin after; now where it is not given, or the header Last-Event-ID"},
+			[]string{"after: begin after this event (default: the header Last-Event-ID, else now)"},
 			ofJobs((*jobs.Service).Events)},
 	}
 }
@@ -169,7 +169,7 @@ func jobRoutes() []route {
 		{"GET", "/v1/jobs", identity.Viewer, anyTeam, true,
 			"List jobs, newest last; the header Scrimp-Next names the next page", nil, []api.Job{}, "",
 			[]string{"after: id of the job that a page begins after",
-				"limit: jobs at most, 1 to 1000; all where it is not given, with before 1000", "live: 1 for those that wait or run",
+				"limit: at most this many jobs, 1 to 1000 (default: all; with before 1000)", "live: 1 for those that wait or run",
 				"state: of these states, with commas between: held, queued, running, paused, succeeded, failed, stopped or " +
 					"cancelled", "user: who submitted them", "team: whose they are",
 				"name: pattern of their name or id, such as lm-*", "group: array whose members they are",
@@ -198,8 +198,8 @@ func jobRoutes() []route {
 			api.Review{}, api.Job{}, "", nil, ofJobs((*jobs.Service).Reject)},
 		{"GET", "/v1/jobs/{id}/log", identity.Viewer, ofJob, true, "Print the output of a job, over all its attempts", nil,
 			nil, "text/plain", []string{"offset: bytes to leave out", "follow: 1 to go on until the job is closed",
-				"node: of which machine of a gang, from 0, which it is where it is not given; all: of all, with its number " +
-					"before each line", "tail: so many lines of what there is, of each machine; all where it is not given",
+				"node: number of the machine in its gang, from 0 (default: 0); all: of all, with its number " +
+					"before each line", "tail: at most this many last lines of each machine (default: all)",
 				"since: what arrived at that time of the wall or later, such as 2026-12-01T18:00:00Z",
 				"timestamps: 1 for the time at which it arrived before each line",
 				"attempts: 1 for a line between attempts that says why the next one began",
@@ -209,8 +209,8 @@ func jobRoutes() []route {
 			nil, client.Receipt{}, "", nil, ofReceipts((*receipts.Service).Receipt)},
 		{"GET", "/v1/jobs/{id}/telemetry", identity.Viewer, ofJob, true,
 			"Show what the machines of an attempt were measured to do, over time", nil, client.Telemetry{}, "",
-			[]string{"attempt: which of the job's, counted from 1; the newest that was measured where it is not given",
-				"last: span of the end whose values are listed, such as 15m; all where it is not given"},
+			[]string{"attempt: number of the job's attempt, from 1 (default: the newest measured one)",
+				"last: list the values of the last span, such as 15m (default: all)"},
 			ofTelemetry((*telemetry.Service).Get)},
 		{"GET", "/v1/jobs/{id}/metric", identity.Viewer, ofJob, true, "List the values of the metric that judges a job", nil,
 			api.MetricValues{}, "", nil, ofReceipts((*receipts.Service).Metric)},
@@ -228,13 +228,13 @@ func keptRoutes() []route {
 	return []route{
 		{"GET", "/v1/jobs/{id}/outputs", identity.Viewer, ofJob, true,
 			"Fetch the outputs that a job has kept, as a tar file in gzip", nil, nil, "application/gzip",
-			[]string{"node: of which machine of a gang, from 0, which it is where it is not given"},
+			[]string{"node: number of the machine in its gang, from 0 (default: 0)"},
 			ofKept((*artifacts.Kept).Outputs)},
 		{"GET", "/v1/jobs/{id}/kept", identity.Viewer, ofJob, true, "List the outputs that a job's machines have kept", nil,
 			[]api.Outputs{}, "", nil, ofKept((*artifacts.Kept).List)},
 		{"GET", "/v1/jobs/{id}/contents", identity.Viewer, ofJob, true,
 			"List the files of a job's kept outputs and checkpoints with the digests of their contents", nil,
-			client.Contents{}, "", []string{"least: bytes of the smallest file; 1048576 where it is not given"},
+			client.Contents{}, "", []string{"least: bytes of the smallest file (default: 1048576)"},
 			ofKept((*artifacts.Kept).Contents)},
 		{"GET", "/v1/jobs/{id}/checkpoints", identity.Viewer, ofJob, true, "List a job's checkpoints, newest first", nil,
 			[]api.Checkpoint{}, "", nil, ofKept((*artifacts.Kept).Checkpoints)},
@@ -284,11 +284,11 @@ func peopleRoutes() []route {
 			[]client.Notice{}, "", nil, (*Server).getNotices},
 		{"GET", "/v1/audit", identity.Admin, allTeams, true, "List who did what, oldest first", nil, api.Audit{},
 			"", []string{"after: event number that a page begins after", "user: of one user",
-				"limit: lines at most, 1 to 1000, 200 where it is not given"}, ofPeople((*people.Service).Audit)},
+				"limit: at most this many lines, 1 to 1000 (default: 200)"}, ofPeople((*people.Service).Audit)},
 	}
 }
 
-const nodeOfToken = "node: of the machine in its gang, as the token has it; 0 where it is not given"
+const nodeOfToken = "node: of the machine in its gang, as the token has it (default: 0)"
 
 // agentRoutes serve the agents on machines.
 func agentRoutes() []route {
@@ -345,7 +345,7 @@ func agentRoutes() []route {
 		{"GET", "/v1/agent/blobs/list", 0, attempts, true, "List the job's blobs, in the order of their keys", nil,
 			api.Blobs{}, "", []string{"prefix: of the keys, jobs/JOB/ and more",
 				"delimiter: that ends what stands for many keys", "page: next of the page before",
-				"limit: blobs at most, 1 to 1000, 1000 where it is not given"},
+				"limit: at most this many blobs, 1 to 1000 (default: 1000)"},
 			ofAgents((*agents.Service).ListBlobs)},
 		{"POST", "/v1/agent/blobs/sync", 0, attempts, false, "Make blobs durable that were kept with durable=later",
 			api.BlobSync{}, nil, "", nil, ofAgents((*agents.Service).SyncBlobs)},

@@ -17,9 +17,9 @@ func diagnosisRoutes() []route {
 			"", nil, ofDiagnosis((*diagnosis.Service).Post)},
 		{"GET", "/v1/diagnoses", identity.Viewer, anyTeam, true,
 			"Diagnose the newest jobs, newest first", nil, []client.Diagnosis{}, "",
-			[]string{"team: its jobs alone; those of all teams that you may see where it is not given",
-				"since: submitted in that span until now, such as 7d, or since a time such as 2026-12-01T18:00:00Z; 7d where it " +
-					"is not given", "running: 1 for running jobs alone, however old", "limit: jobs at most, 1 to 200; 200 where " +
-					"it is not given"}, ofDiagnosis((*diagnosis.Service).List)},
+			[]string{"team: its jobs alone (default: those of all teams that you may see)",
+				"since: submitted in that span until now, such as 7d, or since a time such as 2026-12-01T18:00:00Z " +
+					"(default: 7d)", "running: 1 for running jobs alone, however old",
+				"limit: at most this many jobs, 1 to 200 (default: 200)"}, ofDiagnosis((*diagnosis.Service).List)},
 	}
 }

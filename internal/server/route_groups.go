@@ -20,9 +20,9 @@ func groupRoutes() []route {
 				"configuration; or stages as a pipeline", api.Submission{}, api.Group{}, "", nil,
 			ofSubmit((*submit.Service).Group)},
 		{"GET", "/v1/groups", identity.Viewer, anyTeam, true, "List groups of jobs, by name", nil, []api.Group{}, "",
-			[]string{"limit: at most so many groups, up to 1000; the header Scrimp-Next names the last of them if others " +
-				"follow; all groups where it is not given", "after: the groups whose name comes after this one",
-				"live: 1 for those that are not over; all where it is not given"},
+			[]string{"limit: at most this many groups, up to 1000; the header Scrimp-Next names the last of them if others " +
+				"follow (default: all groups)", "after: the groups whose name comes after this one",
+				"live: 1 for those that are not over (default: all)"},
 			ofGroups((*groups.Service).List)},
 		{"GET", "/v1/groups/{id}", identity.Viewer, ofJob, true, "Show a group of jobs", nil, api.Group{}, "", nil,
 			ofGroups((*groups.Service).Get)},
@@ -30,11 +30,11 @@ func groupRoutes() []route {
 			api.GroupReceipt{}, "", nil, ofGroups((*groups.Service).Receipt)},
 		{"GET", "/v1/groups/{id}/trials", identity.Viewer, ofJob, true, "List the trials of a search, in the order in " +
 			"which they began", nil, []api.Trial{}, "",
-			[]string{"curves: 1 for the values of each trial's metric too; left out where it is not given"},
+			[]string{"curves: 1 to include the values of each trial's metric"},
 			ofGroups((*groups.Service).Trials)},
 		{"GET", "/v1/models", identity.Viewer, anyTeam, true, "List the versions of the models that pipelines " +
 			"deploy, by pipeline", nil, []api.ModelVersion{}, "",
-			[]string{"pipeline: its versions alone; of all pipelines where it is not given", "project: the same"},
+			[]string{"pipeline: its versions alone (default: of all pipelines)", "project: the same"},
 			ofGroups((*groups.Service).Models)},
 		{"GET", "/v1/models/{id}", identity.Viewer, ofJob, true, "Show the version of a model that a run has made, " +
 			"with its lineage", nil, api.ModelVersion{}, "", nil, ofGroups((*groups.Service).Model)},

@@ -21,8 +21,8 @@ import (
 // moneyRoutes report spending and manage limits.
 func moneyRoutes() []route {
 	span := []string{"since: month, day or whole hour in UTC from which costs are listed, such as 2026-10, " +
-		"2026-10-15 or 2026-10-15T08:00:00Z; from the beginning where it is not given",
-		"until: the same, up to which; the costs of running machines up to now where it is not given"}
+		"2026-10-15 or 2026-10-15T08:00:00Z (default: from the beginning)",
+		"until: the same, up to which (default: the costs of running machines up to now)"}
 	by := []string{"booked: time in UTC from which costs were booked, such as 2026-10-15T08:00:00Z, with what running " +
 		"machines owe now: the costs that GET /v1/costs sums since that time"}
 	for _, name := range charge.OnlyBy {
@@ -37,14 +37,14 @@ func moneyRoutes() []route {
 	return []route{
 		{"GET", "/v1/costs", identity.Viewer, anyTeam, true, "Show what was spent, by whom and for what", nil, api.Costs{},
 			"", []string{"by: team, project, user, kind, provider, region, sku, category, " +
-				"job or tag:KEY, team where it is not given",
+				"job or tag:KEY (default: team)",
 				"since: span until now"}, inBooks((*reports.Books).Costs)},
 		{"GET", "/v1/costs/monthly", identity.Viewer, anyTeam, true,
 			"Say what a month of each kind of workload costs, by the ledger's history", nil, client.MonthlyCosts{}, "",
-			[]string{"months: the current month and those before it, 1 to 120; 12 where it is not given",
+			[]string{"months: the current month and those before it, 1 to 120 (default: 12)",
 				"team: only its costs", "project: only its costs"}, ofWorkloads((*workloads.Service).Monthly)},
 		{"GET", "/v1/review", identity.Viewer, anyTeam, true, "Review the spending of a month on one page", nil,
-			client.MonthReview{}, "", []string{"month: such as 2026-10; this month where it is not given"},
+			client.MonthReview{}, "", []string{"month: such as 2026-10 (default: this month)"},
 			ofReview((*review.Service).Get)},
 		{"GET", "/v1/budgets", identity.Viewer, anyTeam, true,
 			"List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil,
@@ -59,10 +59,10 @@ func moneyRoutes() []route {
 			ofBudgets((*budgets.Service).PutShare)},
 		{"GET", "/v1/why", identity.Viewer, anyTeam, true, "Say why the cost of one period differs from that of another",
 			nil, client.Why{}, "", []string{"before: a month, a day or a span, such as 2026-10, 2026-10-15 or " +
-				"2026-10-01..2026-10-15; last month where it is not given",
+				"2026-10-01..2026-10-15 (default: last month)",
 				"after: the same; this month", "by: as of GET /v1/costs"}, inBooks((*reports.Books).Why)},
 		{"GET", "/v1/chargeback", identity.Viewer, anyTeam, true, "Divide what a month cost among teams", nil,
-			client.Chargeback{}, "", []string{"month: such as 2026-10; this month where it is not given",
+			client.Chargeback{}, "", []string{"month: such as 2026-10 (default: this month)",
 				"rule: by which shared cost is divided: proportional (to GPU-hours), even or fixed; proportional where it " +
 					"is not given",
 				"share: TEAM=WEIGHT, for the rule fixed; once for each team"}, inBooks((*reports.Books).Chargeback)},
@@ -73,7 +73,7 @@ func moneyRoutes() []route {
 			ofBills((*bills.Service).SetFee)},
 		{"GET", "/v1/export/focus", identity.Viewer, anyTeam, true,
 			"Fetch costs as a CSV file of FOCUS, the FinOps Open Cost and Usage Specification", nil, nil, "text/csv",
-			append([]string{"version: of the specification, 1.2, 1.3 or 1.4; 1.2 where it is not given"}, span...),
+			append([]string{"version: of the specification, 1.2, 1.3 or 1.4 (default: 1.2)"}, span...),
 			inBooks((*reports.Books).ExportFocus)},
 		{"GET", "/v1/export/costs", identity.Viewer, anyTeam, true, "Fetch costs as a CSV file for spreadsheets", nil, nil,
 			"text/csv", slices.Concat(span, by), inBooks((*reports.Books).ExportCharges)},
@@ -87,15 +87,15 @@ func savingRoutes() []route {
 			"List spending that buys nothing, with evidence and what to do about it", nil, client.Waste{}, "",
 			[]string{"team: its findings alone, or with (none) those of no team; of all teams that you may see where it is " +
 				"not given",
-				"since: span until now, up to 90d; 30d where it is not given"}, ofSavings((*savings.Service).List)},
+				"since: span until now, up to 90d (default: 30d)"}, ofSavings((*savings.Service).List)},
 		{"GET", "/v1/waste/survey", identity.Viewer, allTeams, true,
 			"Ask the engines for machines and volumes of their accounts that lack a tag or that nothing uses, whoever made them",
 			nil, client.Survey{}, "", nil, ofSavings((*savings.Service).Survey)},
 		{"GET", "/v1/recommend", identity.Viewer, anyTeam, true,
 			"Rank what would lower spending, with the saving computed from the costs of the last 30 days", nil,
 			[]client.SavingsPlan{}, "",
-			[]string{"team: its costs alone; those of all teams that you may see where it is not given",
-				"target: share of the spending to save, 1% to 99%; 25% where it is not given"},
+			[]string{"team: its costs alone (default: those of all teams that you may see)",
+				"target: share of the spending to save, 1% to 99% (default: 25%)"},
 			ofSavings((*savings.Service).Recommend)},
 		{"POST", "/v1/recommend/take", identity.Viewer, anyTeam, false,
 			"Follow a recommendation from now on, and record its expected saving; needs the role operator of its team, or " +
@@ -103,8 +103,8 @@ func savingRoutes() []route {
 			ofSavings((*savings.Service).Take)},
 		{"GET", "/v1/recommend/taken", identity.Viewer, anyTeam, true,
 			"Compare what recommendations were expected to save with what they have saved, by the ledger", nil,
-			[]client.TakenRecommendation{}, "", []string{"team: its recommendations alone; those of all teams that you may " +
-				"see where it is not given"}, ofSavings((*savings.Service).Taken)},
+			[]client.TakenRecommendation{}, "", []string{"team: its recommendations alone (default: those of all " +
+				"teams that you may see)"}, ofSavings((*savings.Service).Taken)},
 		{"POST", "/v1/waste/{id}/apply", identity.Viewer, anyTeam, false,
 			"Do what a finding advises, where scrimp can: terminate an idle machine, or end a schedule; needs the role " +
 				"operator of its team, or admin of all teams where it has no team", client.ApplyWaste{},
@@ -122,7 +122,7 @@ func anomalyRoutes() []route {
 		{"GET", "/v1/anomalies", identity.Viewer, anyTeam, true, "List what went wrong with spending, and what it costs",
 			nil, client.Anomalies{}, "", []string{"team: its incidents alone; of all teams that you may see where it is " +
 				"not given",
-				"since: span until now, 7d where it is not given",
+				"since: span until now (default: 7d)",
 				"all: 1 for those too that are planned, dismissed or snoozed"}, ofAnomalies((*anomalies.Service).List)},
 		{"POST", "/v1/anomalies/{id}/snooze", identity.Viewer, anyTeam, false,
 			"Hide an incident, and later ones of its kind about the same, until a time" + needs, client.SnoozeAnomaly{},
@@ -137,7 +137,7 @@ func anomalyRoutes() []route {
 			"List the spans in which unusual spending is planned, those that end last first", nil,
 			[]client.PlannedAnomalies{}, "", nil, ofAnomalies((*anomalies.Service).Plans)},
 		{"POST", "/v1/anomalies/planned", identity.Viewer, anyTeam, false,
-			"Plan unusual spending of a team, a project or a job in a span: it is no incident" + needs,
+			"Plan unusual spending of a team, a project or a job in a span: it is not an incident" + needs,
 			client.PlanAnomalies{}, client.PlannedAnomalies{}, "", nil, ofAnomalies((*anomalies.Service).Plan)},
 		{"DELETE", "/v1/anomalies/planned/{id}", identity.Viewer, anyTeam, false,
 			"Remove a planned span, as if nobody had planned it" + needs, nil, nil, "", nil,
@@ -173,7 +173,7 @@ func billRoutes() []route {
 			client.BillExport{}, "", nil, ofExports((*exports.Fetcher).Handle)},
 		{"GET", "/v1/bills/reconcile", identity.Viewer, allTeams, true,
 			"Compare the imported bills of a month with the ledger", nil, client.BillComparison{}, "",
-			[]string{"month: such as 2026-10; this month where it is not given"}, ofBills((*bills.Service).Compare)},
+			[]string{"month: such as 2026-10 (default: this month)"}, ofBills((*bills.Service).Compare)},
 		{"POST", "/v1/bills/reconcile", identity.Admin, allTeams, false,
 			"Book the differences between the imported bills of a month and the ledger", client.BookBills{},
 			client.BillComparison{}, "", nil, ofBills((*bills.Service).Book)},

@@ -319,7 +319,7 @@ func TestSignInByProvider_TakesOverNoUserOfTheSameName(t *testing.T) {
 	for _, email := range []string{"root@example.com", "owner@" + strings.Repeat("x", 60), "a+b@example.com"} {
 		at.Set(func(p *oidctest.Provider) { p.Claims = map[string]any{"email": email, "groups": "ml"} })
 		got, _ := b.signsIn("/")
-		b.refused(got, "is taken, or is no name", "ask an admin")
+		b.refused(got, "is taken, or is not a name", "ask an admin")
 	}
 }
 

@@ -138,7 +138,7 @@ func TestWeekly_ReportsTheWeeksOfAScheduleInOrder(t *testing.T) {
 	}
 }
 
-// A webhook that is no address, or that leads inside, is refused at submission.
+// A webhook that is not an address, or that leads inside, is refused at submission.
 func TestWeekly_RefusesAWebhookThatCannotBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

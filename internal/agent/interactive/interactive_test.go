@@ -60,7 +60,7 @@ func TestSeat_CountsEachUse(t *testing.T) {
 	no.Connected(1)
 	no.Budget(api.Orders{BudgetLeft: "1", Spent: "1"})
 	if no.InUse(t.Context(), api.Usage{CPU: 1}) != nil || no.Console() != nil || New(&api.Assignment{}, time.Now) != nil {
-		t.Error("a task that is no session has a use")
+		t.Error("a task that is not a session has a use")
 	}
 }
 

@@ -43,10 +43,10 @@ func TestObjective_RefusesValuesAboveRate(t *testing.T) {
 		t.Errorf("it says %v", err)
 	}
 	if ok, err := say(api.Step{Broken: []string{"loss"}}); !ok || err != nil {
-		t.Errorf("a loss that is no number is refused: %v", err)
+		t.Errorf("a loss that is not a number is refused: %v", err)
 	}
 	if ok, err := say(api.Step{Broken: []string{"loss"}}); ok || err == nil {
-		t.Error("every loss that is no number is taken, however many")
+		t.Error("every loss that is not a number is taken, however many")
 	}
 	if ok, err := say(api.Step{Metrics: map[string]float64{"acc": 1}}); ok || err != nil {
 		t.Errorf("another metric: %v, %v", ok, err)

@@ -65,7 +65,7 @@ func (a *app) addAlertCmd() *cobra.Command {
 				return fmt.Errorf("read standard input: %w", err)
 			}
 			if b.To = strings.TrimSpace(string(text)); b.To == "" || len(text) > longestReceiver {
-				return errors.New("standard input is no receiver: write one line, such as slack:https://…")
+				return errors.New("standard input is not a receiver: write one line, such as slack:https://…")
 			}
 		}
 		v, err := c.AddAnomalyAlert(ctx, b)

@@ -31,8 +31,8 @@ func (a *app) scoreCmd() *cobra.Command {
 			"score of 0.5 or more is an alert. The score of a row depends on the rows above it alone, so a file that " +
 			"grows keeps its scores. The first 60 rows score 0. After an alert only what is stranger scores, for a tenth of " +
 			"the rows so far, so one incident is one alert.\n\nRows may be seconds or days apart. Timestamps without a zone " +
-			"are UTC. A row without a value (empty or NaN) has no score; a value that is no number, or a timestamp that is no " +
-			"time, ends the command with its line. Gaps, and times that go backwards, are named on stderr.\n\n" +
+			"are UTC. A row without a value (empty or NaN) has no score; a value that is not a number, or a timestamp that is " +
+			"not a time, ends the command with its line. Gaps, and times that go backwards, are named on stderr.\n\n" +
 			"Without --json you get the alerts. With --json you get {\"timestamp\", \"score\"} for every row, in order." +
 			command.PlainExit,
 		Example: "  scrimp anomalies score --series cpu.csv\n  scrimp anomalies score --series - --json < cpu.csv",

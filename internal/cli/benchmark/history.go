@@ -202,7 +202,7 @@ func (f *pastFlags) sales(t api.Trace) (list []queue.Sale, err error) {
 	}
 	for _, name := range f.types {
 		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("--types %q is no on-demand machine type of the server's market: write one of %s", name,
+			return nil, fmt.Errorf("--types %q is not an on-demand machine type of the server's market: write one of %s", name,
 				strings.Join(names, ", "))
 		}
 	}

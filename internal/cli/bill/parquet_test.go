@@ -156,13 +156,13 @@ func TestShow_NamesFaultsInParquet(t *testing.T) {
 	add("credit", -2.5, func(r *mca) { r.Type = "Credit" })
 	add("other profile", 4, func(r *mca) { r.Profile, r.Currency = "US", "USD" })
 	faults := map[string]func(*mca){
-		"the row is the same as line 3":                func(r *mca) { *r = rows[2] },
-		"costInBillingCurrency: the cell is empty":     func(r *mca) { r.Cost = nil },
-		`costInBillingCurrency: \"NaN\" is no number`:  func(r *mca) { *r.Cost = math.NaN() },
-		`costInBillingCurrency: \"+Inf\" is no number`: func(r *mca) { *r.Cost = math.Inf(1) },
-		"is beyond 1000000000000":                      func(r *mca) { *r.Cost = 1e18 },
-		"the row is in USD, and other rows of its":     func(r *mca) { r.Currency = "USD" },
-		"is no currency such as USD":                   func(r *mca) { r.Currency = "Euro" },
+		"the row is the same as line 3":                   func(r *mca) { *r = rows[2] },
+		"costInBillingCurrency: the cell is empty":        func(r *mca) { r.Cost = nil },
+		`costInBillingCurrency: \"NaN\" is not a number`:  func(r *mca) { *r.Cost = math.NaN() },
+		`costInBillingCurrency: \"+Inf\" is not a number`: func(r *mca) { *r.Cost = math.Inf(1) },
+		"is beyond 1000000000000":                         func(r *mca) { *r.Cost = 1e18 },
+		"the row is in USD, and other rows of its":        func(r *mca) { r.Currency = "USD" },
+		"is no currency such as USD":                      func(r *mca) { r.Currency = "Euro" },
 	}
 	for name, edit := range faults {
 		add(name, 8, edit)

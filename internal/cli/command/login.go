@@ -96,7 +96,7 @@ func (a *App) LoggedIn(dir string) (*Client, error) {
 		err = json.Unmarshal(text, &l)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w: scrimp login writes it anew", file, err)
+		return nil, fmt.Errorf("read %s: %w: scrimp login writes it again", file, err)
 	}
 	return l.Client(dir)
 }

@@ -14,7 +14,8 @@ func Moment(text string, now time.Time) (time.Time, error) {
 	}
 	at, zoneless, ok := spec.ParseTime(text)
 	if !ok {
-		return at, fmt.Errorf("%.40q is no span until now such as 10m or 7d, and no time such as 2026-12-01T18:00Z", text)
+		return at, fmt.Errorf("%.40q is neither a span until now, such as 10m or 7d, nor a time, such as 2026-12-01T18:00Z",
+			text)
 	}
 	if zoneless {
 		at = time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), 0, time.Local)

@@ -84,7 +84,7 @@ func readBatch(file string) (v forward.Value, err error) {
 	case err != nil:
 		return v, err
 	case !info.Mode().IsRegular():
-		return v, errors.New("it is no regular file")
+		return v, errors.New("it is not a regular file")
 	case info.Size() > maxBatch:
 		return v, fmt.Errorf("it has %d bytes: save batches of at most %d", info.Size(), maxBatch)
 	}
@@ -121,7 +121,7 @@ func shapeOf(text string) (dims []int, count int, ok bool) {
 // that is a dictionary, and the elements.
 func parseBatch(b []byte) (v forward.Value, err error) {
 	if len(b) < 12 || string(b[:6]) != "\x93NUMPY" {
-		return v, errors.New("it is no .npy file: write it with numpy.save")
+		return v, errors.New("it is not a .npy file: write it with numpy.save")
 	}
 	at, size := 10, int(binary.LittleEndian.Uint16(b[8:]))
 	if b[6] > 1 {

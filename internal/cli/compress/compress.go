@@ -178,7 +178,7 @@ func (f *flags) check(cmd *cobra.Command) (err error) {
 		}
 	}
 	if !(f.tolerance >= 0) || math.IsInf(f.tolerance, 0) {
-		return fmt.Errorf("--tolerance %g is no finite number of at least 0", f.tolerance)
+		return fmt.Errorf("--tolerance %g is not a finite number of at least 0", f.tolerance)
 	}
 	if f.options.Sparsity = f.sparsity; !(f.sparsity > 0 && f.sparsity < 1) {
 		return fmt.Errorf("--sparsity %g is not above 0 and below 1", f.sparsity)

@@ -59,7 +59,7 @@ func (d *folder) open(name string) (io.ReaderAt, int64, error) {
 			return nil, 0, err
 		}
 		if !info.Mode().IsRegular() {
-			return nil, 0, fmt.Errorf("%s is no regular file", name)
+			return nil, 0, fmt.Errorf("%s is not a regular file", name)
 		}
 		if in, err = d.root.Open(name); err != nil {
 			return nil, 0, err
@@ -81,7 +81,7 @@ func read(model string) (*onnx.Model, *folder, error) {
 		return nil, nil, fmt.Errorf("read %s: %w", model, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("read %s: it is no regular file", model)
+		return nil, nil, fmt.Errorf("read %s: it is not a regular file", model)
 	}
 	in, err := os.Open(model)
 	if err != nil {

@@ -50,7 +50,7 @@ func newRuntime(f flags) (r *inRuntime, err error) {
 		return nil, err
 	}
 	if info, err := os.Stat(r.library); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("--runtime %s is no file: name the library of ONNX Runtime, such as "+
+		return nil, fmt.Errorf("--runtime %s is not a file: name the library of ONNX Runtime, such as "+
 			"onnxruntime/capi/libonnxruntime.so.1.23.0 of the Python package", f.runtime)
 	}
 	if r.python, err = exec.LookPath("python3"); err != nil {

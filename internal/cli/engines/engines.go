@@ -177,7 +177,7 @@ func (a *app) addEngine(ctx context.Context, name string, f *addFlags) error {
 		return errors.Join(err, engine.RemoveSetting(a.Data, name), setting.RevokeTokens(a.Data, name))
 	}
 	if !a.JSON {
-		a.Printf("Engine %s is added to %s. It counts when the server starts anew: scrimp server stop, and the next command "+
+		a.Printf("Engine %s is added to %s. It counts when the server restarts: scrimp server stop, and the next command "+
 			"starts one; what runs goes on.\n", name, filepath.Join(a.Data, engine.SettingsName))
 		if failed {
 			a.Printf("Some of it failed. Try again with: scrimp engine test %s\n", name)

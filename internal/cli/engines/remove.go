@@ -20,7 +20,7 @@ import (
 func (a *app) engineRmCmd() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{Use: "rm NAME", Short: "Remove an engine", Args: command.Takes("NAME"),
-		Long: "Removes an engine from engines.yaml. It counts when the server starts anew: then the engine sells nothing, " +
+		Long: "Removes an engine from engines.yaml. It counts when the server restarts: then the engine sells nothing, " +
 			"and nobody hears of what runs there, which may cost something until the engine is added again. An engine with " +
 			"machines is refused while the server runs. Tokens of machines that join are revoked at once." + command.PlainExit,
 		RunE: func(cmd *cobra.Command, args []string) error {

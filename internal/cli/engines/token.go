@@ -61,7 +61,7 @@ func (a *app) joinURL(ctx context.Context) string {
 }
 
 func (a *app) engineTokenCmd() *cobra.Command {
-	return &cobra.Command{Use: "token ENGINE MACHINE", Short: "Make the token anew that a machine joins with",
+	return &cobra.Command{Use: "token ENGINE MACHINE", Short: "Make a new token for a machine to join with",
 		Args: command.Takes("ENGINE", "MACHINE"),
 		Long: "Makes a token with which scrimp agent join lets this server use a machine that stands under hosts of the " +
 			"engine as {join: MACHINE}. It is good for that alone. The token that the machine had before is revoked: what " +

@@ -73,7 +73,7 @@ func (t *target) free() error {
 	if at, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no folder %s: make it first", dir)
 	} else if err == nil && !at.IsDir() {
-		return fmt.Errorf("%s is no folder", dir)
+		return fmt.Errorf("%s is not a folder", dir)
 	}
 	if at, err := os.Stat(t.path); err == nil && at.IsDir() {
 		return errors.New("it is a folder: name a file in it")

@@ -36,11 +36,11 @@ func plain(err error) error {
 	case errors.Is(number, strconv.ErrRange):
 		cause = "is too large or too small"
 	case strings.HasPrefix(flag.Value.Type(), "int"):
-		cause = "is no whole number"
+		cause = "is not a whole number"
 	case strings.HasPrefix(flag.Value.Type(), "uint"):
-		cause = "is no whole number from 0 on"
+		cause = "is not a whole number from 0 on"
 	case strings.HasPrefix(flag.Value.Type(), "float"):
-		cause = "is no number"
+		cause = "is not a number"
 	}
 	return fmt.Errorf("--%s %q %s", flag.Name, bad.GetValue(), cause)
 }

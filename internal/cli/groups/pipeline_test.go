@@ -11,7 +11,7 @@ import (
 	"scrimp/internal/cli/command"
 )
 
-// A name stands for its open schedule, else for the newest; an ID that is no name stands for itself.
+// A name stands for its open schedule, else for the newest; an ID that is not a name stands for itself.
 func TestScheduleOf_NameStandsForTheNewestSchedule(t *testing.T) {
 	at := func(n int) time.Time { return time.Unix(int64(1e9+60*n), 0) }
 	schedule := func(id, state string, n int) api.Group {

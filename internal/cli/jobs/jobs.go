@@ -145,7 +145,7 @@ func (a *app) receiptCmd() *cobra.Command {
 			return nil
 		})}
 	cmd.Flags().StringVar(&file, "html", "", "write it as one page to this `file` (default: print it as text)")
-	cmd.Flags().BoolVar(&force, "force", false, "let --html replace a file that is no receipt (default: refuse)")
+	cmd.Flags().BoolVar(&force, "force", false, "let --html replace a file that is not a receipt (default: refuse)")
 	_ = cmd.RegisterFlagCompletionFunc("html", command.Files("html"))
 	return cmd
 }

@@ -117,7 +117,7 @@ func ofProjects(list []api.ModelVersion) (runs []api.ModelVersion) {
 func (a *app) runOf(ctx context.Context, c *command.Client, version string) (string, error) {
 	name, number, found := strings.Cut(version, "@")
 	if n, err := strconv.Atoi(number); found && (err != nil || n < 1 || name == "") {
-		return "", fmt.Errorf("%q is no version: write one such as retrain@3, as scrimp models lists it", version)
+		return "", fmt.Errorf("%q is not a version: write one such as retrain@3, as scrimp models lists it", version)
 	}
 	list, err := c.ModelVersions(ctx, name, a.project)
 	switch {

@@ -123,7 +123,7 @@ must exist. The page replaces an earlier business case, and any other file only 
 		},
 	}
 	cmd.Flags().StringVar(&file, "html", "", "write it as one page to this `file` (default: print it as text)")
-	cmd.Flags().BoolVar(&force, "force", false, "let --html replace a file that is no business case (default: refuse)")
+	cmd.Flags().BoolVar(&force, "force", false, "let --html replace a file that is not a business case (default: refuse)")
 	_ = cmd.RegisterFlagCompletionFunc("html", command.Files("html"))
 	return cmd
 }

@@ -33,13 +33,13 @@ func MayWrite(path, begin, kind string, force bool) error {
 
 func mayWrite(path, begin, kind string, force bool) error {
 	if path == "-" { // elsewhere it stands for stdin
-		return errors.New("it is no file: name one, such as page.html; /dev/stdout prints the page")
+		return errors.New("it is not a file: name one, such as page.html; /dev/stdout prints the page")
 	}
 	dir := filepath.Dir(path)
 	if at, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no folder %s: make it first", dir)
 	} else if err == nil && !at.IsDir() {
-		return fmt.Errorf("%s is no folder", dir)
+		return fmt.Errorf("%s is not a folder", dir)
 	}
 	at, err := os.Stat(path)
 	switch {

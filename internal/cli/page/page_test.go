@@ -21,7 +21,7 @@ func TestMayWrite_ReplacesOnlyPagesOfItsKind(t *testing.T) {
 	}
 	must.Do(t, os.Symlink(filepath.Join(dir, "nothing"), filepath.Join(dir, "link.html")))
 	for name, says := range map[string]string{"receipt.html": "", "new.html": "", "mine.html": "--force replaces it", "empty.html": "--force replaces it",
-		"link.html": "links to a file that does not exist", "zz/a.html": "there is no folder " + dir + "/zz", "mine.html/a.html": "is no folder", "": "it is a folder"} {
+		"link.html": "links to a file that does not exist", "zz/a.html": "there is no folder " + dir + "/zz", "mine.html/a.html": "is not a folder", "": "it is a folder"} {
 		err := page.MayWrite(filepath.Join(dir, name), receipt.PageBegin, "receipt", false)
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", name, err, says)

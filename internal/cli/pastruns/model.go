@@ -22,7 +22,7 @@ func ModelOf(what string) (shape.Model, error) {
 			}
 		}
 		if !info.Mode().IsRegular() || info.Size() > largestModel {
-			return shape.Model{}, fmt.Errorf("read the model: %s is no file of at most %d GiB", what, largestModel>>30)
+			return shape.Model{}, fmt.Errorf("read the model: %s is not a file of at most %d GiB", what, largestModel>>30)
 		}
 		content, err := os.ReadFile(what)
 		if err != nil {

@@ -30,7 +30,7 @@ func TestModelled_RefusesUnusableModel(t *testing.T) {
 		"a published one":       {spec.Model{Config: "llama-3-8b"}, ""},
 		"numbers":               {spec.Model{Parameters: 7e9}, ""},
 		"a line":                {spec.Model{Shape: "trees features=28"}, ""},
-		"a slip in its name":    {spec.Model{Config: "confg.json"}, `model.config: model "confg.json": is no file, no published model and no shape; `},
+		"a slip in its name":    {spec.Model{Config: "confg.json"}, `model.config: model "confg.json": is neither a file nor a published model nor a shape; `},
 		"of no shape":           {spec.Model{Config: "odd.json"}, "odd.json, num_hidden_layers, hidden_size: "},
 		"a slip in a line":      {spec.Model{Shape: "transformer layrs=3"}, "layrs: is no field of a model; "},
 		"a line and no numbers": {spec.Model{Shape: "cnn params=5M"}, "gmacs: "},

@@ -84,8 +84,8 @@ func valueOf(text string) (amount *money.Amount, words string, err error) {
 	case err == nil && got.Sign() >= 0:
 		return &got, "", nil
 	case err == nil || strings.ContainsAny(text[:1], "$-0123456789"):
-		return nil, "", fmt.Errorf("--value %.40q is no amount from 0: write one such as '$5000', without commas, or words "+
-			"that begin with a letter", text)
+		return nil, "", fmt.Errorf("--value %.40q is not an amount from 0: write one such as '$5000', without commas, or "+
+			"words that begin with a letter", text)
 	}
 	return nil, text, nil
 }
@@ -196,7 +196,7 @@ func (a *app) outcomeCmd() *cobra.Command {
 			case err != nil:
 				return err
 			case words != "":
-				return fmt.Errorf("--value %.40q is no amount: write one such as '$5000', and words with --text", words)
+				return fmt.Errorf("--value %.40q is not an amount: write one such as '$5000', and words with --text", words)
 			case amount == nil && strings.TrimSpace(text) == "":
 				return errors.New("--text is missing: say what the job gave, with --text, --value or both")
 			}

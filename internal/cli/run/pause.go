@@ -88,8 +88,8 @@ func (a *app) updateCmd() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{Use: "update JOB", Short: "Change the deadline, budget or priority of a job",
 		Args: command.Takes("JOB"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJob(command.Live),
-		Long: "Changes the terms of a job that waits, runs or is paused; it is decided anew with them at once. A larger " +
-			"budget must fit into the budgets of its team, and where so much has to be approved it is refused: stop the " +
+		Long: "Changes the terms of a job that waits, runs or is paused; scrimp decides again with them at once. A larger " +
+			"budget must fit into the budgets of its team, and where a cost this high needs approval it is refused: stop the " +
 			"job, and resume it with the new budget. The job file stays as it was submitted. A deadline that " +
 			"the job misses at its pace is refused, unless --force: it would move to on-demand machines.\n\n" +
 			"Exit status: 0 done, 1 error, 2 the job would miss the deadline.",

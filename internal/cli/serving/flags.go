@@ -200,7 +200,7 @@ func (f *flags) apart(given func(string) bool, kinds []simulation.Kind) error {
 func span(flag, text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > 24*time.Hour {
-		return 0, fmt.Errorf("--%s %q is no span from 0 to 24h, such as 90s", flag, text)
+		return 0, fmt.Errorf("--%s %q is not a span from 0 to 24h, such as 90s", flag, text)
 	}
 	return d, nil
 }

@@ -38,11 +38,11 @@ func (f *flags) manifestFlags(cmd *cobra.Command) error {
 	case f.form == "hpa" && given("prometheus"):
 		return errors.New("--prometheus is for --manifest keda: an HPA reads the metrics API of the cluster")
 	case !deploymentName.MatchString(f.deployment):
-		return fmt.Errorf("--deployment %.80q is no name of a Kubernetes object, such as model-server", f.deployment)
+		return fmt.Errorf("--deployment %.80q is not the name of a Kubernetes object, such as model-server", f.deployment)
 	case !metricName.MatchString(f.metric):
-		return fmt.Errorf("--metric %.80q is no name of a metric, such as requests_in_flight", f.metric)
+		return fmt.Errorf("--metric %.80q is not the name of a metric, such as requests_in_flight", f.metric)
 	case !isURL:
-		return fmt.Errorf("--prometheus %.80q is no address, such as http://prometheus-server.monitoring", f.prometheus)
+		return fmt.Errorf("--prometheus %.80q is not an address, such as http://prometheus-server.monitoring", f.prometheus)
 	}
 	if _, err := os.Lstat(f.output); err == nil {
 		return fmt.Errorf("--output %s exists: choose another name, or remove it", f.output)

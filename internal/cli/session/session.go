@@ -123,7 +123,7 @@ func (f *flags) source() (string, error) {
 			"begin with an empty one with --workdir none", folder)
 	}
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("--workdir %s is no folder: name one, or none", f.folder)
+		return "", fmt.Errorf("--workdir %s is not a folder: name one, or none", f.folder)
 	}
 	return folder, nil
 }
@@ -201,9 +201,9 @@ func (a *app) existing(ctx context.Context, c *command.Client, f *flags, kind st
 	runs := j.Finished == nil && j.State != "paused"
 	switch {
 	case j.Session == "" && kind == shell:
-		return j, fmt.Errorf("%s is no session: scrimp exec -it %s -- sh is a shell beside its program", id, id)
+		return j, fmt.Errorf("%s is not a session: scrimp exec -it %s -- sh is a shell beside its program", id, id)
 	case j.Session != kind:
-		return j, fmt.Errorf("%s is no %s: scrimp sessions lists them", id, kind)
+		return j, fmt.Errorf("%s is not a %s: scrimp sessions lists them", id, kind)
 	case f.resume == "" && !runs:
 		return j, fmt.Errorf("%s is %s: scrimp %s --resume %s goes on with its files", id, j.State, kind, id)
 	case runs && slices.ContainsFunc([]string{"budget", "env", "idle"}, f.given):

@@ -148,7 +148,7 @@ func publicKey(file string) (private, public string, err error) {
 		}
 		public = strings.TrimSpace(string(text))
 		if len(text) > maxKey || !isPublic.MatchString(public) {
-			return "", "", fmt.Errorf("--key %s is no public key: give the file that ends in .pub", name)
+			return "", "", fmt.Errorf("--key %s is not a public key: give the file that ends in .pub", name)
 		}
 		abs, err := filepath.Abs(strings.TrimSuffix(name, ".pub"))
 		return abs, public, err

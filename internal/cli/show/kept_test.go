@@ -58,11 +58,11 @@ func TestKept_ListsStoredOutputs(t *testing.T) {
 // The output of an end names the command that continues the job.
 func TestEnding_NamesCommandThatContinues(t *testing.T) {
 	for want, got := range map[string]string{
-		"j saves a checkpoint and ends: scrimp attach j shows it. scrimp resume j goes on from there.\n":                               artifacts.Ending(api.Job{ID: "j", State: "running"}, true, true, show.Place{}),
-		"j ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach j shows it, scrimp resume j begins it anew.\n": artifacts.Ending(api.Job{ID: "j", State: "running"}, true, false, show.Place{}),
-		"j is stopped.\nscrimp resume j takes it up again.\n":                                                                          artifacts.Ending(api.Job{ID: "j", State: "stopped", Closed: true}, true, true, show.Place{}),
-		"j is cancelled.\nscrimp resume j goes on from its checkpoint of step 40.\n":                                                   artifacts.Ending(api.Job{ID: "j", State: "cancelled", SavedStep: 40}, false, true, show.Place{}),
-		"j is stopped.\nNobody approved the proposal: scrimp rerun j submits it anew.\n": artifacts.Ending(api.Job{ID: "j",
+		"j saves a checkpoint and ends: scrimp attach j shows it. scrimp resume j goes on from there.\n":                                             artifacts.Ending(api.Job{ID: "j", State: "running"}, true, true, show.Place{}),
+		"j ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach j shows it, scrimp resume j starts it from the beginning.\n": artifacts.Ending(api.Job{ID: "j", State: "running"}, true, false, show.Place{}),
+		"j is stopped.\nscrimp resume j takes it up again.\n":                                                                                        artifacts.Ending(api.Job{ID: "j", State: "stopped", Closed: true}, true, true, show.Place{}),
+		"j is cancelled.\nscrimp resume j goes on from its checkpoint of step 40.\n":                                                                 artifacts.Ending(api.Job{ID: "j", State: "cancelled", SavedStep: 40}, false, true, show.Place{}),
+		"j is stopped.\nNobody approved the proposal: scrimp rerun j submits it again.\n": artifacts.Ending(api.Job{ID: "j",
 			State: "stopped", Closed: true, Approval: &api.Approval{Proposal: true}}, true, true, show.Place{}),
 	} {
 		if got != want {

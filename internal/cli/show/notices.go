@@ -41,7 +41,7 @@ func Notice(n *api.Notice, p Place) (name, text string) {
 		}
 		return "notify", text
 	case api.Waiting:
-		text = to + ": not sent, because this server sends no e-mail (scrimp serve --smtp)"
+		text = to + ": not sent, because this server does not send e-mail (scrimp serve --smtp)"
 		if n.Tries > 0 {
 			text += fmt.Sprintf("; refused before (%s), tried %s", n.Error, tries)
 		}

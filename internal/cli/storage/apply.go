@@ -190,7 +190,7 @@ func apply(ctx context.Context, g *guard, p storage.Plan,
 		faults = grown(ctx, targets, p.Folders)
 	}
 	if len(faults) > 0 {
-		return 0, 0, fmt.Errorf("nothing is deleted, because the plan is out of date: make it anew: %w",
+		return 0, 0, fmt.Errorf("nothing is deleted, because the plan is out of date: make a new one: %w",
 			errors.Join(faults...))
 	}
 	for _, d := range p.Delete {

@@ -23,7 +23,7 @@ func bucketPlace(address string) (storage.Place, error) {
 	store := catalog.Store(address)
 	u, err := url.Parse(address)
 	if err != nil || store == "" || u.Host == "" {
-		return storage.Place{}, fmt.Errorf("%q is no folder and no bucket: write a path, s3://BUCKET, gs://BUCKET or "+
+		return storage.Place{}, fmt.Errorf("%q is neither a folder nor a bucket: write a path, s3://BUCKET, gs://BUCKET or "+
 			"azblob://CONTAINER?account=NAME", address)
 	}
 	if u.User != nil {

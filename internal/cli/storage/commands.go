@@ -196,7 +196,7 @@ func Places(args []string) (list []storage.Place, err error) {
 			return nil, fmt.Errorf("read %s: %w", arg, err)
 		}
 		if info, err := os.Stat(abs); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("%s is no folder: give the folder that it is in", arg)
+			return nil, fmt.Errorf("%s is not a folder: give the folder that it is in", arg)
 		}
 		list = append(list, storage.Place{Name: abs, Store: storage.Local})
 	}
@@ -228,13 +228,13 @@ func (f flags) check(places []storage.Place) (least size.Bytes, err error) {
 	case len(places) != 1 || places[0].Store == storage.Local:
 		return 0, errors.New("--lifecycle needs one bucket: the configuration belongs to a bucket")
 	case places[0].Store != lifecycle.StoreOf(f.lifecycle):
-		return 0, fmt.Errorf("--lifecycle %s: %s is no bucket of that provider", f.lifecycle, places[0].Name)
+		return 0, fmt.Errorf("--lifecycle %s: %s is not a bucket of that provider", f.lifecycle, places[0].Name)
 	}
 	if f.least == "0" {
 		return 0, nil
 	}
 	if least, err = size.Parse(f.least); err != nil || least < 0 {
-		return 0, fmt.Errorf("--duplicates %q is no size: write one such as 1MiB, or 0", f.least)
+		return 0, fmt.Errorf("--duplicates %q is not a size: write one such as 1MiB, or 0", f.least)
 	}
 	return least, nil
 }

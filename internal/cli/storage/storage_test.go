@@ -335,8 +335,8 @@ func TestPlaces_RefusesWhatItCannotScan(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{filepath.Join(top, "f")}, "is no folder"}, {[]string{filepath.Join(top, "none")}, "no such file"},
-		{[]string{top, filepath.Join(top, "d")}, "lies in"}, {[]string{""}, "write . for"}, {[]string{"ftp://x"}, "is no folder and no bucket"}, {[]string{"s3://"}, "is no folder and no bucket"},
+		{[]string{filepath.Join(top, "f")}, "is not a folder"}, {[]string{filepath.Join(top, "none")}, "no such file"},
+		{[]string{top, filepath.Join(top, "d")}, "lies in"}, {[]string{""}, "write . for"}, {[]string{"ftp://x"}, "is neither a folder nor a bucket"}, {[]string{"s3://"}, "is neither a folder nor a bucket"},
 		{[]string{"s3://a/b", "s3://a"}, "lies in"}, {slices.Repeat([]string{"s3://a"}, 65), "too many"},
 	} {
 		if _, err := Places(c.args); err == nil || !strings.Contains(err.Error(), c.says) {

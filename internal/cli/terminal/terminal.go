@@ -59,7 +59,7 @@ func Read(in io.Reader) *Keys {
 func Of(in io.Reader) (*os.File, error) {
 	f, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil, errors.New("the input is no terminal")
+		return nil, errors.New("the input is not a terminal")
 	}
 	return f, nil
 }

@@ -170,7 +170,7 @@ func studyOf(ctx context.Context, c *command.Client, id string) (api.Group, erro
 	return g, noSearch(id, err)
 }
 
-// isStudy refuses a group that is no study.
+// isStudy refuses a group that is not a study.
 func isStudy(g api.Group, id string) error {
 	if g.Study == nil {
 		return fmt.Errorf("%s is %s and no study: scrimp groups lists what there is", id, groups.Kind(g))

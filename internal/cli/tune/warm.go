@@ -67,7 +67,7 @@ func earlier(ctx context.Context, c *command.Client, name string, s *study.Spec)
 	case err != nil:
 		return nil, fmt.Errorf("read the study %s: %w", name, err)
 	case g.Study == nil:
-		return nil, fmt.Errorf("%s is no study: scrimp groups lists groups with their kinds", name)
+		return nil, fmt.Errorf("%s is not a study: scrimp groups lists groups with their kinds", name)
 	case g.Study.Metric != s.Metric || g.Study.Maximize != s.Maximize:
 		return nil, fmt.Errorf("%s optimizes %s, and this search optimizes %s: leave it out", name,
 			goal(g.Study.Metric, g.Study.Maximize), goal(s.Metric, s.Maximize))

@@ -26,8 +26,8 @@ func TestInSpace_RefusesTrialsOfAnotherSpace(t *testing.T) {
 		"":                                       {"lr": "0.5", "n": "3"},
 		"it has no parameter n":                  {"lr": "0.5"},
 		"lr: 2 is not between min 0.001":         {"lr": "2", "n": "3"},
-		"n: 2.5 is no whole number":              {"lr": "0.5", "n": "2.5"},
-		`n: "many" is no number`:                 {"lr": "0.5", "n": "many"},
+		"n: 2.5 is not a whole number":           {"lr": "0.5", "n": "2.5"},
+		`n: "many" is not a number`:              {"lr": "0.5", "n": "many"},
 		"it has 3 parameters, and the space has": {"lr": "0.5", "n": "3", "opt": "adam"},
 	} {
 		p, err := inSpace(api.Trial{Params: params, Curve: curve}, s)

@@ -44,7 +44,7 @@ func (a *app) topCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "top [JOB]", Short: "Show what machines do: GPUs, processors, memory, disks, network",
 		Args: command.Takes("[JOB]"), GroupID: command.GroupLook, ValidArgsFunction: a.CompleteJob(command.Every),
 		Long: "Shows what the machines of a job are measured to do, each for itself: now, on average and at most over " +
-			"the span of --last, and as a line over that span. A terminal is drawn anew every two seconds until the job is " +
+			"the span of --last, and as a line over that span. A terminal is redrawn every two seconds until the job is " +
 			"over or Ctrl-C; elsewhere it prints once. Of a job that is over it shows the last measurements. Without a JOB it " +
 			"shows a line for each running job. What nobody knows is a dash, never zero. With --json it prints one object, " +
 			"of a job all that was measured in that span, in bytes, shares from 0 to 1, watts and degrees Celsius." +

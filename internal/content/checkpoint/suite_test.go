@@ -129,7 +129,7 @@ func testRestoresWhatWasPublished(t *testing.T, b *gocloud.Bucket) {
 		t.Errorf("manifest %+v, stats %+v", m, stats)
 	}
 	if len(m.Metrics) != 1 || m.Metrics["loss"] != 1.5 {
-		t.Errorf("metrics %v: what is no number is left out", m.Metrics)
+		t.Errorf("metrics %v: what is not a number is left out", m.Metrics)
 	}
 	for _, depth := range []checkpoint.Depth{checkpoint.Sizes, checkpoint.Full} {
 		if err := s.Verify(t.Context(), m, depth); err != nil {

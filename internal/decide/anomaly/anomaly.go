@@ -22,7 +22,7 @@ const (
 	least   = 50   // least rows of rest
 	restOf  = 10   // one more row of rest per so many rows seen
 	largest = 1e100
-	// certain is the least surprise by stillness that counts: a calm hour is no incident.
+	// certain is the least surprise by stillness that counts: a calm hour is not an incident.
 	certain = 5
 	// habit lowers the surprise of a series that has stopped n times before by habit·log10(1+n).
 	habit = 3

@@ -84,11 +84,11 @@ func parseShare(text string) (Share, error) {
 	team, weight := text[:at], text[at+1:]
 	d, err := decimal.Parse(weight)
 	if err != nil {
-		return Share{}, fmt.Errorf("the share of %.60s: %.40q is no number", team, weight)
+		return Share{}, fmt.Errorf("the share of %.60s: %.40q is not a number", team, weight)
 	}
 	w, fits := d.Amount()
 	if !fits || decimal.OfAmount(w).Cmp(d) != 0 || d.Sign() < 0 || d.Cmp(mostWeight) > 0 {
-		return Share{}, fmt.Errorf("the share of %.60s is no number from 0 to 1000000 with up to 12 decimals: %.40q", team,
+		return Share{}, fmt.Errorf("the share of %.60s is not a number from 0 to 1000000 with up to 12 decimals: %.40q", team,
 			weight)
 	}
 	return Share{team, w.Big()}, nil

@@ -68,7 +68,7 @@ func (c *chaos) costs(name string, sums map[string]*big.Rat) {
 	add := func(id string, a money.Amount) {
 		v, ok := new(big.Rat).SetString(a.String())
 		if !ok {
-			c.Fatalf("%v is no amount", a)
+			c.Fatalf("%v is not an amount", a)
 		}
 		if sums[id] == nil {
 			sums[id] = new(big.Rat)

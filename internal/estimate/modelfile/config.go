@@ -32,7 +32,7 @@ func (c *config) num(what string, keys ...string) float64 {
 		if !ok || f < 0 {
 			if c.wrong == nil {
 				said, _ := json.Marshal(v) // it was read from JSON
-				c.wrong = &Bad{File: c.name, Field: k, Why: fmt.Sprintf("%s is no number from 0 up", said),
+				c.wrong = &Bad{File: c.name, Field: k, Why: fmt.Sprintf("%s is not a number from 0 up", said),
 					Fix: "write a number such as 32, without quotes"}
 			}
 			return 0

@@ -66,7 +66,7 @@ func Spec(line string) (shape.Model, error) {
 	}
 	kind, ok := kinds[strings.TrimSuffix(strings.ToLower(words[0]), ":")]
 	if !ok {
-		return bad("", "is no file, no published model and no shape", forms)
+		return bad("", "is neither a file nor a published model nor a shape", forms)
 	}
 	m := shape.Model{Name: string(kind), Kind: kind, Source: "as stated"}
 	on := 0.0
@@ -159,7 +159,7 @@ func number(s string) (float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	v *= scale
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		return 0, fmt.Errorf("%q is no number from 0 up", s)
+		return 0, fmt.Errorf("%q is not a number from 0 up", s)
 	}
 	return v, nil
 }
@@ -235,7 +235,7 @@ func layered(m shape.Model, head string) (field, why, fix string) {
 		v    float64
 	}{{"layers", m.Layers}, {"dim", m.Dim}, {"heads", m.Heads}, {"kv", m.KV}, {"ff", m.FF}, {"vocab", m.Vocab}} {
 		if f.v != math.Trunc(f.v) {
-			return f.name, fmt.Sprintf("%g is no whole number", f.v), "correct the number"
+			return f.name, fmt.Sprintf("%g is not a whole number", f.v), "correct the number"
 		}
 	}
 	if grouped && math.Mod(m.Heads, m.KV) != 0 {

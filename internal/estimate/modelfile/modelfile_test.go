@@ -69,7 +69,7 @@ func TestRead_RefusesInvalidModelWithFileFieldAndFix(t *testing.T) {
 		"list":  {`[1, 2]`, "no JSON object"},
 		"wide":  {strings.Replace(llama, "4096", "1e12", 1), "hidden_size: 1e+12 wide is absurd; no model"},
 		"quoted": {strings.Replace(llama, "4096", `"4096"`, 1),
-			`hidden_size: "4096" is no number from 0 up; write`},
+			`hidden_size: "4096" is not a number from 0 up; write`},
 		"other": {`{"name":"my package","version":"1.0"}`, "num_hidden_layers"},
 		"word":  {strings.Replace(llama, "4096", `"wide"`, 1), "hidden_size"},
 		"negative": {strings.Replace(llama, `"num_hidden_layers":32`, `"num_hidden_layers":-3`, 1),
@@ -82,7 +82,7 @@ func TestRead_RefusesInvalidModelWithFileFieldAndFix(t *testing.T) {
 		"kv that do not divide": {strings.Replace(llama, `"num_key_value_heads":8`, `"num_key_value_heads":7`, 1),
 			"num_key_value_heads: 7 do not divide the 32 heads"},
 		"half a layer": {strings.Replace(llama, `"num_hidden_layers":32`, `"num_hidden_layers":32.5`, 1),
-			"num_hidden_layers: 32.5 is no whole number"},
+			"num_hidden_layers: 32.5 is not a whole number"},
 		"list, in words": {`[1, 2]`, "is JSON, but no JSON object: array;"},
 		"too large":      {strings.Replace(llama, "4096", "1e400", 1), "number 1e400 is more than numbers hold"},
 		"state": {`{"model_type":"mamba","hidden_size":2560,"num_hidden_layers":64,"vocab_size":50280}`,
@@ -122,7 +122,7 @@ func TestLines(t *testing.T) {
 		t.Error(m, err)
 	}
 	for line, want := range map[string]string{
-		"": "is empty", "llama-99": "is no file", "transformer": "layers", "transformer width=3": "width",
+		"": "is empty", "llama-99": "is not a file", "transformer": "layers", "transformer width=3": "width",
 		"cnn params=3M":                "gmacs",
 		"transformer layers=32 dim=-1": "dim", "transformer layers=x dim=3": "layers",
 		"transformer layers=1e9 dim=10": "absurd",

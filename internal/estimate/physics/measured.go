@@ -52,7 +52,7 @@ func ParseMeasured(line string, chips hardware.Chips) (runs.Row, shape.Model, er
 	n := 1.0
 	if len(w) == 5 {
 		if n, err = strconv.ParseFloat(w[3], 64); err != nil || n < 1 || n > 1e6 {
-			return bad(fmt.Sprintf("%s is no number of accelerators", w[3]))
+			return bad(fmt.Sprintf("%s is not a number of accelerators", w[3]))
 		}
 	}
 	kind := w[len(w)-1]

@@ -65,10 +65,10 @@ func convergence(c *Case) (Verdict, string, string) {
 	seen := p.Pattern != "" || p.File != ""
 	switch {
 	case m.Name != "" && m.Patience > 0:
-		return Pass, fmt.Sprintf("%s: a plateau of %d steps ends it, and so does a value that is no number", m.Name,
+		return Pass, fmt.Sprintf("%s: a plateau of %d steps ends it, and so does a value that is not a number", m.Name,
 			m.Patience), ""
 	case m.Name != "":
-		return Warn, m.Name + ": only a value that is no number ends it", "give metric.patience"
+		return Warn, m.Name + ": only a value that is not a number ends it", "give metric.patience"
 	case seen:
 		return Warn, "its progress is seen, and no metric is named by which to judge it",
 			"name metric.name and metric.patience"

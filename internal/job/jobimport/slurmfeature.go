@@ -66,7 +66,7 @@ func (d *draft) partition(s *sbatch, kinds *[]string) {
 func (d *draft) machineCount(s *sbatch, o given) {
 	least, most, ok := slurm.Nodes(o.value)
 	if !ok {
-		d.lose(o.at, o.field, fmt.Sprintf("%q is no number of machines: give nodes, such as 4 or 2..4", o.value))
+		d.lose(o.at, o.field, fmt.Sprintf("%q is not a number of machines: give nodes, such as 4 or 2..4", o.value))
 		return
 	}
 	s.nodes, s.mostNodes, s.nodesAt = least, most, nil

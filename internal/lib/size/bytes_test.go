@@ -83,7 +83,7 @@ func FuzzParse(f *testing.F) {
 		}[strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), number))]
 		twin, ok := new(big.Rat).SetString(number)
 		if !ok {
-			t.Fatalf("Parse(%q) = %d, but %q is no number", s, b, number)
+			t.Fatalf("Parse(%q) = %d, but %q is not a number", s, b, number)
 		}
 		twin.Mul(twin, new(big.Rat).SetInt64(int64(unit)))
 		if want := new(big.Int).Quo(twin.Num(), twin.Denom()); want.Cmp(big.NewInt(int64(b))) != 0 {

@@ -353,7 +353,7 @@ func TestPlain_KeepsValueWithoutExponent(t *testing.T) {
 		e := rapid.IntRange(-6, 2).Draw(t, "e")
 		got, ok := catalog.Plain(fmt.Sprintf("%de%d", n, e))
 		if !ok {
-			t.Fatalf("%de%d is no number", n, e)
+			t.Fatalf("%de%d is not a number", n, e)
 		}
 		want, err := money.Parse(fmt.Sprint(n))
 		must.Do(t, err)

@@ -89,7 +89,7 @@ func (d *Service) Logs(w http.ResponseWriter, r *http.Request) {
 	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
 	if err != nil || offset < 0 {
 		reply.FieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes",
-			"ask GET /v1/agent/logs how much is kept", err)
+			"GET /v1/agent/logs says how much the server has", err)
 		return
 	}
 	chunk, ok := reply.Bytes(w, r, maxChunk)

@@ -149,7 +149,8 @@ func (d *Service) limitTransfer(w http.ResponseWriter, r *http.Request, do func(
 	end, err := d.Moves.Open(api.Rank(attempt, node), agentMoves, allMoves)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
-		reply.Problem(w, http.StatusTooManyRequests, "too much is sent at once", "send less at once, and this again", err)
+		reply.Problem(w, http.StatusTooManyRequests, "too many bytes are being sent at once",
+			"send less at once, and repeat this request", err)
 		return
 	}
 	defer end()
@@ -159,8 +160,8 @@ func (d *Service) limitTransfer(w http.ResponseWriter, r *http.Request, do func(
 	case errors.Is(err, httpblob.ErrOver):
 		reply.Problem(w, http.StatusGone, "the attempt is over, and its token with it", "switch the machine off", nil)
 	case errors.Is(err, httpblob.ErrOwn):
-		reply.Problem(w, http.StatusForbidden, "this is not the job's own",
-			"a key begins with jobs/, the job's id and a slash, and holds no other path", err)
+		reply.Problem(w, http.StatusForbidden, "the key belongs to another job",
+			"write a key that begins with jobs/, the job's ID and a slash", err)
 	case errors.Is(err, httpblob.ErrRoom):
 		w.Header().Set("Retry-After", "5")
 		reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full, or the team has used its own",

@@ -47,9 +47,10 @@ func (d *Service) Credentials(w http.ResponseWriter, r *http.Request) {
 			"an administrator lets the server assume the role that is declared under job_role", err)
 	case errors.Is(err, engine.ErrThrottled):
 		w.Header().Set("Retry-After", "2")
-		reply.Problem(w, http.StatusTooManyRequests, "credentials are asked for too often", "try again", err)
+		reply.Problem(w, http.StatusTooManyRequests, "credentials were requested too often", "try again", err)
 	default:
-		reply.Problem(w, http.StatusServiceUnavailable, "no credentials for the job's store now", "try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "there are no credentials for the job's store at present",
+			"try again", err)
 	}
 }
 
@@ -120,7 +121,8 @@ func (d *Service) WorkBlob(w http.ResponseWriter, r *http.Request) {
 	case err == nil, errors.Is(err, errNotLent), errors.Is(err, workblob.ErrServer):
 		reply.JSON(w, is)
 	default:
-		reply.Problem(w, http.StatusServiceUnavailable, "nobody knows where the work folder is now", "try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the server cannot say where the work folder is at present",
+			"try again", err)
 	}
 }
 

@@ -43,10 +43,10 @@ func (d *Service) Register(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, control.ErrTaken): // status 410, on which agents of every release give up
 		d.Errors.Warn("a machine registered twice, with another key", "allocation", allocation, "from", auth.From(r))
 		reply.Problem(w, http.StatusGone, "another agent has registered with this token",
-			"the token was good once: switch the machine off; where it is the right one, cancel the job of "+allocation+
-				", which gives the other's machine back", err)
+			"the token works once: switch the machine off; if it is the right one, cancel the job of "+allocation+
+				", which returns the other machine", err)
 	case errors.Is(err, control.ErrFenced):
-		reply.Problem(w, http.StatusGone, "the machine is registered no more: it took too long, or is given back",
+		reply.Problem(w, http.StatusGone, "the machine is no longer registered: it took too long, or was given back",
 			"switch the machine off", err)
 	case err != nil:
 		reply.Problem(w, http.StatusServiceUnavailable, "the log does not have the registration yet", "try again", err)
@@ -82,7 +82,7 @@ func (d *Service) Pull(w http.ResponseWriter, r *http.Request) {
 	for _, t := range tasks {
 		a, err := d.assign(r.Context(), t.Job, t.Attempt, t.Node)
 		if err != nil {
-			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", fmt.Errorf("%s: %w",
+			reply.Problem(w, http.StatusServiceUnavailable, "cannot read the log", "try again", fmt.Errorf("%s: %w",
 				t.Job.ID(), err))
 			return
 		}

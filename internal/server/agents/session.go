@@ -189,7 +189,7 @@ func (a *sessions) outputOf(s *session, live func(attempt string) bool) (out api
 }
 
 // errSlow means that the command reads its input more slowly than it arrives.
-var errSlow = errors.New("the command does not read its input now")
+var errSlow = errors.New("the command is not reading its input")
 
 // TypeSession queues input for a user's session. It waits a little for room, and reports whether there was any.
 func (d *Service) TypeSession(ctx context.Context, id, user string, in api.ExecInput) (room bool, err error) {

@@ -116,7 +116,7 @@ func (d *Service) showAlert(a *alert) client.AnomalyAlert {
 func (d *Service) Alerts(w http.ResponseWriter, r *http.Request) {
 	list, err := d.alerts(r.Context())
 	if err != nil {
-		reports.Unread(w, "the alerts were not read", err)
+		reports.Unread(w, "cannot read the alerts", err)
 		return
 	}
 	c, all := auth.CallerOf(r), []client.AnomalyAlert{}
@@ -148,7 +148,7 @@ func (d *Service) AddAlert(w http.ResponseWriter, r *http.Request) {
 	defer d.alerting.Unlock()
 	list, err := d.alerts(r.Context())
 	if err != nil {
-		reports.Unread(w, "the alerts were not read", err)
+		reports.Unread(w, "cannot read the alerts", err)
 		return
 	}
 	if at := slices.IndexFunc(list, func(old alert) bool { return d.same(&old, &a, b.To) }); at >= 0 {
@@ -162,7 +162,7 @@ func (d *Service) AddAlert(w http.ResponseWriter, r *http.Request) {
 	}
 	s, err := d.find(r.Context(), everybody, "", sinceStandard)
 	if err != nil {
-		reports.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "cannot read the ledger", err)
 		return
 	}
 	h := &history{}
@@ -243,7 +243,7 @@ func (d *Service) namedAlert(w http.ResponseWriter, r *http.Request) (list []ale
 	c, name := auth.CallerOf(r), r.PathValue("id")
 	list, err := d.alerts(r.Context())
 	if err != nil {
-		reports.Unread(w, "the alerts were not read", err)
+		reports.Unread(w, "cannot read the alerts", err)
 		return nil, -1
 	}
 	at = slices.IndexFunc(list, func(a alert) bool { return a.Name == name && a.seenBy(c) })

@@ -71,7 +71,7 @@ func (d *Service) decide(w http.ResponseWriter, r *http.Request, complete func(*
 	s, a, err := d.named(r.Context(), c, name)
 	switch {
 	case err != nil:
-		reports.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "cannot read the ledger", err)
 		return
 	case a == nil:
 		reply.FieldProblem(w, http.StatusNotFound, "id", fmt.Sprintf("there is no incident %.40q that you may see", name),
@@ -96,7 +96,7 @@ func (d *Service) decide(w http.ResponseWriter, r *http.Request, complete func(*
 		return
 	}
 	if s.said, err = d.read(r.Context()); err != nil {
-		reports.Unread(w, "the log was not read", err)
+		reports.Unread(w, "cannot read the log", err)
 		return
 	}
 	reply.JSON(w, s.show(a))
@@ -155,7 +155,7 @@ func moment(field, text string, from, now time.Time) (time.Time, *reply.Refusal)
 	}
 	if err != nil {
 		return time.Time{}, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field,
-			Title: fmt.Sprintf("%s is no time: %.40q", field, text), Err: err,
+			Title: fmt.Sprintf("%s is not a time: %.40q", field, text), Err: err,
 			Fix: "write a time such as 2026-12-01T18:00Z, a day such as 2026-12-01, or a span such as 3d"}
 	}
 	return v.Resolve(from).UTC(), nil

@@ -24,7 +24,7 @@ const mostPlans = 1000
 func (d *Service) Plans(w http.ResponseWriter, r *http.Request) {
 	s, err := d.read(r.Context())
 	if err != nil {
-		reports.Unread(w, "the log was not read", err)
+		reports.Unread(w, "cannot read the log", err)
 		return
 	}
 	c := auth.CallerOf(r)
@@ -50,7 +50,7 @@ func (d *Service) Plan(w http.ResponseWriter, r *http.Request) {
 	s, err := d.read(r.Context())
 	switch {
 	case err != nil:
-		reports.Unread(w, "the log was not read", err)
+		reports.Unread(w, "cannot read the log", err)
 		return
 	case len(s.plans) >= mostPlans:
 		reply.Problem(w, http.StatusConflict, fmt.Sprintf("there are %d planned spans already", mostPlans),
@@ -126,7 +126,7 @@ func (d *Service) scope(c identity.Caller, p *plan) *reply.Refusal {
 		p.Team = owner
 	case known && p.Team != owner:
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "job",
-			Title: fmt.Sprintf("%.60s is no job of the team %.60s", p.Job, p.Team),
+			Title: fmt.Sprintf("%.60s is not a job of the team %.60s", p.Job, p.Team),
 			Fix:   "leave the team out, or name another job"}
 	case p.Team != "" && (c.Role(p.Team) < identity.Viewer || d.HasTeams() && !d.HasTeam(p.Team)):
 		return &reply.Refusal{Status: http.StatusNotFound, Field: "team", Fix: "scrimp teams lists the teams",
@@ -140,7 +140,7 @@ func (d *Service) Unplan(w http.ResponseWriter, r *http.Request) {
 	c, name := auth.CallerOf(r), r.PathValue("id")
 	s, err := d.read(r.Context())
 	if err != nil {
-		reports.Unread(w, "the log was not read", err)
+		reports.Unread(w, "cannot read the log", err)
 		return
 	}
 	at := slices.IndexFunc(s.plans, func(p client.PlannedAnomalies) bool { return p.Name == name })

@@ -94,7 +94,7 @@ func (d *Service) List(w http.ResponseWriter, r *http.Request) {
 	}
 	s, err := d.find(r.Context(), c, team, back)
 	if err != nil {
-		reports.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "cannot read the ledger", err)
 		return
 	}
 	if team != "" && !d.HasTeam(team) && !s.teams[team] {

@@ -21,7 +21,7 @@ import (
 )
 
 // errNeeded marks a checkpoint from which its job will continue.
-var errNeeded = errors.New("the job goes on from it")
+var errNeeded = errors.New("the job continues from it")
 
 // latest is the name for the newest checkpoint of a job.
 const latest = "latest"
@@ -30,7 +30,7 @@ const latest = "latest"
 var errUnwritten = errors.New("the log did not accept the event")
 
 // errStore means that the server does not open the job's store.
-var errStore = errors.New("the server does not open such a store")
+var errStore = errors.New("the server does not open stores of this kind")
 
 // storeOf opens the store of a job's checkpoints, for reading, or for writing if makes is set. The caller closes the
 // bucket.
@@ -105,7 +105,7 @@ func (k *Kept) with(w http.ResponseWriter, r *http.Request, do func(*checkpoint.
 	case errors.Is(err, errUnwritten):
 		reply.Problem(w, http.StatusServiceUnavailable, "the change was not saved", "try again", err)
 	case errors.Is(err, errNeeded):
-		reply.Problem(w, http.StatusConflict, "job "+id+" goes on from that checkpoint",
+		reply.Problem(w, http.StatusConflict, "job "+id+" continues from that checkpoint",
 			"scrimp cancel it first, or resume it",
 			nil)
 	case errors.Is(err, checkpoint.ErrNone) && k.answerRemoved(w, r, "checkpoint", id,
@@ -113,7 +113,7 @@ func (k *Kept) with(w http.ResponseWriter, r *http.Request, do func(*checkpoint.
 	case errors.Is(err, checkpoint.ErrNone):
 		reply.Problem(w, http.StatusNotFound, "there is no such checkpoint", "scrimp checkpoints "+id+" lists them", nil)
 	default:
-		reply.Problem(w, http.StatusBadGateway, "the store of checkpoints did not do it", "try again", k.plain(err))
+		reply.Problem(w, http.StatusBadGateway, "the store of checkpoints failed", "try again", k.plain(err))
 	}
 	return false
 }

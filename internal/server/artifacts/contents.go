@@ -92,7 +92,7 @@ func (k *Kept) Contents(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		reply.Problem(w, http.StatusBadGateway, "the outputs were not looked at", "try again", k.plain(err))
+		reply.Problem(w, http.StatusBadGateway, "cannot read the outputs", "try again", k.plain(err))
 		return
 	}
 	if !k.with(w, r, func(store *checkpoint.Store) error {

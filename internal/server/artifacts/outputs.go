@@ -46,7 +46,7 @@ func (k *Kept) List(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	if err != nil {
-		reply.Problem(w, http.StatusBadGateway, "the outputs were not looked at", "try again", k.plain(err))
+		reply.Problem(w, http.StatusBadGateway, "cannot read the outputs", "try again", k.plain(err))
 		return
 	}
 	if len(list) == 0 && k.answerRemoved(w, r, "kept output", id, rerunIt(id), outputsOf) {
@@ -123,7 +123,7 @@ func (k *Kept) Outputs(w http.ResponseWriter, r *http.Request) {
 		reply.FieldProblem(w, http.StatusNotFound, "node", fmt.Sprintf("node %d of %s has kept no outputs", node, id),
 			"name folders in outputs of its job file", nil)
 	case err != nil:
-		reply.Problem(w, http.StatusBadGateway, "the outputs were not fetched", "try again", k.plain(err))
+		reply.Problem(w, http.StatusBadGateway, "cannot fetch the outputs", "try again", k.plain(err))
 	}
 }
 

@@ -101,7 +101,7 @@ func (g *Gate) Serve(a Access, do http.HandlerFunc, served func(code int, took t
 		w.Hide = g.Dir
 		defer func() {
 			if err := w.Fault(); err != nil {
-				g.Refusals.log.Error("an answer cannot be written as JSON", "route", a.Route, "error", err)
+				g.Refusals.log.Error("a response cannot be written as JSON", "route", a.Route, "error", err)
 			}
 			served(w.End(), time.Since(begun))
 		}()
@@ -162,7 +162,7 @@ func (g *Gate) serveJoiner(w *reply.Writer, r *http.Request, do http.HandlerFunc
 		do(w, r)
 	default:
 		reply.Problem(w, http.StatusUnauthorized, "no valid token of a machine",
-			"scrimp engine token ENGINE MACHINE makes one; an engine that was added counts once the server starts anew", nil)
+			"scrimp engine token ENGINE MACHINE makes one; an engine that was added counts once the server restarts", nil)
 	}
 }
 
@@ -254,8 +254,8 @@ func (g *Gate) serveLimited(a Access, w http.ResponseWriter, r *http.Request, na
 		done, err := g.reads.Take(r.Context(), name)
 		if err != nil {
 			w.Header().Set("Retry-After", "1")
-			reply.Problem(w, http.StatusTooManyRequests, "too much is asked for at once",
-				"ask for one thing after the other", err)
+			reply.Problem(w, http.StatusTooManyRequests, "too many requests at once",
+				"send one request after the other", err)
 			return
 		}
 		defer done()

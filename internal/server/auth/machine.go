@@ -48,11 +48,11 @@ func (g *Gate) signedBy(w http.ResponseWriter, r *http.Request) (*http.Request, 
 	}
 	switch {
 	case !known && instance != "":
-		reply.Problem(w, http.StatusGone, "the machine is not known, or its time is over", "switch it off", nil)
+		reply.Problem(w, http.StatusGone, "the machine is unknown, or its lease has ended", "switch it off", nil)
 		return nil, false
 	case errors.Is(err, httpsig.ErrClock), errors.Is(err, httpsig.ErrBefore), errors.Is(err, httpsig.ErrReplay):
-		reply.Problem(w, http.StatusConflict, "the signature is not taken",
-			"sign anew, by the time of the header Scrimp-Time", err)
+		reply.Problem(w, http.StatusConflict, "the signature is not valid",
+			"sign again, by the time of the header Scrimp-Time", err)
 		return nil, false
 	case err != nil:
 		reply.Problem(w, http.StatusUnauthorized, "no valid signature", "only the machine's own agent may ask", err)

@@ -118,7 +118,7 @@ func (g *Gate) audit(r *http.Request, a Access, w *reply.Writer) {
 	g.record(r, c.Act, outcome)
 }
 
-// Unknown is who acts in the audit trail if nobody knows. It is no name of a user.
+// Unknown is who acts in the audit trail if nobody knows. It is not a name of a user.
 const Unknown = "(unknown)"
 
 // RecordStranger records that the server refuses somebody who has no token, such as a person who signs in. who is

@@ -69,7 +69,7 @@ func (d *Service) FeesOf(ctx context.Context, month time.Time) ([]client.Fee, er
 func (d *Service) Fees(w http.ResponseWriter, r *http.Request) {
 	list, err := d.fees(r.Context())
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "try again", err)
+		reply.Problem(w, http.StatusInternalServerError, "cannot read the fees", "try again", err)
 		return
 	}
 	reply.JSON(w, list)
@@ -99,7 +99,7 @@ func (d *Service) SetFee(w http.ResponseWriter, r *http.Request) {
 	defer d.setting.Unlock()
 	list, err := d.fees(r.Context())
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the fees were not read", "try again", err)
+		reply.Problem(w, http.StatusInternalServerError, "cannot read the fees", "try again", err)
 		return
 	}
 	switch m, closed, err := d.changesClosed(r.Context(), f); {
@@ -179,7 +179,7 @@ func (d *Service) checkSpread(f client.Fee) *reply.Refusal {
 	rule, err := reports.SpreadOf(f)
 	if err != nil {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spread",
-			Title: "this is no rule to spread a fee", Err: err,
+			Title: "this is not a rule for spreading a fee", Err: err,
 			Fix: "write proportional, even, or fixed with a share TEAM=WEIGHT for each team"}
 	}
 	if rule == nil {

@@ -121,7 +121,7 @@ func (d *Service) List(w http.ResponseWriter, r *http.Request) {
 func unread(w http.ResponseWriter, err error) { unreadIndex(err).Answer(w) }
 
 func unreadIndex(err error) *reply.Refusal {
-	return &reply.Refusal{Status: http.StatusInternalServerError, Title: "the bills were not read", Fix: "try again",
+	return &reply.Refusal{Status: http.StatusInternalServerError, Title: "cannot read the bills", Fix: "try again",
 		Err: err}
 }
 

@@ -38,7 +38,7 @@ func (d *Service) Settled(ctx context.Context) *reply.Refusal {
 	d.setting.Lock()
 	defer d.setting.Unlock()
 	if err := d.settle(ctx); err != nil {
-		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the budgets were not read",
+		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "cannot read the budgets",
 			Fix: "ask again with the same key", Err: err}
 	}
 	return nil
@@ -130,7 +130,7 @@ func (d *Service) Show(w http.ResponseWriter, r *http.Request) {
 	v := api.Budgets{Limits: []api.BudgetLine{}, Tags: budget.Tags{}, Shares: []string{}, Currency: money.USD}
 	set, b, burn, err := d.accountsNow(r.Context())
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the budgets were not read", "try again", err)
+		reply.Problem(w, http.StatusInternalServerError, "cannot read the budgets", "try again", err)
 		return
 	}
 	if set.Tags != nil {
@@ -239,7 +239,7 @@ func (d *Service) Put(w http.ResponseWriter, r *http.Request) {
 func (d *Service) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) (v budget.Rules,
 	object string, ok bool) {
 	if err := d.settle(r.Context()); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the budgets were not read", "try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "cannot read the budgets", "try again", err)
 		return v, "", false
 	}
 	old := d.rulesNow()

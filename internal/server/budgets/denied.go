@@ -29,17 +29,17 @@ func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "tags", Title: "a tag is required here",
 			Fix: "write tags in the job file; scrimp budgets lists what is required", Err: no.Err}
 	case core.NeedsApproval:
-		return &reply.Refusal{Status: http.StatusForbidden, Field: "budget", Title: "so much has to be approved",
+		return &reply.Refusal{Status: http.StatusForbidden, Field: "budget", Title: "a cost this high needs approval",
 			Fix: "scrimp stop it, then scrimp resume it with the new budget: it waits for approval then", Err: no.Err}
 	case core.NeverApproved:
 		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s was never approved", no.Job),
-			Fix: "submit it anew with scrimp rerun " + no.Job}
+			Fix: "submit it again with scrimp rerun " + no.Job}
 	case core.NoDependency:
-		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after", Title: "it cannot come after that",
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after", Title: "it cannot run after that job",
 			Fix: "name jobs as scrimp jobs lists them, such as prep-2 or prep-2:any, or arrays as scrimp groups does",
 			Err: no.Err}
 	case core.NoGroup, core.GroupFull, core.MadeElsewhere, core.DeployedElsewhere:
-		return &reply.Refusal{Status: http.StatusConflict, Title: "its group does not let it in", Err: no.Err,
+		return &reply.Refusal{Status: http.StatusConflict, Title: "its group does not accept it", Err: no.Err,
 			Fix: "run it by itself with scrimp rerun " + no.Job}
 	case core.ScheduleOpen:
 		return &reply.Refusal{Status: http.StatusConflict, Title: "a schedule of that name is open", Err: no.Err,

@@ -61,7 +61,7 @@ func (d *Service) PutShare(w http.ResponseWriter, r *http.Request) {
 	d.setting.Lock()
 	defer d.setting.Unlock()
 	if err := d.settle(r.Context()); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the budgets were not read", "try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "cannot read the budgets", "try again", err)
 		return
 	}
 	v := d.rulesNow()

@@ -36,8 +36,8 @@ func Address(path string) (string, error) {
 	u, err := url.Parse(path)
 	switch {
 	case err != nil || !slices.Contains([]string{"file", "s3", "gs", "azblob"}, u.Scheme):
-		return "", fmt.Errorf("%.80q is no absolute folder and no bucket: write /data/new, s3://bucket/new, gs://bucket/new "+
-			"or azblob://container/new?account=NAME", path)
+		return "", fmt.Errorf("%.80q is neither an absolute folder nor a bucket: write /data/new, s3://bucket/new, "+
+			"gs://bucket/new or azblob://container/new?account=NAME", path)
 	case u.User != nil:
 		return "", errors.New("leave the user out of the address: credentials come from the server's environment")
 	case u.Scheme == "file":

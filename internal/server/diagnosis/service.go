@@ -158,7 +158,7 @@ func (d *Service) selected(q url.Values) (url.Values, *reply.Refusal) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > mostDiagnosed {
 			return nil, &reply.Refusal{Status: http.StatusBadRequest, Field: "limit",
-				Title: fmt.Sprintf("limit %.20q is no number from 1 to %d", text, mostDiagnosed),
+				Title: fmt.Sprintf("limit %.20q is not a number from 1 to %d", text, mostDiagnosed),
 				Fix:   fmt.Sprintf("leave it out for %d jobs", mostDiagnosed)}
 		}
 		wanted.Set("limit", text)
@@ -181,7 +181,7 @@ func (d *Service) selected(q url.Values) (url.Values, *reply.Refusal) {
 	at, ok := d.moment(since)
 	if !ok {
 		return nil, &reply.Refusal{Status: http.StatusBadRequest, Field: "since",
-			Title: fmt.Sprintf("since %.40q is no span and no time", since),
+			Title: fmt.Sprintf("since %.40q is neither a span nor a time", since),
 			Fix:   "write a span until now, such as 7d, or a time such as 2026-12-01T18:00:00Z"}
 	}
 	wanted.Set("since", at.UTC().Format(time.RFC3339))

@@ -92,7 +92,7 @@ func partsOf(text []byte, bucket string) ([]string, error) {
 		Report []string `json:"reportKeys"` // of legacy reports: keys
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("it is no manifest: %w", err)
+		return nil, fmt.Errorf("it is not a manifest: %w", err)
 	}
 	keys := slices.Clone(m.Report)
 	for _, file := range m.Files {

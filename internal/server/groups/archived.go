@@ -180,7 +180,7 @@ func (d *Service) archived(w http.ResponseWriter, r *http.Request, filter func(v
 		return c.Role(g.Team) >= identity.Viewer && filter(g)
 	})
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "archived groups were not read", "try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "cannot read archived groups", "try again", err)
 	}
 	return past, err == nil
 }

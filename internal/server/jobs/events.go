@@ -67,7 +67,7 @@ func (d *Service) watcherOf(w http.ResponseWriter, r *http.Request) (self *watch
 		}
 	}
 	if end, err = d.feed.join(r.Context(), self); err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "cannot read the log", "try again", err)
 		return nil, 0, false
 	}
 	if text == "" {

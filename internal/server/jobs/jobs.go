@@ -52,7 +52,7 @@ func (d *Service) Watch(w http.ResponseWriter, r *http.Request) {
 		case last > 0 && (err != nil || !ok):
 			return
 		case err != nil:
-			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", err)
+			reply.Problem(w, http.StatusServiceUnavailable, "cannot read the log", "try again", err)
 			return
 		case !ok:
 			reply.UnknownJob(w, "", r.PathValue("id"))
@@ -288,7 +288,7 @@ func (d *Service) fresh(v *api.Job) {
 func (d *Service) Spec(w http.ResponseWriter, r *http.Request) {
 	spec, ok, err := d.Control.Spec(r.Context(), r.PathValue("id"))
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "cannot read the log", "try again", err)
 		return
 	}
 	if !ok {

@@ -72,7 +72,7 @@ func (d *Service) List(w http.ResponseWriter, r *http.Request) {
 	}
 	list, more, known, err := d.listed(r.Context(), auth.CallerOf(r), p)
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "cannot read archived jobs", "try again", err)
 		return
 	}
 	if !known {

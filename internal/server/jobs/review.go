@@ -41,10 +41,10 @@ func (d *Service) Approve(w http.ResponseWriter, r *http.Request) {
 func MayApprove(c identity.Caller, a *state.Approval, user, team string) *reply.Refusal {
 	switch a.May(c.User, user, c.Role(team) >= identity.Admin, c.Role(identity.Everywhere) >= identity.Operator) {
 	case budget.OwnJob:
-		return &reply.Refusal{Status: http.StatusForbidden, Title: "who submitted a job does not approve it",
+		return &reply.Refusal{Status: http.StatusForbidden, Title: "a job's submitter cannot approve it",
 			Fix: "ask another operator of the team, or an admin"}
 	case budget.NotForAll:
-		return &reply.Refusal{Status: http.StatusForbidden, Title: "a limit of all teams asks for this approval",
+		return &reply.Refusal{Status: http.StatusForbidden, Title: "a budget for all teams requires this approval",
 			Fix: "ask an operator of all teams", Err: errors.New(a.String())}
 	}
 	return nil

@@ -14,13 +14,13 @@ import (
 func Shell(bySocket bool, sent map[string]string, inherit []string) *reply.Refusal {
 	if !bySocket && len(sent)+len(inherit) > 0 {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "inherit",
-			Title: "nothing of a shell on another machine is passed on",
+			Title: "variables of a shell on another machine are not passed on",
 			Fix:   "write the values under env, or name them under secrets"}
 	}
 	for _, name := range inherit {
 		if _, ok := sent[name]; !ok {
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "inherit",
-				Title: name + " did not come from the shell that submits",
+				Title: name + " is not set in the shell that submits the job",
 				Fix:   "export it and submit with scrimp run, or take it out of inherit"}
 		}
 	}

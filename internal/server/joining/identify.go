@@ -47,7 +47,7 @@ func (d *Service) Identify(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, engine.ErrImpostor), err == nil && !ours:
 		d.Log.Warn("a machine sent a foreign identity document", "engine", b.Engine, "from", auth.From(r), "error", err)
-		reply.Problem(w, http.StatusForbidden, "it is no machine of the engine",
+		reply.Problem(w, http.StatusForbidden, "it is not a machine of the engine",
 			"only a machine that the server has launched may ask: switch it off", nil)
 	case err != nil:
 		d.Log.Warn("cannot identify a machine yet", "engine", b.Engine, "from", auth.From(r), "error", err)
@@ -69,7 +69,7 @@ func (d *Service) Program(w http.ResponseWriter, r *http.Request) {
 			w,
 			http.StatusNotFound,
 			"the server has no such program",
-			"it is of an earlier server: begin anew",
+			"it is the program of an earlier server: begin again",
 			nil,
 		)
 		return

@@ -81,7 +81,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Retry-After", "1")
-	reply.Problem(w, http.StatusServiceUnavailable, "another server leads, or this one begins",
+	reply.Problem(w, http.StatusServiceUnavailable, "another server leads, or this one is starting",
 		"ask again in a second, or ask the one whose /readyz answers 200", nil)
 }
 

@@ -30,7 +30,7 @@ const atOnce = 8
 var ErrRefused = errors.New("the mail server refuses")
 
 // ErrNone means that the server sends no e-mail.
-var ErrNone = errors.New("this server sends no e-mail: start scrimp serve with --smtp")
+var ErrNone = errors.New("this server does not send e-mail: start scrimp serve with --smtp")
 
 // Sender sends messages, each at least once. The nil Sender sends none.
 type Sender struct {

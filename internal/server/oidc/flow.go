@@ -78,7 +78,7 @@ func (p *Provider) flow(back url.Values, kept string) (f flow, err error) {
 	iss := back.Get("iss")
 	switch {
 	case !ok:
-		err = problem(http.StatusForbidden, "this browser has begun no sign-in, or the server has started anew since", begin)
+		err = problem(http.StatusForbidden, "this browser has not begun a sign-in, or the server has restarted since", begin)
 	case subtle.ConstantTimeCompare([]byte(f.State), []byte(back.Get("state"))) != 1:
 		err = problem(http.StatusForbidden, "the answer belongs to another sign-in", begin)
 	case !now.Before(f.Until):
@@ -86,7 +86,7 @@ func (p *Provider) flow(back url.Values, kept string) (f flow, err error) {
 	case iss != "" && iss != p.settings.Issuer:
 		err = problem(http.StatusForbidden, "the answer comes from another identity provider", begin)
 	case !p.spent.spend(f, now):
-		err = problem(http.StatusForbidden, "this sign-in has ended before", begin)
+		err = problem(http.StatusForbidden, "this sign-in has already ended", begin)
 	case back.Has("error"):
 		err = problem(http.StatusForbidden, fmt.Sprintf("%s refuses the sign-in: %.200q", p.host, back.Get("error")),
 			"ask its administrator whether you may use this server")

@@ -156,7 +156,7 @@ func (p *Provider) ask(ctx context.Context) (*found, error) {
 	end := by.Endpoint()
 	for _, address := range []string{end.AuthURL, end.TokenURL, says.JWKS} {
 		if u, err := url.Parse(address); err != nil || !p.out.allows(u.Scheme, u.Hostname()) {
-			return nil, fmt.Errorf("it names the address %q: one with https is needed", address)
+			return nil, fmt.Errorf("it names the address %q, which must begin with https", address)
 		}
 	}
 	end.AuthStyle = oauth2.AuthStyleInHeader

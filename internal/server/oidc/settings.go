@@ -84,7 +84,7 @@ func (s Settings) private() error {
 func (s Settings) issuer() (*url.URL, error) {
 	u, err := url.Parse(s.Issuer)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("--oidc-issuer %q is no issuer: write https://HOST, with the path that the provider gives",
+		return nil, fmt.Errorf("--oidc-issuer %q is not an issuer: write https://HOST, with the path that the provider gives",
 			s.Issuer)
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {

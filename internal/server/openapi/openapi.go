@@ -52,7 +52,7 @@ func Describe(version string, routes []Route) []byte {
 		"info": map[string]any{"title": "scrimp", "version": version,
 			"description": "Trains on time for the least money. Amounts of money are decimal strings beside their currency; " +
 				"numbers named _usd are estimates; spans named _ns are nanoseconds; null is unknown, never zero. A length of a " +
-				"text is in bytes, as JSON writes them in UTF-8; what holds more than it may is refused whole, and so is a " +
+				"text is in bytes, as JSON writes them in UTF-8; a value above its limit is refused as a whole, and so is a " +
 				"number out of its bounds, but for those in agents' reports, which count as not said.",
 			"license": map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
 		"paths":    paths,
@@ -63,7 +63,7 @@ func Describe(version string, routes []Route) []byte {
 				"description": "An Ed25519 signature by the key that the machine registered, over method, path, Scrimp-Instance, " +
 					"Scrimp-Time, Scrimp-Nonce and the SHA-256 of the body; good once and for a minute"},
 			"joiner": map[string]any{"type": "http", "scheme": "bearer",
-				"description": "A token of a machine of one's own, good to join as that machine and for nothing else: " +
+				"description": "A token with which your own machine joins the server, and nothing else: " +
 					"scrimp engine token"},
 			"agent": map[string]any{"type": "http", "scheme": "bearer",
 				"description": "A token that allows one task, which the server gives to the machine that it rents: it reads " +
@@ -218,7 +218,7 @@ func known(t reflect.Type) map[string]any {
 		return map[string]any{}
 	case reflect.TypeFor[client.Code]():
 		return map[string]any{"type": "string", "examples": []client.Code{client.JobUnknown},
-			"description": "Which problem it is, where a program may act on that; texts may change, codes do not"}
+			"description": "Code of the problem, for programs; texts may change, codes do not"}
 	case reflect.TypeFor[client.Role]():
 		return map[string]any{"type": "string", "enum": []string{"none", "viewer", "submitter", "operator", "admin"}}
 	}

@@ -79,7 +79,7 @@ func (r *Receiver) IsPager() bool { return r.By == byPager }
 func (o *Outbox) Refusal(r Receiver) (why, fix string) {
 	switch {
 	case r.By == byEmail && o.Mails == nil:
-		return "this server sends no e-mail", "an admin starts scrimp serve with --smtp, or give another receiver"
+		return "this server does not send e-mail", "an admin starts scrimp serve with --smtp, or give another receiver"
 	case o.Hooks.Refuses(r.target):
 		return "the address leads inside the server's network", webhook.InsideFix
 	}

@@ -60,14 +60,14 @@ func TestAnomalies_ButtonsAreForOperatorsAndSendTheAnswer(t *testing.T) {
 	f.answers["/v1/anomalies"] = v
 	f.answers["/v1/anomalies/alerts"] = []client.AnomalyAlert{{Name: "al-1", By: "webhook", To: "hooks.example.org", Team: "vision",
 		Kinds: []string{"spend"}, User: "ann", Notices: []client.Notice{{Event: "anomaly", Anomaly: "a-1", State: client.Retrying, Tries: 2,
-			Error: "status 503", At: now, Next: &now}}}, {Name: "al-2", Error: "this server sends no e-mail"}}
+			Error: "status 503", At: now, Next: &now}}}, {Name: "al-2", Error: "this server does not send e-mail"}}
 	f.answers["/v1/anomalies/planned"] = []client.PlannedAnomalies{{Name: "p-1", Team: "vision", Why: "a benchmark", By: "ann", Since: now, Until: now}}
 	for _, act := range []string{"snooze", "dismiss", "confirm"} {
 		f.answers["POST /v1/anomalies/a-1/"+act] = client.Anomaly{}
 	}
 	text := asks(s, "GET", "/anomalies?all=1", "").Body.String()
 	for _, want := range []string{"Left out: 2 planned, 1 dismissed.", "snoozed until", "no task for 45 min", "dismissed by ann: kept warm", "a benchmark",
-		"webhook: hooks.example.org", "not delivered yet", "status 503", "tried 2 times", "off: this server sends no e-mail", "scrimp anomalies --all", `value="snooze-anomaly"`, `value="dismiss-anomaly"`, `value="confirm-anomaly"`, `value="/anomalies?all=1"`} {
+		"webhook: hooks.example.org", "not delivered yet", "status 503", "tried 2 times", "off: this server does not send e-mail", "scrimp anomalies --all", `value="snooze-anomaly"`, `value="dismiss-anomaly"`, `value="confirm-anomaly"`, `value="/anomalies?all=1"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -187,7 +187,7 @@ func newlines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n"
 
 // errInvisible refuses a text whose meaning the reader cannot see.
 var errInvisible = &client.Problem{Status: http.StatusUnprocessableEntity, Title: "the text has invisible characters",
-	Fix: "remove them: type the line anew instead of pasting it"}
+	Fix: "remove them: type the line again instead of pasting it"}
 
 // draft makes the job file: it converts those of other systems, and writes that of a form.
 func (p *submitPage) draft(v *visit) (err error) {

@@ -95,9 +95,9 @@ func TestSubmit_NamesWrongFieldsBesideThem(t *testing.T) {
 	rec := asks(s, "POST", "/submit", url.Values{"as": {"form"}, "act": {"plan"}, "command": {"true"}, "budget": {"many"}, "deadline": {"soon"}}.Encode())
 	has(t, rec.Body.String(), "Correct what is marked", `aria-describedby="w-budget"`, `id="w-budget"`, `aria-describedby="w-deadline"`, `value="many"`)
 	f.answers["POST /v1/plan"] = &client.Problem{Status: 422, Title: "the job is not valid", Field: "budget", Line: 2,
-		Problems: []client.JobProblem{{Field: "budget", Line: 2, Cause: "is no amount", Fix: "write $25.00"}}}
+		Problems: []client.JobProblem{{Field: "budget", Line: 2, Cause: "is not an amount", Fix: "write $25.00"}}}
 	rec = asks(s, "POST", "/submit", url.Values{"as": {"file"}, "act": {"plan"}, "text": {"command: x\r\nbudget: many\r\n"}}.Encode())
-	has(t, rec.Body.String(), "line 2", "<code>budget: many</code>", "is no amount: write $25.00", "command: x\nbudget: many")
+	has(t, rec.Body.String(), "line 2", "<code>budget: many</code>", "is not an amount: write $25.00", "command: x\nbudget: many")
 	for what, text := range map[string]string{"a hidden space": "command: a\u200bb\n", "a megabyte": "command: " + strings.Repeat("x", 1<<20)} {
 		if rec := asks(s, "POST", "/submit", url.Values{"as": {"file"}, "act": {"plan"}, "text": {text}}.Encode()); !strings.Contains(rec.Body.String(), `id="wrong"`) {
 			t.Errorf("%s is planned", what)

@@ -338,7 +338,7 @@ func (d *Service) Audit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the log was not read",
+		reply.Problem(w, http.StatusInternalServerError, "cannot read the log",
 			"scrimp ledger verify says where it is broken", err)
 		return
 	}

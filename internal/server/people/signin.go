@@ -41,7 +41,7 @@ func (d *Service) SignIn(r *http.Request, who Person, life time.Duration, note s
 		return "", forbidden("no group of "+who.Email+" has a role on this server",
 			"ask an admin for a group that the server maps, or to run: scrimp users set NAME --email "+who.Email)
 	case taken || identity.WrongName(name) != "":
-		return "", forbidden("no user can be made for "+who.Email+": the name "+name+" is taken, or is no name",
+		return "", forbidden("no user can be made for "+who.Email+": the name "+name+" is taken, or is not a name",
 			"ask an admin to run: scrimp users set NAME --email "+who.Email)
 	default:
 		u = identity.User{Name: newID(), Grouped: true, Made: time.Now().UTC()}

@@ -91,7 +91,7 @@ func (d *Service) planOf(r *http.Request, j spec.Job) (p client.Plan, no *reply.
 		runs, err = d.earlier(r, j)
 	}
 	if err != nil {
-		return p, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the market was not read", Fix: "try again",
+		return p, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "cannot read the market", Fix: "try again",
 			Err: err}
 	}
 	if wrong := prediction.Unknown(j, market, about); wrong != nil {

@@ -42,7 +42,7 @@ func Check(p *client.Proposing) *reply.Refusal {
 	case !says(p.Why):
 		no.Field, no.Fix = "proposal.why", "say why the job is worth its cost: who approves it reads that"
 	case p.Value != nil && p.Value.Sign() < 0:
-		no.Field, no.Fix = "proposal.value", "a value is 0 or more: leave it out where it is unknown"
+		no.Field, no.Fix = "proposal.value", "a value is 0 or more: leave it out if it is unknown"
 	case p.Value == nil && !says(p.ValueText):
 		no.Field, no.Fix = "proposal.value", "say what the result is worth: an amount in value, or words in value_text"
 	default:

@@ -81,7 +81,7 @@ func (d *Service) list(ctx context.Context, c identity.Caller, team string, v *c
 var mostBudget = money.Picos(1e12).Times(1_000_000_000_000)
 
 func unread(w http.ResponseWriter, err error) {
-	reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+	reply.Problem(w, http.StatusServiceUnavailable, "cannot read the log", "ask again", err)
 }
 
 // Get returns a proposal, with its rank among all that the caller sees.
@@ -129,7 +129,7 @@ func (d *Service) SetOutcome(w http.ResponseWriter, r *http.Request) {
 	field, fix := "", ""
 	switch {
 	case b.Value != nil && b.Value.Sign() < 0:
-		field, fix = "value", "a value is 0 or more: leave it out where it is unknown"
+		field, fix = "value", "a value is 0 or more: leave it out if it is unknown"
 	case b.Value == nil && !says(b.Text):
 		field, fix = "text", "say what it gave: words in text, an amount in value, or both"
 	}
@@ -142,7 +142,7 @@ func (d *Service) SetOutcome(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if v, _ := d.show(p); v.Approval == nil || v.Approval.Approved == nil || !*v.Approval.Approved {
-		reply.Problem(w, http.StatusConflict, "nobody has approved the proposal: it has no outcome",
+		reply.Problem(w, http.StatusConflict, "the proposal was never approved, so it has no outcome",
 			"scrimp proposals show "+v.ID+" says whether it waits", nil)
 		return
 	}

@@ -98,7 +98,7 @@ func (b *Service) Curves(w http.ResponseWriter, r *http.Request) {
 	var reader *curveReader
 	b.Control.Job(of.ID, func(m *core.Machine, j *core.Job) { reader, of = newCurveReader(b, j), jobOf(m, j) })
 	if reader == nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "the job was not read", "try again", nil)
+		reply.Problem(w, http.StatusServiceUnavailable, "cannot read the job", "try again", nil)
 		return
 	}
 	err := b.events(r.Context(), of, view.Progress, func(_ uint64, e core.Event, _ []core.Fact) error {
@@ -106,7 +106,7 @@ func (b *Service) Curves(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		reports.Unread(w, "the log was not read", err)
+		reports.Unread(w, "cannot read the log", err)
 		return
 	}
 	reply.JSON(w, reader.answer(b.Control.Now()))

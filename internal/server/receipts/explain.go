@@ -58,7 +58,7 @@ func (b *Service) Explain(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		reports.Unread(w, "the log was not read", err)
+		reports.Unread(w, "cannot read the log", err)
 		return
 	}
 	reply.JSON(w, list)

@@ -38,7 +38,7 @@ func (b *Service) History(w http.ResponseWriter, r *http.Request) {
 	})
 	for j, err := range b.Control.Past(r.Context(), view.ArchivedPage{Limit: archivedBack, Backwards: true}) {
 		if err != nil {
-			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "try again", err)
+			reply.Problem(w, http.StatusServiceUnavailable, "cannot read archived jobs", "try again", err)
 			return
 		}
 		if auth.Sees(caller, j) {

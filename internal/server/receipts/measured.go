@@ -39,7 +39,7 @@ func (b *Service) Measured(w http.ResponseWriter, r *http.Request) {
 	}
 	list, err := b.measured(r.Context(), callerSees(r), r.URL.Query().Get("name"), most)
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "cannot read archived jobs", "try again", err)
 		return
 	}
 	if r.URL.Query().Get("expected") != "" {
@@ -48,7 +48,7 @@ func (b *Service) Measured(w http.ResponseWriter, r *http.Request) {
 	for i := range list {
 		text, ok, err := b.Control.Spec(r.Context(), list[i].Job)
 		if err != nil {
-			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "try again", err)
+			reply.Problem(w, http.StatusServiceUnavailable, "cannot read the log", "try again", err)
 			return
 		}
 		if j, wrong := spec.Decode(text); ok && wrong == nil { // skip a file of a newer release that this one cannot decode

@@ -18,7 +18,7 @@ func Program(w http.ResponseWriter, path string, log *slog.Logger) {
 		f, err = os.Open(path)
 	}
 	if err != nil {
-		Problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
+		Problem(w, http.StatusServiceUnavailable, "cannot read the program", "ask again later", nil)
 		log.Error("cannot send the program to a machine", "error", err)
 		return
 	}

@@ -76,7 +76,7 @@ func JSON(w http.ResponseWriter, v any) {
 	if k, ok := w.(*Writer); ok {
 		k.fault = err
 	}
-	Problem(w, http.StatusInternalServerError, "the answer cannot be written as JSON",
+	Problem(w, http.StatusInternalServerError, "the response cannot be written as JSON",
 		"this is a bug of scrimp: report it with what the server's log says", nil)
 }
 
@@ -126,7 +126,7 @@ func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 			return err
 		}
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			return errors.New("something follows the JSON value")
+			return errors.New("text follows the JSON value")
 		}
 		return nil
 	})
@@ -140,7 +140,7 @@ func once(body []byte, of reflect.Type) error {
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if d.PeekKind() != '{' {
-		return errors.New("it is no object")
+		return errors.New("it is not an object")
 	}
 	seen := map[string]bool{}
 	for _, err := d.ReadToken(); d.PeekKind() != '}'; err = d.SkipValue() {
@@ -175,7 +175,7 @@ func decode[T any](w http.ResponseWriter, body []byte, fix string, read func([]b
 	if errors.As(err, &kind) {
 		field = kind.Field
 	}
-	FieldProblem(w, http.StatusBadRequest, field, "the request does not have the form that this address takes", fix, err)
+	FieldProblem(w, http.StatusBadRequest, field, "the request body has the wrong form", fix, err)
 	return v, false
 }
 
@@ -183,7 +183,7 @@ func decode[T any](w http.ResponseWriter, body []byte, fix string, read func([]b
 func Text(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
 	body, ok := Bytes(w, r, limit)
 	if ok && !utf8.Valid(body) { // some values are stored unchanged, and a database for text would fail on them
-		Problem(w, http.StatusBadRequest, "the request was not read", "send what GET /v1/openapi.json describes", errNotText)
+		Problem(w, http.StatusBadRequest, "cannot read the request", "send what GET /v1/openapi.json describes", errNotText)
 		return nil, false
 	}
 	return body, ok
@@ -199,9 +199,10 @@ func Bytes(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
 			fmt.Sprintf("send at most %d bytes", limit), nil)
 	case errors.Is(err, ErrCrowded):
 		w.Header().Set("Retry-After", "1")
-		Problem(w, http.StatusTooManyRequests, "too much is sent at once", "send it again in a second, and less at once", err)
+		Problem(w, http.StatusTooManyRequests, "too many bytes are being sent at once",
+			"send it again in a second, and send less at once", err)
 	case err != nil:
-		Problem(w, http.StatusBadRequest, "the request was not read",
+		Problem(w, http.StatusBadRequest, "cannot read the request",
 			"send what GET /v1/openapi.json describes", err)
 	}
 	return body, err == nil

@@ -119,7 +119,7 @@ func (w *Writer) keepsBack(code int) bool {
 	h.Del(NextHeader)
 	h.Set("Retry-After", "1")
 	Problem(w, http.StatusServiceUnavailable, "the log was not written",
-		"ask again: the server begins anew from what is in its log, and says in its own log what is wrong", nil)
+		"ask again: the server restarts from its event log, and its own log file says what is wrong", nil)
 	w.instead = true
 	return true
 }

@@ -58,7 +58,7 @@ func (b *Books) Chargeback(w http.ResponseWriter, r *http.Request) {
 		if len(q["share"]) > 0 {
 			field = "share"
 		}
-		reply.FieldProblem(w, http.StatusBadRequest, field, "shared cost is not divided by that",
+		reply.FieldProblem(w, http.StatusBadRequest, field, "this rule does not exist",
 			"write proportional, even, or fixed with a share=TEAM=WEIGHT for each team", err)
 		return
 	}
@@ -69,17 +69,17 @@ func (b *Books) Chargeback(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := b.chargeback(r.Context(), auth.CallerOf(r), span, rule)
 	if errors.Is(err, errNoTeam) {
-		reply.FieldProblem(w, http.StatusBadRequest, "share", "shared cost is not divided by that",
+		reply.FieldProblem(w, http.StatusBadRequest, "share", "this rule does not exist",
 			"scrimp teams lists the teams", err)
 		return
 	}
 	if err != nil {
-		Unread(w, "the ledger was not read", err)
+		Unread(w, "cannot read the ledger", err)
 		return
 	}
 	if len(v.Statements) == 0 && len(v.Pools) == 0 {
 		reply.Problem(w, http.StatusNotFound, "there are no costs in this month",
-			"give another: scrimp costs shows what was spent by whom", nil)
+			"give another: scrimp costs shows who spent what", nil)
 		return
 	}
 	v.Month, v.Rule, v.Over = span.Since.Format("2006-01"), string(rule.Kind), !span.Until.After(now)

@@ -85,12 +85,12 @@ func (b *Books) Costs(w http.ResponseWriter, r *http.Request) {
 		back = d
 	}
 	if _, err := groupBy(v.By); err != nil {
-		reply.FieldProblem(w, http.StatusBadRequest, "by", "costs are not listed by that",
+		reply.FieldProblem(w, http.StatusBadRequest, "by", "this is not a filter of costs",
 			"write "+groups, err)
 		return
 	}
 	if err := b.costs(r.Context(), auth.CallerOf(r), &v, back); err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the log was not read",
+		reply.Problem(w, http.StatusInternalServerError, "cannot read the log",
 			"scrimp ledger verify says where it is broken", err)
 		return
 	}

@@ -29,7 +29,7 @@ type rows interface {
 func (b *Books) ExportFocus(w http.ResponseWriter, r *http.Request) {
 	v, err := focus.ParseVersion(r.URL.Query().Get("version"))
 	if err != nil {
-		reply.FieldProblem(w, http.StatusBadRequest, "version", "this version of FOCUS is not written",
+		reply.FieldProblem(w, http.StatusBadRequest, "version", "this version of FOCUS is not supported",
 			"write "+focus.Versions, err)
 		return
 	}
@@ -46,7 +46,7 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 	span, err := charge.ParseSpan(r.URL.Query().Get("since"), r.URL.Query().Get("until"))
 	booked, wrong := charge.ParseBooked(r.URL.Query().Get("booked"))
 	if bad, ok := errors.AsType[*charge.SpanError](cmp.Or(err, wrong)); ok {
-		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is no span of time", bad.Fix, bad.Err)
+		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is not a span of time", bad.Fix, bad.Err)
 		return
 	}
 	names := b.Names()
@@ -85,16 +85,16 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 		}
 		panic(http.ErrAbortHandler) // abort, so that the client cannot take a truncated file for the whole
 	case err != nil:
-		Unread(w, "the ledger was not read", err)
+		Unread(w, "cannot read the ledger", err)
 	case !began && (!only.All() || !booked.IsZero()):
-		reply.Problem(w, http.StatusNotFound, "there are no such costs in that span",
-			"scrimp costs --by team (project, user, job, provider, region) names what was spent on", nil)
+		reply.Problem(w, http.StatusNotFound, "no costs in that span match",
+			"scrimp costs --by team (project, user, job, provider, region) lists what money was spent on", nil)
 	case !began && span == (charge.Span{}):
 		reply.Problem(w, http.StatusNotFound, "there are no costs that you may see",
-			"run a job first, or ask for a role in its team: scrimp costs shows what was spent by whom", nil)
+			"run a job first, or ask for a role in its team: scrimp costs shows who spent what", nil)
 	case !began:
 		reply.Problem(w, http.StatusNotFound, "there are no costs in that span", "leave --since and --until out, or give "+
-			"others: scrimp costs shows what was spent by whom", nil)
+			"others: scrimp costs shows who spent what", nil)
 	}
 }
 

@@ -27,7 +27,7 @@ func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 	by := cmp.Or(q.Get("by"), "team")
 	name, err := b.nameBy(by)
 	if err != nil {
-		reply.FieldProblem(w, http.StatusBadRequest, "by", "costs are not listed by that", "write "+groups, err)
+		reply.FieldProblem(w, http.StatusBadRequest, "by", "this is not a filter of costs", "write "+groups, err)
 		return
 	}
 	var spans [2]charge.Span
@@ -62,13 +62,13 @@ func (b *Books) Why(w http.ResponseWriter, r *http.Request) {
 			return nil
 		})
 		if err != nil {
-			Unread(w, "the ledger was not read", err)
+			Unread(w, "cannot read the ledger", err)
 			return
 		}
 	}
 	if len(c.lines) == 0 {
 		reply.Problem(w, http.StatusNotFound, "there are no costs in either period",
-			"give others: scrimp costs shows what was spent by whom", nil)
+			"give others: scrimp costs shows who spent what", nil)
 		return
 	}
 	v := c.answer()

@@ -33,7 +33,7 @@ func (d *Service) Cache(w http.ResponseWriter, r *http.Request) {
 	c := auth.CallerOf(r)
 	list, err := d.made(r.Context(), func(team string) bool { return c.Role(team) >= identity.Viewer })
 	if err != nil {
-		reply.Problem(w, http.StatusServiceUnavailable, "archived pipelines were not read", "try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "cannot read archived pipelines", "try again", err)
 		return
 	}
 	now := d.Control.Now()

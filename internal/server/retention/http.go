@@ -45,7 +45,7 @@ func (d *Service) GC(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, kind := range b.Only {
 		if !slices.Contains(Kinds, kind) {
-			reply.FieldProblem(w, http.StatusUnprocessableEntity, "only", fmt.Sprintf("%.40q is nothing that can be removed",
+			reply.FieldProblem(w, http.StatusUnprocessableEntity, "only", fmt.Sprintf("%.40q cannot be removed",
 				kind), "write some of "+strings.Join(Kinds, ", "), nil)
 			return
 		}
@@ -70,7 +70,7 @@ func (d *Service) GC(w http.ResponseWriter, r *http.Request) {
 	}
 	done, err := d.remove(r.Context(), d.asked(b))
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, fmt.Sprintf("not all was looked at; %d things are gone",
+		reply.Problem(w, http.StatusInternalServerError, fmt.Sprintf("not everything was checked; %d things were removed",
 			len(done.Items)), "ask again; the detail says what is wrong", err)
 		return
 	}

@@ -44,8 +44,8 @@ func (d *Service) Storage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "not all was looked at", "ask again; the detail says what is wrong",
-			err)
+		reply.Problem(w, http.StatusInternalServerError, "not everything was checked",
+			"ask again; the detail says what is wrong", err)
 		return
 	}
 	if c.Role(identity.Everywhere) >= identity.Viewer {

@@ -55,7 +55,7 @@ func (d *Service) Get(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		d.Unread(w, "the ledger was not read", err)
+		d.Unread(w, "cannot read the ledger", err)
 		return
 	}
 	reply.JSON(w, in.review(m))

@@ -38,7 +38,7 @@ func (d *Service) Apply(w http.ResponseWriter, r *http.Request) {
 	c, id := auth.CallerOf(r), r.PathValue("id")
 	f, err := d.read(r.Context(), c, back)
 	if err != nil {
-		reports.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "cannot read the ledger", err)
 		return
 	}
 	list := waste.Find(f.in).Findings
@@ -68,7 +68,7 @@ func (d *Service) Apply(w http.ResponseWriter, r *http.Request) {
 func (d *Service) missing(ctx context.Context, c identity.Caller, id string) *reply.Refusal {
 	made, err := d.decisions(ctx, c, d.now().Add(-historyBack))
 	if err != nil {
-		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the log was not read", Fix: "ask again",
+		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "cannot read the log", Fix: "ask again",
 			Err: err}
 	}
 	for _, x := range slices.Backward(made) {
@@ -162,7 +162,7 @@ func (d *Service) History(w http.ResponseWriter, r *http.Request) {
 	c, now := auth.CallerOf(r), d.now()
 	made, err := d.decisions(r.Context(), c, now.Add(-historyBack))
 	if err != nil {
-		reports.Unread(w, "the log was not read", err)
+		reports.Unread(w, "cannot read the log", err)
 		return
 	}
 	list := []client.WasteDecision{}
@@ -174,7 +174,7 @@ func (d *Service) History(w http.ResponseWriter, r *http.Request) {
 	d.fleet(f, c)
 	of, err := d.groups(r.Context(), f)
 	if err != nil {
-		reports.Unread(w, "the log was not read", err)
+		reports.Unread(w, "cannot read the log", err)
 		return
 	}
 	var rows []waste.Row
@@ -184,7 +184,7 @@ func (d *Service) History(w http.ResponseWriter, r *http.Request) {
 			return nil
 		})
 	if err != nil {
-		reports.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "cannot read the ledger", err)
 		return
 	}
 	for _, x := range made {

@@ -35,7 +35,7 @@ func (d *Service) Recommend(w http.ResponseWriter, r *http.Request) {
 	c, team := auth.CallerOf(r), r.URL.Query().Get("team")
 	target, err := targetOf(r.URL.Query().Get("target"))
 	if err != nil {
-		reply.FieldProblem(w, http.StatusBadRequest, "target", "this is no share of the spending",
+		reply.FieldProblem(w, http.StatusBadRequest, "target", "this is not a share of the spending",
 			"write one from 1% to 99%, such as 25%", err)
 		return
 	}
@@ -45,7 +45,7 @@ func (d *Service) Recommend(w http.ResponseWriter, r *http.Request) {
 	}
 	inputs, _, err := d.inputs(r, c, team, target)
 	if err != nil {
-		reports.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "cannot read the ledger", err)
 		return
 	}
 	var list []recommend.Plan
@@ -58,7 +58,7 @@ func (d *Service) Recommend(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(list) == 0 {
 		reply.Problem(w, http.StatusNotFound, "nothing was spent in the last 30 days",
-			"scrimp costs shows what was spent by whom", nil)
+			"scrimp costs shows who spent what", nil)
 		return
 	}
 	reply.JSON(w, list)

@@ -77,7 +77,7 @@ func (d *Service) List(w http.ResponseWriter, r *http.Request) {
 	}
 	f, err := d.read(r.Context(), c, back)
 	if err != nil {
-		reports.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "cannot read the ledger", err)
 		return
 	}
 	if team != "" && team != client.NoTeam && !d.HasTeam(team) && !f.teams[team] {

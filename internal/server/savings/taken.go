@@ -52,7 +52,7 @@ func (d *Service) Take(w http.ResponseWriter, r *http.Request) {
 	}
 	inputs, known, err := d.inputs(r, c, b.Team, standardTarget)
 	if err != nil {
-		reports.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "cannot read the ledger", err)
 		return
 	}
 	t, no := takenOf(&b, inputs, known)
@@ -62,7 +62,7 @@ func (d *Service) Take(w http.ResponseWriter, r *http.Request) {
 	}
 	made, err := d.allTaken(r.Context(), c, b.Team)
 	if err != nil {
-		reports.Unread(w, "the log was not read", err)
+		reports.Unread(w, "cannot read the log", err)
 		return
 	}
 	t.At, t.who = d.now().Truncate(time.Hour), c.User
@@ -83,7 +83,7 @@ func (d *Service) Take(w http.ResponseWriter, r *http.Request) {
 	}
 	list, err := d.compare(r.Context(), c, []taken{*t})
 	if err != nil {
-		reports.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "cannot read the ledger", err)
 		return
 	}
 	reply.JSON(w, list[0])
@@ -153,13 +153,13 @@ func (d *Service) Taken(w http.ResponseWriter, r *http.Request) {
 	}
 	made, err := d.allTaken(r.Context(), c, team)
 	if err != nil {
-		reports.Unread(w, "the log was not read", err)
+		reports.Unread(w, "cannot read the log", err)
 		return
 	}
 	slices.Reverse(made)
 	list, err := d.compare(r.Context(), c, made)
 	if err != nil {
-		reports.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "cannot read the ledger", err)
 		return
 	}
 	reply.JSON(w, reply.List(list))

@@ -324,7 +324,7 @@ func (d *Service) find(ctx context.Context, a asker, name string) (*search, *rep
 }
 
 func unread(err error) *reply.Refusal {
-	return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the searches were not read", Fix: "try again",
+	return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "cannot read the searches", Fix: "try again",
 		Err: err}
 }
 

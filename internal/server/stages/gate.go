@@ -106,7 +106,7 @@ func (f *Files) examples(ctx context.Context, job, file, metric, says string) (*
 		}
 		return e, err
 	}
-	return nil, fmt.Errorf("%s is no file that %s has made", file, job)
+	return nil, fmt.Errorf("%s is not a file that %s has made", file, job)
 }
 
 // spares notes what a stage that a gate skips had cost when it last ran in an earlier run of the pipeline, if that is

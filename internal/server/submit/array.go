@@ -168,7 +168,7 @@ func (d *Service) runOf(r *http.Request, b api.Submission, j spec.Job, t *core.G
 func (d *Service) after(r *http.Request, list []string) (after []state.Dependency, no *reply.Refusal) {
 	wrong := func(format string, a ...any) *reply.Refusal {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "after",
-			Title: "it cannot come after that", Err: fmt.Errorf(format, a...),
+			Title: "it cannot run after that job", Err: fmt.Errorf(format, a...),
 			Fix: "name jobs as scrimp jobs lists them, such as prep-2 or prep-2:any, or arrays as scrimp groups does"}
 	}
 	for _, text := range list {

@@ -40,7 +40,7 @@ func (d *Service) used(ctx context.Context, keys ...string) (map[string]uint64, 
 }
 
 func unread(err error) *reply.Refusal {
-	return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the log was not read",
+	return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "cannot read the log",
 		Fix: "submit it again with the same key", Err: err}
 }
 

@@ -30,7 +30,8 @@ func ofPipeline(b *api.Submission) *reply.Refusal {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(b.Spec, &fields); err != nil {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec", Err: err,
-			Title: "the job of a pipeline is no object", Fix: "send name, team, project, tags and budget of the whole in spec"}
+			Title: "the job of a pipeline is not an object",
+			Fix: "send name, team, project, tags and budget of the whole in spec"}
 	}
 	for _, name := range []string{"command", "args"} {
 		if _, there := fields[name]; there {
@@ -122,7 +123,7 @@ func (d *Service) inherited(b api.Submission, whole spec.Job) string {
 func (d *Service) checkInputs(id string, b api.Submission, t *core.GroupTerms) *reply.Refusal {
 	items, err := d.Uploads.Store.Items(id)
 	if err != nil {
-		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the work folder was not read", Err: err,
+		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "cannot read the work folder", Err: err,
 			Fix: "submit it again"}
 	}
 	made, above := map[string]bool{}, map[string]bool{} // outputs of stages, and their parent folders

@@ -105,7 +105,7 @@ func asked(r *http.Request, attempts int) (last time.Duration, number int, wrong
 	if text := q.Get("last"); text != "" {
 		span, err := spec.ParseDuration(text)
 		if err != nil || span <= 0 {
-			return 0, 0, &reply.Refusal{Status: http.StatusBadRequest, Field: "last", Title: "last is no span",
+			return 0, 0, &reply.Refusal{Status: http.StatusBadRequest, Field: "last", Title: "last is not a span",
 				Fix: "write a span with its unit, such as 15m"}
 		}
 		last = span

@@ -54,7 +54,7 @@ func NewSender(version string, all bool, hosts []string, log *slog.Logger) Sende
 }
 
 // InsideFix is the advice for a webhook with an address inside.
-const InsideFix = "give an address that everybody reaches; an admin allows others with scrimp serve --hook-hosts"
+const InsideFix = "give a public address; an admin allows others with scrimp serve --hook-hosts"
 
 // Refuses reports whether the sender would refuse the address as it stands; names are checked later.
 func (s Sender) Refuses(address string) bool {

@@ -38,7 +38,7 @@ func (d *Service) Monthly(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("months"); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > mostMonths {
-			reply.FieldProblem(w, http.StatusBadRequest, "months", fmt.Sprintf("%.40q is no number of months", text),
+			reply.FieldProblem(w, http.StatusBadRequest, "months", fmt.Sprintf("%.40q is not a number of months", text),
 				fmt.Sprintf("write 1 to %d", mostMonths), nil)
 			return
 		}
@@ -56,7 +56,7 @@ func (d *Service) Monthly(w http.ResponseWriter, r *http.Request) {
 		return ""
 	}))
 	if err != nil {
-		reports.Unread(w, "the ledger was not read", err)
+		reports.Unread(w, "cannot read the ledger", err)
 		return
 	}
 	if named && len(v.Workloads) == 0 && !d.HasTeam(team) {

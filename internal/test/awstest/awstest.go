@@ -163,7 +163,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// readPrices reads the prices of the options, and refuses one that is no amount.
+// readPrices reads the prices of the options, and refuses one that is not an amount.
 func (s *Server) readPrices() error {
 	for _, t := range s.o.Types {
 		if _, err := catalog.ParsePrice(t.OnDemand); err != nil {

@@ -169,7 +169,7 @@ func (r *Recommendation) saves(text, currency string, span time.Duration) error 
 	}
 	d, err := decimal.Parse(text)
 	if err != nil {
-		return fmt.Errorf("the saving %.40q is no number: correct the row, or export the file again", text)
+		return fmt.Errorf("the saving %.40q is not a number: correct the row, or export the file again", text)
 	}
 	return r.savesAmount(d, currency, span)
 }

@@ -131,16 +131,16 @@ func (r *Recommendation) googleSaves(units, nanos, currency, span string) error 
 	}
 	whole, err := decimal.Parse(units)
 	if err != nil {
-		return fmt.Errorf("units %.40q is no number", units)
+		return fmt.Errorf("units %.40q is not a number", units)
 	}
 	part, err := decimal.Parse(nanos + "e-9")
 	if err != nil {
-		return fmt.Errorf("nanos %.40q is no number", nanos)
+		return fmt.Errorf("nanos %.40q is not a number", nanos)
 	}
 	d := waste.Month
 	if span != "" {
 		if d, err = time.ParseDuration(span); err != nil || d <= 0 {
-			return fmt.Errorf("the duration %.40q is no span such as 2592000s", span)
+			return fmt.Errorf("the duration %.40q is not a span such as 2592000s", span)
 		}
 	}
 	return r.savesAmount(whole.Add(part).Neg(), currency, d)

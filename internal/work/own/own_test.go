@@ -34,7 +34,7 @@ func cents(t *testing.T, v *big.Rat) string {
 	t.Helper()
 	a, ok := sheet.Amount(v)
 	if !ok {
-		t.Fatalf("%v is no amount", v)
+		t.Fatalf("%v is not an amount", v)
 	}
 	return strings.Replace(money.Format(a, money.USD, 2), "$", "", 1)
 }
@@ -246,7 +246,7 @@ func FuzzParse(f *testing.F) {
 		if v, err := own.ParseTCO("a.yaml", text); err == nil {
 			for _, o := range v.Options {
 				if _, ok := sheet.Amount(v.Phase(o, "")); !ok {
-					t.Errorf("%q: a total is no amount", text)
+					t.Errorf("%q: a total is not an amount", text)
 				}
 				v.Swings(o)
 				v.Below(o, v.Options[0])
@@ -256,7 +256,7 @@ func FuzzParse(f *testing.F) {
 		if v, err := own.ParseROI("a.yaml", text); err == nil {
 			c := v.Case()
 			if _, ok := sheet.Amount(c.Gain); !ok {
-				t.Errorf("%q: a gain is no amount", text)
+				t.Errorf("%q: a gain is not an amount", text)
 			}
 			v.Swings()
 		}

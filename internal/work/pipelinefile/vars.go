@@ -121,14 +121,14 @@ func (r *reader) params(list *yaml.Node, folder, field string) (all []param) {
 				}
 				for _, name := range names {
 					if name.Kind != yaml.ScalarNode || isNull(name) {
-						r.wrong(name, field, "has an entry that is no name", "write names of values below the file")
+						r.wrong(name, field, "has an entry that is not a name", "write names of values below the file")
 						continue
 					}
 					all = append(all, param{name, of, name.Value})
 				}
 			}
 		default:
-			r.wrong(n, field, "has an entry that is no name", "write the names of values, or FILE: with names below it")
+			r.wrong(n, field, "has an entry that is not a name", "write the names of values, or FILE: with names below it")
 		}
 	}
 	return all

@@ -228,7 +228,7 @@ func TestParseTargets_SaysWhatIsWrong(t *testing.T) {
 		"p99<=20":         "20 has no unit, such as ms, s or m",
 		"p99<20s":         "it has no <=",
 		"p98<=20s":        `the quantile "p98" is none of p50`,
-		"p99<=soon":       `"soon" is no span of time`,
+		"p99<=soon":       `"soon" is not a span of time`,
 		"p99<=1s,P99<=2s": `"P99<=2s" is no bound on the latency: a quantile has one bound, and this is the second`,
 		"p99<=9601h":      "at most 9600h",
 	} {

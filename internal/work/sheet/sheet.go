@@ -129,7 +129,7 @@ func (n Node) All() (list []Named) {
 		}
 		child := Node{r: n.r, y: n.y.Content[i+1], field: field}
 		if key.Kind != yaml.ScalarNode || seen[key.Value] || len(key.Value) > maxName || key.Value == "" {
-			Node{r: n.r, y: key, field: field}.Wrong("is no name, or is there twice",
+			Node{r: n.r, y: key, field: field}.Wrong("is not a name, or is there twice",
 				"write each field once, with a short name")
 			continue
 		}

@@ -70,7 +70,7 @@ func (p Plan) digest() string {
 // ReadPlan reads a plan and checks it.
 func ReadPlan(file string, text []byte) (p Plan, err error) {
 	wrong := func(field, cause string) (Plan, error) {
-		return Plan{}, fmt.Errorf("%s: `%s` %s: write the plan anew with scrimp storage PATH --plan %s", path.Base(file),
+		return Plan{}, fmt.Errorf("%s: `%s` %s: write the plan again with scrimp storage PATH --plan %s", path.Base(file),
 			field, cause, path.Base(file))
 	}
 	if len(text) > MaxPlan {

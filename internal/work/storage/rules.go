@@ -140,7 +140,7 @@ func (r *Rule) tier(n sheet.Node, f map[string]sheet.Node) {
 		r.Reads = big.NewRat(1, 1)
 	}
 	if f["reads"].IsPercent() || r.Reads.Cmp(big.NewRat(maxReads, 1)) > 0 {
-		f["reads"].Wrong("is no number of reads a year", fmt.Sprintf("write 0 to %d, such as 0.5", maxReads))
+		f["reads"].Wrong("is not a number of reads a year", fmt.Sprintf("write 0 to %d, such as 0.5", maxReads))
 	}
 }
 

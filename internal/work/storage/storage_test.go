@@ -335,7 +335,7 @@ func TestParse_NamesFileFieldAndFix(t *testing.T) {
 		"rules: [{kind: logs, action: delete, older_than: 3d, class: X}]":                    "`rules[0].class` goes with action: tier",
 		"rules: [{kind: logs, action: tier, older_than: 3d}]":                                "has no class: write the storage class",
 		"rules: [{kind: logs, action: tier, older_than: 3d, class: 'a\"b'}]":                 "`rules[0].class` is",
-		"rules: [{kind: logs, action: tier, older_than: 3d, class: X, reads: 10%}]":          "is no number of reads a year",
+		"rules: [{kind: logs, action: tier, older_than: 3d, class: X, reads: 10%}]":          "is not a number of reads a year",
 		"rules: [{kind: logs, action: keep, under: ../x}]":                                   "`rules[0].under` is \"../x\"",
 		"rules: [{kind: logs, action: keep, underr: x}]":                                     "`rules[0].underr` is not known here",
 		"rules: [{action: keep}]":                                                            "has no kind: write kind:",

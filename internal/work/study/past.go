@@ -130,13 +130,13 @@ func (p *Param) Read(text string) (tune.Value, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil || !tune.Finite(v) || math.Abs(v) > maxNumber:
-		return 0, fmt.Errorf("%.40q is no number from -%g to %g", text, maxNumber, maxNumber)
+		return 0, fmt.Errorf("%.40q is not a number from -%g to %g", text, maxNumber, maxNumber)
 	case p.Sigma > 0:
 		return v, nil
 	case v < p.Min || v > p.Max:
 		return 0, fmt.Errorf("%g is not between min %g and max %g", v, p.Min, p.Max)
 	case p.Int && v != math.Round(v):
-		return 0, fmt.Errorf("%g is no whole number", v)
+		return 0, fmt.Errorf("%g is not a whole number", v)
 	}
 	return v, nil
 }

@@ -105,7 +105,7 @@ func TestObservations_NamesLineAndReasonOfWhatIsOutsideTheSpace(t *testing.T) {
 		"lr,opt,epoch,loss\n0.1,adam,1,2\n5,adam,1,2\n":      "old.csv:3: lr: 5 is not between min 0.001 and max 1",
 		"lr,opt,epoch,loss\n0.1,lamb,1,2\n":                  `old.csv:2: opt: "lamb" is none of its 2 values`,
 		"lr,opt,epoch,loss\n0.1,adam,1,much\n":               `old.csv:2: "much" is no value of the metric`,
-		"lr,opt,epoch,loss\n0.1,adam,-1,2\n":                 `old.csv:2: "-1" is no amount of training`,
+		"lr,opt,epoch,loss\n0.1,adam,-1,2\n":                 `old.csv:2: "-1" is not an amount of training`,
 		"lr,epoch,loss\n0.1,1,2\n":                           "old.csv: no column is named opt",
 		"lr,opt,epoch\n0.1,adam,1\n":                         "old.csv: no column is named value or loss",
 		"lr,opt,loss\n0.1,adam,1\n":                          "old.csv: no column is named epoch",

@@ -177,7 +177,7 @@ func (t *table) read(row []string, s *study.Spec) (p study.Past, err error) {
 		v := study.Point{}
 		if pair[0] >= 0 {
 			if v.Unit, err = strconv.ParseFloat(row[pair[0]], 64); err != nil || !(v.Unit >= 0) {
-				return p, fmt.Errorf("%.40q is no amount of training", row[pair[0]])
+				return p, fmt.Errorf("%.40q is not an amount of training", row[pair[0]])
 			}
 		}
 		if v.Value, err = strconv.ParseFloat(row[pair[1]], 64); err != nil {

@@ -153,17 +153,17 @@ func Ending(j api.Job, save, keeps bool, p show.Place) string {
 		return draw.Wrap("", id+" is "+j.State+".", p.Columns()) + GoesOn(j, p)
 	case !keeps:
 		return draw.Wrap("", fmt.Sprintf("%s ends; it keeps no checkpoint (checkpoint.dir in its job file). scrimp attach "+
-			"%s shows it, scrimp resume %s begins it anew.", id, id, id), p.Columns())
+			"%s shows it, scrimp resume %s starts it from the beginning.", id, id, id), p.Columns())
 	}
 	return draw.Wrap("", fmt.Sprintf("%s saves a checkpoint and ends: scrimp attach %s shows it. scrimp resume %s goes "+
 		"on from there.", id, id, id), p.Columns())
 }
 
-// GoesOn names the command that resumes an ended job, or submits it anew.
+// GoesOn names the command that resumes an ended job, or submits it again.
 func GoesOn(j api.Job, p show.Place) string {
 	id := show.Clean(j.ID)
 	if v := j.Approval; v != nil && v.Proposal && (v.Approved == nil || !*v.Approved) { // resume refuses it
-		return draw.Wrap("", fmt.Sprintf("Nobody approved the proposal: scrimp rerun %s submits it anew.", id), p.Columns())
+		return draw.Wrap("", fmt.Sprintf("Nobody approved the proposal: scrimp rerun %s submits it again.", id), p.Columns())
 	}
 	if j.SavedStep > 0 {
 		return draw.Wrap("", fmt.Sprintf("scrimp resume %s goes on from its checkpoint of step %d.", id, j.SavedStep),

@@ -173,7 +173,7 @@ func (r *Run) unreported(metric string) string {
 	none := fmt.Sprintf("%s has reported no %s that is a number: ", r.Job, metric)
 	switch {
 	case r.NoNumber:
-		return fmt.Sprintf("the %s that %s has reported is no number, but nan or infinite", metric, r.Job)
+		return fmt.Sprintf("the %s that %s has reported is not a number, but nan or infinite", metric, r.Job)
 	case len(r.Reported) > 0:
 		return none + "it has reported " + strings.Join(r.Reported, ", ")
 	}

@@ -106,7 +106,7 @@ func (v Plan) OfCommand(folder string) Plan {
 	notes := slices.Clone(v.Reasons)
 	if v.Spot {
 		text := fmt.Sprintf("an interruption costs what %s has done since it saved to $SCRIMP_CHECKPOINT_DIR (%s); if it "+
-			"saves nothing there it begins anew", v.Name, folder)
+			"saves nothing there it starts from the beginning", v.Name, folder)
 		if v.RateUSD != nil {
 			text += fmt.Sprintf(", at %s for each hour that it ran", show.USD(*v.RateUSD))
 		}

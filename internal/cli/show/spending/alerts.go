@@ -82,7 +82,7 @@ func AlertOutcome(n *api.Notice, p show.Place) string {
 	case api.Delivered:
 		return what + ": delivered " + p.When(n.At)
 	case api.Waiting:
-		return what + ": not sent, because this server sends no e-mail (scrimp serve --smtp)"
+		return what + ": not sent, because this server does not send e-mail (scrimp serve --smtp)"
 	}
 	text := fmt.Sprintf("%s: %s, tried %s", what, n.Error, draw.Count(n.Tries, "time"))
 	if n.State == api.Retrying && n.Next != nil {

@@ -58,7 +58,7 @@ func (w *With) exports() error {
 	case !regionName.MatchString(region):
 		return fmt.Errorf("with: bills: region is %q: write the bucket's, such as us-east-1", b.Region)
 	case b.Endpoint != "" && !isURL(b.Endpoint):
-		return errors.New("with: bills: endpoint is no URL of a service without a user: write a URL such as " +
+		return errors.New("with: bills: endpoint is not a URL of a service without a user: write a URL such as " +
 			"http://127.0.0.1:9000, or leave it out for Amazon's S3")
 	}
 	s, err := scopedcreds.Declared((&url.URL{Scheme: "s3", Host: b.Bucket, RawQuery: q.Encode()}).String(), region)

@@ -150,7 +150,7 @@ func Signal(value string) (name string, seconds int, ok bool) {
 
 var sizeForm = regexp.MustCompile(`(?i)^([0-9]{1,12})([kmgt]?)b?$`)
 
-// Mebibytes parses a size: 16G, 4000M, or MiB without a unit. It returns false for what is no size.
+// Mebibytes parses a size: 16G, 4000M, or MiB without a unit. It returns false for what is not a size.
 func Mebibytes(value string) (int64, bool) {
 	m := sizeForm.FindStringSubmatch(value)
 	if m == nil {

@@ -135,12 +135,12 @@ func (d *Service) Type(w http.ResponseWriter, r *http.Request) {
 		return
 	case !room:
 		w.Header().Set("Retry-After", "1")
-		reply.Problem(w, http.StatusTooManyRequests, "the command does not read its input now", "send it again", nil)
+		reply.Problem(w, http.StatusTooManyRequests, "the command is not reading its input", "send it again", nil)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
 func noSession(w http.ResponseWriter, err error) {
-	reply.Problem(w, http.StatusConflict, "no such session takes anything now", "begin another", err)
+	reply.Problem(w, http.StatusConflict, "there is no such open session", "begin another", err)
 }

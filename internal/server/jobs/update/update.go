@@ -88,7 +88,7 @@ func (d *Service) proposeEvent(w http.ResponseWriter, r *http.Request, id string
 	if err := d.Gate.Propose(r, id, e); err != nil {
 		no := budgets.Denied(auth.CallerOf(r), err, "the change was not saved", "try again")
 		if _, resumes := b.(core.JobResumed); resumes && no.Field == "tags" {
-			no.Title, no.Fix = "a tag is now required here", "submit it anew with tags in the job file"
+			no.Title, no.Fix = "a tag is now required here", "submit it again with tags in the job file"
 		}
 		no.Answer(w)
 		return false
@@ -251,13 +251,13 @@ func mayResume(j *core.Job) *reply.Refusal {
 func (d *Service) newSpec(r *http.Request, j *core.Job, b api.Resume) (json.RawMessage, *reply.Refusal) {
 	raw, _, err := d.Control.Spec(r.Context(), j.ID())
 	if err != nil {
-		return nil, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the job file was not read",
+		return nil, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "cannot read the job file",
 			Fix: "try again",
 			Err: err}
 	}
 	file, err := spec.Decode(raw)
 	if err != nil && len(raw) > 0 {
-		return nil, &reply.Refusal{Status: http.StatusInternalServerError, Title: "the job file was not read", Err: err,
+		return nil, &reply.Refusal{Status: http.StatusInternalServerError, Title: "cannot read the job file", Err: err,
 			Fix: "submit the job again"}
 	}
 	for _, name := range file.Secrets {
@@ -300,7 +300,7 @@ func (d *Service) idleLimit(j *core.Job, text *string) (*time.Duration, *reply.R
 	idle, err := spec.ParseDuration(*text)
 	switch {
 	case j.Terms().Session == "":
-		no.Title, no.Fix = fmt.Sprintf("%s is no session", j.ID()), "leave idle out"
+		no.Title, no.Fix = fmt.Sprintf("%s is not a session", j.ID()), "leave idle out"
 	case err != nil:
 		no.Err = err
 	case idle <= 0:

@@ -106,7 +106,7 @@ func (rd Reader) Job(b *api.Submission) (spec.Job, *reply.Refusal) {
 		return j, Invalid(err)
 	}
 	if err := runhistory.Sound(j.Model); err != nil && j.Model.Named() {
-		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model", Title: "no such model can be",
+		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "model", Title: "this model is not valid",
 			Fix: "correct it, or leave it out", Err: err}
 	}
 	if no := rd.Hook(j.Notify.Webhook, "notify.webhook"); no != nil {
@@ -127,7 +127,7 @@ func (rd Reader) Job(b *api.Submission) (spec.Job, *reply.Refusal) {
 func (rd Reader) Hook(address, field string) *reply.Refusal {
 	switch {
 	case address != "" && !spec.IsHook(address):
-		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: "the webhook is no address",
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field, Title: "the webhook is not an address",
 			Fix: "give an http or https URL"}
 	case rd.Hooks.Refuses(address):
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: field,

@@ -128,7 +128,7 @@ func spanOf(rec []string, bad func(field, cause, fix string) error) (span, error
 	}{{"window", rec[0], &s.window, 0}, {"start_tick", rec[2], &s.start, 0}, {"ticks", rec[3], &s.ticks, 1}} {
 		n, err := strconv.Atoi(f.text)
 		if err != nil || n < f.low || n > 1<<24 {
-			return span{}, bad(f.name, fmt.Sprintf("%q is no whole number from %d to %d", f.text, f.low, 1<<24), "write one")
+			return span{}, bad(f.name, fmt.Sprintf("%q is not a whole number from %d to %d", f.text, f.low, 1<<24), "write one")
 		}
 		*f.to = n
 	}

@@ -199,14 +199,14 @@ func TestFaults_AreEachNamed(t *testing.T) {
 		{7, `"0,0055" is not written as the other numbers of the file are (decimal point)`, "0.0055"},
 		{8, "line_item_currency_code: the row is in EUR, and other rows of its account are in USD", "0.005"},
 		{9, `line_item_currency_code: "Dollar" is no currency`, "0.005"},
-		{10, `line_item_unblended_cost: "=1+1" is no number`, "unknown"},
+		{10, `line_item_unblended_cost: "=1+1" is not a number`, "unknown"},
 		{11, "the row has a NUL byte", "0.005"},
 		{12, "line_item_unblended_cost: the cell is empty", "unknown"},
-		{13, `line_item_usage_start_date: "yesterday" is no time`, "0.005"},
+		{13, `line_item_usage_start_date: "yesterday" is not a time`, "0.005"},
 		{15, "the row is torn: a quote does not end", "unknown"},
-		{18, `line_item_usage_amount: "abc" is no number`, "0.005"},
+		{18, `line_item_usage_amount: "abc" is not a number`, "0.005"},
 		{19, "line_item_usage_end_date: the charge ends before it begins", "0.005"},
-		{20, `line_item_unblended_cost: "NaN" is no number`, "unknown"},
+		{20, `line_item_unblended_cost: "NaN" is not a number`, "unknown"},
 		{23, "the row is torn: it has", "unknown"},
 	}
 	if len(problems) != len(want) {

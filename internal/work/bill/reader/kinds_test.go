@@ -82,7 +82,7 @@ func TestKinds_NameEachPlantedFaultAndKeepTheTotal(t *testing.T) {
 		plant(w.fill(9, "5.5", "EUR", w.usage), "", "in EUR, and other rows of its account are in USD")
 		plant(w.fill(9, "5.5", "Dollar", w.usage), "5.5", "is no currency")
 		plant(w.fill(9, "123456789012345678.1", "USD", w.usage), "123456789012345678.1", "beyond")
-		plant(w.fill(9, "one", "USD", w.usage), "", "is no number")
+		plant(w.fill(9, "one", "USD", w.usage), "", "is not a number")
 		plant(w.fill(9, "", "USD", w.usage), "", "empty")
 		torn := w.fill(9, "3.5", "USD", w.usage)
 		separator := strings.LastIndexAny(torn[:len(torn)-1], ",;")

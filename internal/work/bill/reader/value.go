@@ -23,7 +23,7 @@ const (
 
 // Errors of cells.
 var (
-	errNoNumber  = errors.New("is no number")
+	errNoNumber  = errors.New("is not a number")
 	errAmbiguous = errors.New("may be read in two ways")
 )
 
@@ -161,7 +161,7 @@ func (d dates) read(s string) (t time.Time, day bool, err error) {
 			}
 		}
 	}
-	return time.Time{}, false, fmt.Errorf("%.40q is no time such as 2026-11-30T00:00:00Z", s)
+	return time.Time{}, false, fmt.Errorf("%.40q is not a time such as 2026-11-30T00:00:00Z", s)
 }
 
 // datesOf returns the format of a day, if it shows.

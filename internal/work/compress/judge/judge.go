@@ -42,7 +42,7 @@ func (p Pattern) Numbers(text string) (list []float64, err error) {
 	for _, m := range p.re.FindAllStringSubmatch(text, -1) {
 		v, err := strconv.ParseFloat(m[1], 64)
 		if err != nil || !(math.Abs(v) <= maxMetric) {
-			return nil, fmt.Errorf("%q is no finite number up to %g", m[1], maxMetric)
+			return nil, fmt.Errorf("%q is not a finite number up to %g", m[1], maxMetric)
 		}
 		list = append(list, v)
 	}

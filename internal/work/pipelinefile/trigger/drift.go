@@ -32,7 +32,7 @@ func (r *Reader) Drift(n *yaml.Node, field string, joined func(string) string) *
 			}
 			for _, c := range list {
 				if c.Kind != yaml.ScalarNode || isNull(c) {
-					r.wrong(c, at, "has an entry that is no name", "write names of columns, as columns: [age, price]")
+					r.wrong(c, at, "has an entry that is not a name", "write names of columns, as columns: [age, price]")
 					continue
 				}
 				d.Columns = append(d.Columns, c.Value)

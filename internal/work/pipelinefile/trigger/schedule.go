@@ -76,7 +76,7 @@ func (r *Reader) until(v *yaml.Node, field string) time.Time {
 			return at
 		}
 	}
-	r.wrong(v, field, "is no time", "write until: 2027-03-31, or 2027-03-31T18:00:00Z")
+	r.wrong(v, field, "is not a time", "write until: 2027-03-31, or 2027-03-31T18:00:00Z")
 	return time.Time{}
 }
 
@@ -92,7 +92,7 @@ func (r *Reader) ofSchedule(s *Schedule, key, v *yaml.Node) {
 	case "budget":
 		amount, err := spec.ParseAmount(v.Value)
 		if err != nil || amount.Sign() <= 0 {
-			r.wrong(v, field, "is no amount above zero", "write what all runs together may cost, as budget: $200")
+			r.wrong(v, field, "is not an amount above zero", "write what all runs together may cost, as budget: $200")
 		}
 		s.Total = &amount
 	case "runs":

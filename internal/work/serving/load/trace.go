@@ -233,7 +233,7 @@ func (r *traceReader) row(fields []string) error {
 	return nil
 }
 
-// notWhole says why a text is no whole number that a column takes.
+// notWhole says why a text is not a whole number that a column takes.
 func notWhole(text string) string {
 	switch v, err := strconv.ParseFloat(text, 64); {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
@@ -261,7 +261,7 @@ func (r *traceReader) when(text string) (time.Duration, error) {
 	}
 	switch {
 	case !number && !dated:
-		return 0, r.wrong("time", fmt.Sprintf("%.40q is no time", text),
+		return 0, r.wrong("time", fmt.Sprintf("%.40q is not a time", text),
 			fmt.Sprintf("write seconds such as 12.5, at most %d, or 2026-03-01T13:00:00Z", int64(maxSecond)))
 	case r.rows > 0 && dated != r.dated:
 		return 0, r.wrong("time", fmt.Sprintf("%.40q is written in another way than the row before", text),

@@ -84,7 +84,7 @@ func target(text string) (t Target, cause string) {
 	d, err := time.ParseDuration(limit)
 	switch {
 	case err != nil:
-		return t, fmt.Sprintf("%.20q is no span of time, such as 300ms or 1m30s", limit)
+		return t, fmt.Sprintf("%.20q is not a span of time, such as 300ms or 1m30s", limit)
 	case d <= 0 || d > load.MaxWindow:
 		return t, "the limit is not above 0 and at most 9600h"
 	}
