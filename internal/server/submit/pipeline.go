@@ -31,7 +31,7 @@ func ofPipeline(b *api.Submission) *reply.Refusal {
 	if err := json.Unmarshal(b.Spec, &fields); err != nil {
 		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec", Err: err,
 			Title: "the job of a pipeline is not an object",
-			Fix: "send name, team, project, tags and budget of the whole in spec"}
+			Fix:   "send name, team, project, tags and budget of the whole in spec"}
 	}
 	for _, name := range []string{"command", "args"} {
 		if _, there := fields[name]; there {
