@@ -84,7 +84,7 @@ func TestAnomalies_PlansAndAnswersAreOfCommands(t *testing.T) {
 	if err := json.Unmarshal([]byte(h.out("anomalies", "planned", "--json")), &one); err != nil || one.Name != name || one.Until.Sub(one.Since) != 48*time.Hour {
 		t.Errorf("%v %+v", err, one)
 	}
-	if text := h.out("anomalies", "unplan", name); text != name+" is planned no more.\n" {
+	if text := h.out("anomalies", "unplan", name); text != name+" is no longer planned.\n" {
 		t.Errorf("%q", text)
 	}
 	if text := h.out("anomalies", "planned"); !strings.HasPrefix(text, "Nothing is planned.") {

@@ -40,7 +40,7 @@ func TestLogin_NamedServers(t *testing.T) {
 		fails      bool
 	}{
 		{"jobs --server prod", "No jobs", false},
-		{"jobs --server prdo", "nobody is logged in to it: scrimp login URL --as prdo (logins: prod, local)", true},
+		{"jobs --server prdo", "you are not logged in to it: scrimp login URL --as prdo (logins: prod, local)", true},
 		{"jobs --server ../x", "names no server", true},
 		{"login " + address + " --as local", "names no server", true},
 		{"server status --server local", "No server runs", false},

@@ -156,7 +156,7 @@ func TestServePlan_SaysWhatIsWrong(t *testing.T) {
 		"--trace bare.csv --measured times.csv --latency p99<=1s --cold-start 9999h":                    "--cold-start \"9999h\" is not a span",
 		"--trace bare.csv --measured times.csv --latency p99<=1s --warm 8":                              "--warm \"8\" is no part of a day",
 		"--trace bare.csv --measured times.csv --latency p99<=1s --rule fixed --warm 8-18":              "--warm is for warm-hours",
-		"--trace bare.csv --measured times.csv --latency p99<=1s --batch 1 --wait 1s":                   "a batch of one waits for nobody",
+		"--trace bare.csv --measured times.csv --latency p99<=1s --batch 1 --wait 1s":                   "a batch of one request does not wait",
 		"--trace bare.csv --measured times.csv --latency p99<=1s --batch 4 --rule fixed":                "--batch and --rule do not go together",
 		"--trace bare.csv --measured times.csv --latency p99<=1s --poll 1s --rule fixed,batched":        "--poll is for rules that start machines",
 		"--trace bare.csv --measured times.csv --latency p99<=1s --rule magic":                          "--rule \"magic\" is none of fixed",

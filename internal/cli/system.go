@@ -141,7 +141,7 @@ func (a *app) stopped(pid int, machines bool) error {
 	case machines:
 		a.Printf("The server (process %d) has ended, and every machine of its own is given back.\n", pid)
 	default:
-		a.Printf("The server (process %d) has ended. What runs goes on; the next command adopts it.\n", pid)
+		a.Printf("The server (process %d) has ended. Running jobs continue; the next command adopts them.\n", pid)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func groupRoutes() []route {
 			"with its lineage", nil, api.ModelVersion{}, "", nil, ofGroups((*groups.Service).Model)},
 		{"POST", "/v1/groups/{id}/end", identity.Submitter, ofOwnJob, false, "End a group with its members", api.End{},
 			api.Group{}, "", nil, ofGroups((*groups.Service).End)},
-		{"POST", "/v1/groups/{id}/approve", identity.Operator, ofJob, false, "Let a group begin that waits for approval",
+		{"POST", "/v1/groups/{id}/approve", identity.Operator, ofJob, false, "Approve a group that waits for approval",
 			api.Review{}, api.Group{}, "", nil, ofGroups((*groups.Service).Approve)},
 		{"POST", "/v1/groups/{id}/reject", identity.Operator, ofJob, false,
 			"End a group that waits for approval, and say why", api.Review{}, api.Group{}, "", nil,

@@ -139,6 +139,6 @@ func (a *app) unplanCmd() *cobra.Command {
 			if err := c.RemovePlannedAnomalies(ctx, args[0]); err != nil {
 				return c.Said(ctx, err)
 			}
-			return a.Showf(map[string]string{"removed": args[0]}, "%s is planned no more.\n", show.Clean(args[0]))
+			return a.Showf(map[string]string{"removed": args[0]}, "%s is no longer planned.\n", show.Clean(args[0]))
 		})}
 }

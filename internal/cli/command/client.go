@@ -141,7 +141,7 @@ func hasMarket(v api.Server, file string) error {
 
 // handOver stops a server of another build.
 func (a *App) handOver(ctx context.Context, c *Client, pid int) error {
-	a.Notef("The server in %s is of another build: it hands over.\n", a.Data)
+	a.Notef("The server in %s is another build: it is being replaced.\n", a.Data)
 	if err := c.Do(ctx, http.MethodPost, "/v1/server/stop", api.StopServer{}, nil); err != nil {
 		return err
 	}
@@ -309,7 +309,7 @@ func (c *Client) Said(ctx context.Context, err error) error {
 		return problem
 	case errors.As(err, &status):
 		if status.Status == http.StatusBadRequest && c.Far && strings.HasPrefix(c.Base, "http://") {
-			return fmt.Errorf("%s answers as no scrimp server does: write https://%s where it speaks TLS", c.Base,
+			return fmt.Errorf("%s does not answer like a scrimp server: write https://%s if it uses TLS", c.Base,
 				strings.TrimPrefix(c.Base, "http://"))
 		}
 	case c.Far && ctx.Err() == nil && errors.As(err, &at):

@@ -85,7 +85,7 @@ func (a *App) LoggedIn(dir string) (*Client, error) {
 	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) && a.Server != "" {
-		return nil, fmt.Errorf("--server %s: nobody is logged in to it: scrimp login URL --as %s (logins: %s)", a.Server,
+		return nil, fmt.Errorf("--server %s: you are not logged in to it: scrimp login URL --as %s (logins: %s)", a.Server,
 			a.Server, strings.Join(append(logins(dir), OwnServer), ", "))
 	}
 	if errors.Is(err, os.ErrNotExist) {

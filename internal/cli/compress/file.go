@@ -138,7 +138,7 @@ func (p *prepared) write(ctx context.Context, output string) (c copied, err erro
 	part := output + ".partial"
 	out, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
-		return c, fmt.Errorf("%s exists: another run writes it, or one broke off; delete it", part)
+		return c, fmt.Errorf("%s exists: another run is writing it, or an interrupted run left it; delete it", part)
 	} else if err != nil {
 		return c, fmt.Errorf("write %s: %w", output, err)
 	}

@@ -21,8 +21,8 @@ func (a *app) engineRmCmd() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{Use: "rm NAME", Short: "Remove an engine", Args: command.Takes("NAME"),
 		Long: "Removes an engine from engines.yaml. It counts when the server restarts: then the engine sells nothing, " +
-			"and nobody hears of what runs there, which may cost something until the engine is added again. An engine with " +
-			"machines is refused while the server runs. Tokens of machines that join are revoked at once." + command.PlainExit,
+			"and the server no longer watches what runs there, which may cost money until you add the engine again. An " +
+			"engine with machines is refused while the server runs. Tokens of machines that join are revoked at once." + command.PlainExit,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := a.owns()
 			if err == nil && !force {
@@ -65,7 +65,7 @@ func (a *app) unused(ctx context.Context, name string) error {
 		}
 	}
 	if len(runs) > 0 {
-		return fmt.Errorf("%s of engine %s may cost something (%s): nobody would end or hear of it without the engine. End "+
+		return fmt.Errorf("%s of engine %s may cost something (%s): without the engine, nothing would watch or end it. End "+
 			"its jobs first (scrimp stop, scrimp machines), or --force", draw.Count(len(runs), "machine"), name,
 			strings.Join(runs, ", "))
 	}

@@ -122,7 +122,7 @@ func (f *estimateFlags) accelerator(q *estimate.Request, chips hardware.Chips) (
 		}
 	}
 	if q.Count == 1 && q.Zero > 0 {
-		return fmt.Errorf("--zero %d: one accelerator has nobody to share with: leave it out, or give --gpu %s:2", q.Zero,
+		return fmt.Errorf("--zero %d: one accelerator cannot share anything: leave it out, or give --gpu %s:2", q.Zero,
 			cmp.Or(name, "KIND"))
 	}
 	if name == "" {

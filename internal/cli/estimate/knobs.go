@@ -106,6 +106,6 @@ func turned(e *estimate.Estimator, q estimate.Request, kinds []string, k knob, l
 	} else if found, err := options(e, x, kinds); err == nil && len(found) > 0 { // an invalid run is no proposal
 		o, ok = found[0], true
 	}
-	ok = ok && (x.Zero == q.Zero || o.Count > 1) // one accelerator has nobody to share with
+	ok = ok && (x.Zero == q.Zero || o.Count > 1) // one accelerator cannot share anything
 	return o, ok && (least == 0 || o.Cost != nil && o.Cost.Value <= 0.98*least)
 }

@@ -173,7 +173,7 @@ type answer struct{ from io.Reader }
 func (a *answer) Read(p []byte) (n int, err error) {
 	n, err = a.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = fmt.Errorf("the server's answer broke off, nothing was kept: run it again: %w", err)
+		err = fmt.Errorf("the server's response was cut off, and nothing was kept: run it again: %w", err)
 	}
 	return n, err
 }

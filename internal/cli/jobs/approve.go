@@ -15,7 +15,7 @@ import (
 
 func (a *app) approveCmd() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{Use: "approve [JOB]", Short: "Let a job run that waits for approval",
+	cmd := &cobra.Command{Use: "approve [JOB]", Short: "Approve a job that waits for approval",
 		Args:    command.Takes("[JOB]"),
 		GroupID: command.GroupShare, ValidArgsFunction: a.CompleteJob(isHeld),
 		Long: "Approves a job that can cost more than a budget lets jobs cost without approval (scrimp budgets set " +

@@ -121,7 +121,7 @@ func (a *app) resumeCmd() *cobra.Command {
 	var f termFlags
 	var env []string
 	var detach bool
-	cmd := &cobra.Command{Use: "resume JOB ...", Short: "Let jobs go on that are paused, stopped, cancelled or failed",
+	cmd := &cobra.Command{Use: "resume JOB ...", Short: "Resume jobs that are paused, stopped, cancelled or failed",
 		Args: command.Takes("JOB", "[JOB ...]"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJobs(resumable),
 		Long: "Takes a job up again from its newest checkpoint, as the same job with one receipt. One that is over is let " +
 			"in anew: budgets are weighed, and it may wait for approval. One that ran out of budget or time needs more of " +

@@ -120,7 +120,7 @@ func (a *app) endProfile(ctx context.Context, c *command.Client, job string) err
 	if err := c.Do(ctx, http.MethodPost, command.OfJob(job, "/end"), api.End{}, nil); err != nil {
 		return fmt.Errorf("%s goes on: %w: scrimp cancel %s ends it", job, err, job)
 	}
-	return fmt.Errorf("broken off: %s is ended, and nothing is measured", job)
+	return fmt.Errorf("interrupted: %s was ended, and nothing was measured", job)
 }
 
 func profileText(p profiled) string {

@@ -185,7 +185,7 @@ func (f *flags) apart(given func(string) bool, kinds []simulation.Kind) error {
 	case given("warm") && !slices.Contains(kinds, simulation.WarmHours):
 		return errors.New("--warm is for warm-hours, which --rule leaves out: add --rule warm-hours, or leave --warm out")
 	case given("wait") && (f.batch == 1 || only(simulation.Fixed)):
-		return errors.New("--wait is for batches, and a batch of one waits for nobody: leave --wait out")
+		return errors.New("--wait is for batches, and a batch of one request does not wait: leave --wait out")
 	case given("batch") && (f.batch == 1 && only(simulation.Batched) || f.batch > 1 && only(simulation.Fixed)):
 		return errors.New("--batch and --rule do not go together: fixed answers one request at a time, batched several")
 	}

@@ -121,7 +121,7 @@ func (v *visit) lost(ctx context.Context, j api.Job, end api.ExecOutput, err err
 		v.left = j.Attempts // its program has ended: another attempt follows, or none
 	case errors.Is(err, errNotYet):
 	case errors.Is(err, terminal.ErrBroken):
-		v.Notef("\nThe connection is broken off. The session goes on; connecting again.\n")
+		v.Notef("\nThe connection was lost. The session goes on; reconnecting.\n")
 	}
 	v.said = ""
 	return wait.For(ctx, lookEvery)

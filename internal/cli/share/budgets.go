@@ -271,6 +271,6 @@ func (a *app) budgetsTagCmd() *cobra.Command {
 			}
 			return a.putBudget(ctx, c, api.SetBudget{Tag: args[0], Values: args[1:], Free: free}, done)
 		})}
-	cmd.Flags().BoolVar(&free, "free", false, "require it no more (default: require it)")
+	cmd.Flags().BoolVar(&free, "free", false, "no longer require it (default: require it)")
 	return cmd
 }

@@ -109,7 +109,7 @@ func (a *app) logoutCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.LoggedIn(a.Data)
 			if c == nil && err == nil {
-				return errors.New("nobody is logged in: use scrimp login URL")
+				return errors.New("you are not logged in: use scrimp login URL")
 			}
 			revoked := false
 			if c != nil {
@@ -131,7 +131,7 @@ func (a *app) logoutCmd() *cobra.Command {
 			if revoked {
 				a.Printf("Logged out. The token is revoked.\n")
 			} else {
-				a.Printf("Logged out. The token was not revoked: the server did not answer, or knows it no more.\n")
+				a.Printf("Logged out. The token was not revoked: the server did not answer, or no longer knows it.\n")
 			}
 			return nil
 		}}

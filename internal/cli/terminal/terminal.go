@@ -29,7 +29,7 @@ const DetachKey = 0x1d
 var ErrDetached = errors.New("detached")
 
 // ErrBroken means that the connection to a session ended before the session did.
-var ErrBroken = errors.New("the session is broken off: the server went away, or the right to it ended")
+var ErrBroken = errors.New("the session was closed: the server stopped, or you may no longer use it")
 
 // Keys is the input of this process. Only one reader can exist, so that a command that connects again loses no key.
 type Keys struct {
@@ -91,7 +91,7 @@ func (s *Session) begin(ctx context.Context) (*http.Response, error) {
 		return nil, err
 	}
 	if begun.Session == "" {
-		return nil, errors.New("the server knows no sessions: it is older than this command")
+		return nil, errors.New("the server does not support sessions: it is older than this command")
 	}
 	s.path = command.OfJob(s.Job, "/exec/") + url.PathEscape(begun.Session)
 	return s.Client.Request(ctx, http.MethodGet, s.path)

@@ -29,7 +29,7 @@ func overFor(v api.Search) string {
 		return fmt.Sprintf("the rest of its budget, %s, pays for no other %s",
 			money.Short(v.Budget.Sub(*v.Spent), money.USD), unit)
 	case "search_done":
-		return "the searcher wants nothing more"
+		return "the searcher has no further trials"
 	case "plateau":
 		return "another dollar is expected to gain too little"
 	}

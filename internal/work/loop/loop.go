@@ -74,7 +74,7 @@ const (
 // Reasons why the search is over.
 const (
 	BudgetSpent = "budget_spent" // the rest does not pay for another unit of training
-	SearchDone  = "search_done"  // the searcher wants nothing more
+	SearchDone  = "search_done"  // the searcher has no further trials
 	Plateau     = "plateau"      // another dollar is expected to gain too little
 )
 

@@ -78,7 +78,7 @@ func (d *driver) figures() *groups.Shortage {
 		short.Kept = d.reserved(s.of)
 		short.Left -= short.Kept
 	}
-	if s.needs > 0 && s.needs <= short.Left { // the searcher wants nothing more of it
+	if s.needs > 0 && s.needs <= short.Left { // the searcher has no further trials of it
 		return nil
 	}
 	return short

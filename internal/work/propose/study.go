@@ -17,7 +17,7 @@ const (
 	Pruned      = "pruned"       // the searcher never returns to it
 	FinalRun    = "final"        // the best one is trained fully
 	Promoted    = "promoted"     // it was among the best on the proxy, and is trained in full
-	SearchDone  = "search_done"  // the searcher wants nothing more
+	SearchDone  = "search_done"  // the searcher has no further trials
 	BudgetSpent = "budget_spent" // the rest does not pay for another unit
 
 	// The rest of another limit does not suffice for another unit.

@@ -156,7 +156,7 @@ func (f *file) read() ([]profile.Profile, error) {
 	case len(list) == 0 && f.odd > 0:
 		return nil, fmt.Errorf("its %d rows are not those of Nsight Systems: %s", f.odd, fix)
 	case len(list) == 0:
-		return nil, fmt.Errorf("it has no work of a GPU and no range with a purpose: %s", fix)
+		return nil, fmt.Errorf("it has neither GPU work nor a range that names what it does: %s", fix)
 	}
 	return list, nil
 }

@@ -27,7 +27,7 @@ const (
 	TimeSpent        = "time_spent"        // its wall-clock limit is reached
 	HoursSpent       = "gpu_hours_spent"   // its limit on GPU-hours is reached
 	Plateau          = "plateau"           // another dollar is not expected to gain enough
-	SearchDone       = "search_done"       // the searcher wants nothing more
+	SearchDone       = "search_done"       // the searcher has no further trials
 	NoValues         = "no_values"         // several trials have ended, and none has reported a value of the metric
 	DependencyFailed = "dependency_failed" // a dependency did not succeed
 )
