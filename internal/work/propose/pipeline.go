@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// StagesAtOnce bounds the moves of one proposal about a pipeline: the core applies them in one step, and one event holds
-// them. Each input counts like a move, and a stage that starts a job like startWeight moves.
+// StagesAtOnce bounds the moves of one proposal about a pipeline: the core applies them in one step, and one event
+// holds them. Each input counts like a move, and a stage that starts a job like startWeight moves.
 const (
 	StagesAtOnce = 4096
 	startWeight  = 8
