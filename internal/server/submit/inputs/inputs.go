@@ -41,7 +41,8 @@ func New(r *http.Request, kinds map[string]string) *Probe {
 }
 
 // Refuses returns why a job with an input, or a bucket for its checkpoints, that does not exist is refused. With
-// later, another job may make a folder first. The machines use their own credentials, so what the server cannot read may exist.
+// later, another job may make a folder first. The machines use their own credentials, so what the server cannot read
+// may exist.
 func (p *Probe) Refuses(ctx context.Context, j spec.Job, later bool) *reply.Refusal {
 	for i, x := range j.Data {
 		if missing := p.ask(ctx, x, later); missing != "" {
