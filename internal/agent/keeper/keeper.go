@@ -152,7 +152,7 @@ func (k *store) openStore(ctx context.Context, address string) (*gcblob.Bucket, 
 	rest, own := strings.CutPrefix(address, api.ServerStore)
 	if !own || k.server == nil {
 		b, err := blob.Open(ctx, address)
-		if errors.Is(err, blob.ErrURL) {
+		if blob.Hopeless(err) {
 			return nil, fmt.Errorf("%w: %w", wire.ErrBad, err)
 		}
 		return b, err

@@ -105,7 +105,7 @@ func Submit(ctx context.Context, a *command.App, c *command.Client, s api.Submis
 		a.Waiting(ctx, c)
 		return Print(a, g)
 	}
-	return Follow(ctx, a, c, g.ID)
+	return followFrom(ctx, a, c, g.ID, &g)
 }
 
 // Print shows a group.
@@ -204,10 +204,15 @@ func lastOutput(ctx context.Context, a *command.App, c *command.Client, trials [
 
 // Follow shows the progress of a group until it is closed, and then its receipt.
 func Follow(ctx context.Context, a *command.App, c *command.Client, id string) error {
+	return followFrom(ctx, a, c, id, nil)
+}
+
+// followFrom is Follow for a group whose first state the server has just sent; nil: it has not.
+func followFrom(ctx context.Context, a *command.App, c *command.Client, id string, first *api.Group) error {
 	shown, stages := "", map[string]string{}
 	const often, seldom = 100 * time.Millisecond, time.Second // a run without changes ends at once
 	for failed, pause := 0, often; ; pause = min(2*pause, seldom) {
-		g, err := c.Group(ctx, id)
+		g, err := next(ctx, c, id, &first)
 		switch {
 		case ctx.Err() != nil:
 			a.Notef("\nDetached: %s goes on. scrimp wait %s waits for it, scrimp stop %s ends it.\n", id, id, id)
@@ -244,6 +249,15 @@ func Follow(ctx context.Context, a *command.App, c *command.Client, id string) e
 		}
 		_ = wait.For(ctx, pause)
 	}
+}
+
+// next returns what the server has just sent, once, and then asks it.
+func next(ctx context.Context, c *command.Client, id string, sent **api.Group) (api.Group, error) {
+	if g := *sent; g != nil {
+		*sent = nil
+		return *g, nil
+	}
+	return c.Group(ctx, id)
 }
 
 func groupOver(ctx context.Context, a *command.App, c *command.Client, g api.Group, err error) error {

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/decide/runhistory"
 	"scrimp/internal/estimate/modelfile"
 	"scrimp/internal/estimate/shape"
+	"scrimp/internal/job/launcher"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/quiet"
@@ -106,6 +107,9 @@ const mostModel = 256 << 20
 // A conflict with the job file is an error.
 func Divided(j spec.Job, folder string) (spec.Job, error) {
 	s := j.Launcher()
+	if len(s.Files) == 0 {
+		return dividedBy(j, s)
+	}
 	root, err := os.OpenRoot(folder) // restricts reading to the work folder
 	if err == nil {
 		defer func() { _ = root.Close() }()
@@ -128,6 +132,11 @@ func Divided(j spec.Job, folder string) (spec.Job, error) {
 			}
 		}
 	}
+	return dividedBy(j, s)
+}
+
+// dividedBy adds the parallelism that a command and its files state.
+func dividedBy(j spec.Job, s launcher.Settings) (spec.Job, error) {
 	divided, bad := j.Divided(s)
 	if len(bad) > 0 {
 		return j, bad

@@ -267,7 +267,8 @@ func (a *app) prepare(file string, f flags) (p prepared, err error) {
 	if err := f.samples(p.file); err != nil {
 		return p, err
 	}
-	p.wire = api.Pipeline{AtOnce: p.file.AtOnce, Sample: sampleOf(p.file.Sample)}
+	p.wire = api.Pipeline{AtOnce: p.file.AtOnce, Sample: sampleOf(p.file.Sample),
+		Stages: make([]api.PipelineStage, 0, len(p.file.Jobs))}
 	for i, s := range p.file.Spec.Stages {
 		j, err := p.file.Jobs[i].WithEnv(f.job.Env)
 		if err == nil {

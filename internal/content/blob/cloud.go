@@ -60,12 +60,18 @@ func (r remote) explain(ctx context.Context, err error) error {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return fmt.Errorf("%s: access denied: let these credentials %s there, or give others: %s: %w", r.name,
 			cmp.Or(r.needs, "list, read, write and delete"), r.keys, err)
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound || named(err):
 		return fmt.Errorf("%s %w: create it, or correct the name: %w", r.name, ErrMissing, err)
 	case errors.As(err, &unreached), errors.As(err, &nowhere), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: %s does not answer: correct the address, or the way to it: %w", r.name, r.at, err)
 	}
 	return fmt.Errorf("%s: %w", r.name, err)
+}
+
+// named reports whether S3 says that no bucket can have the name.
+func named(err error) bool {
+	var amazon smithy.APIError
+	return errors.As(err, &amazon) && amazon.ErrorCode() == "InvalidBucketName"
 }
 
 // Denied reports whether a provider refuses the credentials, or says that the bucket does not exist: a retry is

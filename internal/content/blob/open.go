@@ -24,6 +24,14 @@ var ErrURL = errors.New("not the address of a store")
 // ErrMissing says that a bucket does not exist: a retry finds the same.
 var ErrMissing = errors.New("does not exist")
 
+// errLocal explains that this binary, built to compile quickly, has no object stores.
+var errLocal = errors.New("this binary was built with the tag local, without object stores: build with make build")
+
+// Hopeless reports whether a store can never be opened as things are: a retry finds the same.
+func Hopeless(err error) bool {
+	return errors.Is(err, ErrURL) || errors.Is(err, ErrMissing) || errors.Is(err, errLocal)
+}
+
 // ErrNone says that nothing was ever stored in a store.
 var ErrNone = errors.New("there is no such folder")
 

@@ -55,7 +55,7 @@ func boundOf(t reflect.Type, name string) bound {
 }
 
 // bounds checks every text, list and map against its bound.
-func (c *checker) bounds() { c.within(reflect.ValueOf(c.j), "", standardBound) }
+func (c *checker) bounds() { c.within(reflect.ValueOf(&c.j).Elem(), "", standardBound) }
 
 func (c *checker) within(v reflect.Value, path string, b bound) {
 	switch v.Kind() {

@@ -64,7 +64,7 @@ func check(j Job, now time.Time) Problems {
 
 // values checks the rules common to all fields of a kind.
 func (c *checker) values() {
-	visit(reflect.ValueOf(c.j), "", "", func(field string, v reflect.Value, tag reflect.StructTag) {
+	visit(reflect.ValueOf(&c.j).Elem(), "", "", func(field string, v reflect.Value, tag reflect.StructTag) {
 		switch v.Kind() {
 		case reflect.String:
 			text := v.String()

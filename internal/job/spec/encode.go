@@ -43,7 +43,7 @@ func (j *Job) normalize() {
 // fixed form of paths and values instead of JSON, and unset fields that are added later do not change it.
 func (j Job) Hash() string {
 	var lines []string
-	visit(reflect.ValueOf(j), "", "", func(path string, v reflect.Value, _ reflect.StructTag) {
+	visit(reflect.ValueOf(&j).Elem(), "", "", func(path string, v reflect.Value, _ reflect.StructTag) {
 		inside := strings.ContainsAny(path, "[") || strings.HasPrefix(path, "env.") ||
 			strings.HasPrefix(path, "tags.") || path == "metric.target"
 		if v.IsZero() && !inside {

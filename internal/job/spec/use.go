@@ -22,7 +22,7 @@ func (j Job) Refused(u Use) Problems {
 	if u == Read {
 		return nil
 	}
-	return refused(reflect.ValueOf(j), u, "")
+	return refused(reflect.ValueOf(&j).Elem(), u, "")
 }
 
 func refused(v reflect.Value, u Use, path string) (list Problems) {

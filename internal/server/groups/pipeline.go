@@ -17,7 +17,7 @@ var stageStates = map[groups.StagePhase]string{groups.Waiting: "waiting", groups
 
 // pipelineOf returns the state of a pipeline.
 func (d *Service) pipelineOf(k known, g *state.Group) *api.PipelineState {
-	v := &api.PipelineState{Stages: []api.StageState{}, GroupLimits: d.limitsOf(k, g)}
+	v := &api.PipelineState{Stages: make([]api.StageState, 0, len(g.Stages)), GroupLimits: d.limitsOf(k, g)}
 	for n := range g.Stages {
 		x, spec := &g.Stages[n], &g.Terms.Pipeline.Stages[n]
 		s := api.StageState{Name: spec.Name, State: stageStates[x.Phase], Why: x.Why, Job: x.Job, Key: x.Key,

@@ -274,24 +274,28 @@ func (f *Files) reuseEarlier(ctx context.Context, s groups.Snapshot, v *groups.M
 	if !found {
 		return false, nil
 	}
-	outs := s.Pipeline.Stages[v.Of.Stage].Outs
-	items, err := f.made(ctx, was.Job, outs, func(store *checkpoint.Store, m format.Manifest) error {
-		return store.Verify(ctx, m, checkpoint.Sizes)
-	})
-	now, missing, _ := contents(items, outs)
-	if len(outs) == 0 { // it has no outputs, and it has run
-		now, missing, err = nil, "", nil
-	}
-	if err != nil || missing != "" || !slices.Equal(now, was.Outs) {
-		if ctx.Err() != nil {
-			return false, ctx.Err()
-		}
-		return false, nil // removed or damaged: run the stage again
+	if outs := s.Pipeline.Stages[v.Of.Stage].Outs; !f.kept(ctx, was, outs) {
+		return false, ctx.Err() // removed or damaged: run the stage again
 	}
 	v.Do, v.Why = groups.Reuse, ""
 	v.Of.From, v.Of.Product = was.Job, was.Product
 	v.Of.Wrong = lacking(s.Pipeline, v.Of.Stage, was.Metrics, was.Wrong) // another gate may judge it now
 	return true, nil
+}
+
+// kept reports whether all outputs of a stage that ran earlier still exist with the recorded contents.
+func (f *Files) kept(ctx context.Context, was groups.Stage, outs []string) bool {
+	if len(outs) == 0 { // it has run, and that is all
+		return len(was.Outs) == 0
+	}
+	items, err := f.made(ctx, was.Job, outs, func(store *checkpoint.Store, m format.Manifest) error {
+		return store.Verify(ctx, m, checkpoint.Sizes)
+	})
+	if err != nil {
+		return false
+	}
+	now, missing, _ := contents(items, outs)
+	return missing == "" && slices.Equal(now, was.Outs)
 }
 
 // keep computes the outputs of a stage.

@@ -55,6 +55,7 @@ func (d *Service) stageJobs(r *http.Request, b api.Submission, whole spec.Job, t
 		byName[s.Name] = i
 	}
 	now := d.Control.Now()
+	t.Stages, specs = make([]core.Terms, 0, len(t.Pipeline.Stages)), make([]json.RawMessage, 0, len(t.Pipeline.Stages))
 	for n := range t.Pipeline.Stages {
 		stage := &t.Pipeline.Stages[n]
 		i := byName[stage.Base()]

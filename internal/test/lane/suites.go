@@ -78,7 +78,7 @@ var Suites = []Suite{
 		Name: "objects", Needs: "servers of S3, Google Cloud Storage and Azure Blob",
 		Inputs: append([]string{"internal/content/blob", "internal/content/billfile", "internal/test/blobtest",
 			"internal/content/checkpoint", "internal/agent/datacache",
-			"internal/server", "internal/lib/awshttp", "internal/engine/aws"}, common...),
+			"internal/server", "internal/lib/awshttp", "internal/engine/aws", "internal/cli/bucket_test.go"}, common...),
 	},
 	{
 		Name: "aws", Needs: "the emulated EC2, ec2-metadata-mock, iproute2 and root",

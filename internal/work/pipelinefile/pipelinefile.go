@@ -256,6 +256,8 @@ func (r *reader) order(at *yaml.Node) {
 	r.f.Spec = p
 	r.trigger().Check(r.when, p)
 	var unread []string
+	r.f.Jobs = make([]spec.Job, 0, len(p.Stages)) // job files are large: growing the list would copy them often
+	r.f.Index.Stages = make([]document.Stage, 0, len(p.Stages))
 	for _, s := range p.Stages {
 		own := jobs[s.Name]
 		r.f.Jobs = append(r.f.Jobs, own.job)

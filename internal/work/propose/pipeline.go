@@ -11,9 +11,12 @@ import (
 	"scrimp/internal/work/pipeline"
 )
 
-// StagesAtOnce bounds the moves of one proposal about a pipeline: the core applies them in one step, and most of them
-// start no job.
-const StagesAtOnce = 512
+// StagesAtOnce bounds the moves of one proposal about a pipeline: the core applies them in one step, and one event
+// holds them. Each input counts like a move, and a stage that starts a job like startWeight moves.
+const (
+	StagesAtOnce = 4096
+	startWeight  = 8
+)
 
 // Stages starts the stages of a pipeline whose turn it is, and settles those that never start. resolve reads the
 // files. If it finds that the outputs of a stage exist already, that stage takes no place of a running one, and those
@@ -23,7 +26,7 @@ func Stages(s groups.Snapshot, resolve groups.Resolver) (moves []groups.Move, er
 	now := append([]groups.Stage(nil), s.Stages...)
 	s.Stages = now
 	gated := make([]bool, len(now)) // a gate skips the stage: its own, or that of a stage that it needs
-	settled, begins := 0, 0
+	settled, begins, size := 0, 0, 0
 	stuck := unreported(now, 0)
 	for i := range now {
 		var t outcome
@@ -35,12 +38,12 @@ func Stages(s groups.Snapshot, resolve groups.Resolver) (moves []groups.Move, er
 		case groups.Running, groups.Done, groups.Reused, groups.Skipped, groups.StageFailed: // nothing to do
 		}
 		gated[i] = now[i].Phase == groups.Skipped && byGate(s.Pipeline, now, gated, i)
-		if t.do != "" && len(moves) < StagesAtOnce {
+		if t.do != "" && size < StagesAtOnce {
 			v, err := move(s, i, t, gated[i], resolve)
 			if err != nil {
 				return nil, err
 			}
-			moves, t.do = append(moves, v), v.Do
+			moves, t.do, size = append(moves, v), v.Do, size+weight(v)
 			if v.Do == groups.Reuse && stuck < 0 {
 				stuck = unreported(now[i:i+1], i)
 			}
@@ -69,6 +72,14 @@ func move(s groups.Snapshot, i int, t outcome, gated bool, resolve groups.Resolv
 		s.Stages[i].Reuse(v)
 	}
 	return v, err
+}
+
+// weight is what a move counts towards StagesAtOnce.
+func weight(v groups.Move) int {
+	if v.Do == groups.Start {
+		return startWeight + len(v.Of.Inputs)
+	}
+	return 1 + len(v.Of.Inputs)
 }
 
 // outcome is what happens to a stage, and why. The zero outcome leaves it as it is.

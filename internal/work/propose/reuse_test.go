@@ -40,7 +40,7 @@ func reuses(t testing.TB, changed ...int) groups.Resolver {
 // One proposal reuses stages that need each other, up to the first that has to run.
 func TestStages_ReusesAChainInOneProposal(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ n, changed, want int }{{5, -1, 5}, {5, 3, 4}, {5, 0, 1}, {2000, -1, StagesAtOnce}} {
+	for _, c := range []struct{ n, changed, want int }{{5, -1, 5}, {5, 3, 4}, {5, 0, 1}, {5000, -1, StagesAtOnce}} {
 		s := chain(t, c.n)
 		moves, err := Stages(s, reuses(t, c.changed))
 		must.Do(t, err)
@@ -55,6 +55,20 @@ func TestStages_ReusesAChainInOneProposal(t *testing.T) {
 		if slices.ContainsFunc(s.Stages, func(x groups.Stage) bool { return x.Phase != groups.Waiting }) {
 			t.Error("the snapshot has changed")
 		}
+	}
+}
+
+// Inputs count like moves: one event holds the digest of each.
+func TestStages_BoundsTheInputsOfOneProposal(t *testing.T) {
+	t.Parallel()
+	s := chain(t, 100)
+	moves, err := Stages(s, func(_ groups.Snapshot, v groups.Move) (groups.Move, error) {
+		v.Do, v.Of.Inputs = groups.Reuse, make([]pipeline.Content, 500)
+		return v, nil
+	})
+	must.Do(t, err)
+	if want := 9; len(moves) != want { // 9 moves with 500 inputs are the first above 4096
+		t.Errorf("%d moves, want %d", len(moves), want)
 	}
 }
 

@@ -21,7 +21,7 @@ func ofPipeline(b *api.Pipeline) (t core.GroupTerms, field string, err error) {
 	if b.AtOnce < 1 || b.AtOnce > 1000 {
 		return t, "pipeline.at_once", fmt.Errorf("%d stages at once: give 1 to 1000", b.AtOnce)
 	}
-	var stages []pipeline.Stage
+	stages := make([]pipeline.Stage, 0, len(b.Stages))
 	for _, s := range b.Stages {
 		x := pipeline.Stage{Name: s.Name, After: s.After, Deps: s.Deps, Outs: s.Outs, Metrics: s.Metrics, Params: s.Params,
 			Always: s.Always, Examples: s.Examples, Deploy: s.Deploy}

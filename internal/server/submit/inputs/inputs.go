@@ -40,22 +40,32 @@ func New(r *http.Request, kinds map[string]string) *Probe {
 	return p
 }
 
-// Refuses returns why a job with an input that does not exist is refused. With later, another job may make a folder
-// first. The
-// machines read inputs with their own credentials, so what the server cannot read may exist.
+// Refuses returns why a job with an input, or a bucket for its checkpoints, that does not exist is refused. With
+// later, another job may make a folder first. The machines use their own credentials, so what the server cannot read
+// may exist.
 func (p *Probe) Refuses(ctx context.Context, j spec.Job, later bool) *reply.Refusal {
 	for i, x := range j.Data {
-		missing, asked := p.asked[x.Path]
-		if !asked {
-			missing = p.missing(ctx, x, later)
-			p.asked[x.Path] = missing
-		}
-		if missing != "" {
+		if missing := p.ask(ctx, x, later); missing != "" {
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: fmt.Sprintf("data[%d].path", i),
 				Title: missing, Fix: "correct the address, or put the input there first"}
 		}
 	}
+	store := spec.Data{Path: j.Checkpoint.Store} // a missing folder is made, a missing bucket is not
+	if missing := p.ask(ctx, store, true); missing != "" {
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "checkpoint.store", Title: missing,
+			Fix: "correct the address, or create the bucket first"}
+	}
 	return nil
+}
+
+// ask is missing, once for each address.
+func (p *Probe) ask(ctx context.Context, x spec.Data, later bool) string {
+	missing, asked := p.asked[x.Path]
+	if !asked {
+		missing = p.missing(ctx, x, later)
+		p.asked[x.Path] = missing
+	}
+	return missing
 }
 
 // missing says that an input certainly does not exist; "": it may.
@@ -71,6 +81,8 @@ func (p *Probe) missing(ctx context.Context, x spec.Data, later bool) string {
 		}
 	case "s3", "gs", "azblob":
 		query := u.Query()
+		prefix := strings.Trim(u.Path+"/"+query.Get("prefix"), "/") // a store has it as a parameter
+		query.Del("prefix")
 		account := query.Get("account")
 		if !p.own && (len(query) > 1 || len(query) == 1 && account == "") {
 			return ""
@@ -78,7 +90,6 @@ func (p *Probe) missing(ctx context.Context, x spec.Data, later bool) string {
 		if u.Scheme == "s3" && x.Region != "" && !query.Has("region") && !query.Has("endpoint") {
 			query.Set("region", x.Region)
 		}
-		prefix := strings.Trim(u.Path, "/")
 		u.Path, u.RawQuery = "", query.Encode()
 		within, cancel := context.WithDeadline(ctx, p.until)
 		defer cancel()
