@@ -187,13 +187,14 @@ func (ts *Attempts) moves(j *state.Job, a *state.Attempt) {
 	}
 }
 
-// consolidates makes a job leave a machine that it has alone if a seat beside others saves more than the move costs, and
-// reports whether it did. The job takes the seat like any waiting job, once it has saved.
+// consolidates makes a job leave a machine that it has alone if a seat beside others saves more than the move costs,
+// and reports whether it did. The job takes the seat like any waiting job, once it has saved.
 func (ts *Attempts) consolidates(j *state.Job, a *state.Attempt) bool {
 	c, ok := ts.decider.Consolidates(j)
 	if ok {
 		ts.decider.Decided(j, c.Decision)
-		ts.jobs.drains(j, a, state.DrainRequested{Why: placement.MoveConsolidates, MigratesTo: c.Decision.Take, Rests: c.Rests})
+		ts.jobs.drains(j, a, state.DrainRequested{Why: placement.MoveConsolidates, MigratesTo: c.Decision.Take,
+			Rests: c.Rests})
 	}
 	return ok
 }

@@ -72,9 +72,10 @@ func (dc *Decider) consolidating(j *state.Job) bool {
 // earned reports whether the move of j to a portion saves at least as much as it costs once, beyond that cost: it then
 // still pays if the job ends when half of the saving is earned. It returns when the saving has paid for the move.
 //
-// Example: a job with 10 hours to go on a machine of $1 an hour may have a seat of $0.25 an hour. Staying costs $10. The
-// restart takes 6 minutes, and 6 minutes of work are not saved: at the seat's rate they cost $0.05 once. Moving costs
-// $2.55 in total, and is earned after 4 minutes ($0.05 / $0.75 an hour).
+// Example: a job with 9 hours to go on a machine of $1 an hour may have a seat of $0.375 an hour. Staying costs $9. The
+// restart takes 6 minutes, and 30 minutes of work are not saved: at the seat's rate they cost $0.225 once. Moving costs
+// $3.60 in total, and is earned 22 minutes after the restart ($0.225 / $0.625 an hour).
+// TestConsolidate_MovesToSeatBesideOthersAndReleasesMachine.
 func (dc *Decider) earned(j *state.Job, a *state.Attempt, p vacancy) (rests time.Time, ok bool) {
 	o, own := dc.State.Listing(p.i.Machine().Offer).Offer(), dc.State.Instance(a.Instance())
 	stay, known := HoldsFor(j, a, dc.Now())
