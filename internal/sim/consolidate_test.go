@@ -29,10 +29,10 @@ func (t *twin) consolidated(out core.Outcome) {
 			t.w.breaks("consolidates: %s moves again before %v", j.ID(), t.earned[j.ID()])
 		}
 		t.earned[j.ID()] = d.Rests
-		stay, known := restOf(j, a, now)
+		stay, known := statedRest(j, a, now)
 		shared := time.Duration(0)
 		for _, other := range s.SeatedAll(to) {
-			if rest, known := restOf(s.Job(other.Job()), other, now); known {
+			if rest, known := statedRest(s.Job(other.Job()), other, now); known {
 				shared = max(shared, rest)
 			}
 		}
@@ -43,4 +43,14 @@ func (t *twin) consolidated(out core.Outcome) {
 				j.ID(), seat, to.PresentRate(), shared, stay, own.PresentRate())
 		}
 	}
+}
+
+// statedRest is restOf, or the part of the stated work that the steps since the checkpoint leave.
+func statedRest(j *core.Job, a *core.Attempt, now time.Time) (time.Duration, bool) {
+	if rest, known := restOf(j, a, now); known || j.Total() == 0 || j.Terms().Work == 0 {
+		return rest, known
+	}
+	left := 1 - float64(j.SavedStep())/float64(j.Total())
+	rest := time.Duration(float64(j.Terms().Work)*left/max(a.Speed(), 1e-9)) - now.Sub(a.Kept())
+	return rest, rest > 0
 }

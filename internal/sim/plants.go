@@ -65,10 +65,9 @@ const (
 	FaultUnpinned    Fault = "unpinned"     // a round moves jobs that the guard has pinned
 	FaultTwoDeciders Fault = "two-deciders" // jobs take reserved machines by themselves, even seats kept for others
 
-	FaultHasty    Fault = "hasty-preemption"  // jobs are preempted before their minimum run is over
-	FaultCostly   Fault = "costly-preemption" // jobs are preempted although that costs more than it saves
-	FaultRestless Fault = "restless"          // running jobs move to shared machines whatever that costs
-	FaultRivals   Fault = "rival-restart"     // a preempted job may start again before the critical job
+	FaultHasty  Fault = "hasty-preemption"  // jobs are preempted before their minimum run is over
+	FaultCostly Fault = "costly-preemption" // jobs are preempted although that costs more than it saves
+	FaultRivals Fault = "rival-restart"     // a preempted job may start again before the critical job
 
 	FaultArchiveLost   Fault = "archive-lost"   // the record of an archived job is lost
 	FaultArchiveWrong  Fault = "archive-wrong"  // an archived job returns with a record that differs from its hash

@@ -229,7 +229,6 @@ var plants = map[Fault]plant{
 	FaultTwoDeciders: {"round", 19},
 	FaultHasty:       {"least run", 39},
 	FaultCostly:      {"preempt saves|preempt deadline", 1},
-	FaultRestless:    {"consolidates", 1},
 	FaultRivals:      {"rivals", 267},
 
 	FaultArchiveLost:   {"archive|money", 1},
