@@ -28,6 +28,7 @@ type twin struct {
 	keys    map[string]string // that first registered a machine
 	holds   map[string]*kept
 	given   map[string]time.Time // first termination of each machine
+	earned  map[string]time.Time // when the last move beside others has paid for itself, by job
 	early   map[string]bool      // attempts that lost their seat before their program began
 	limits  bool
 	began   int               // started members of the array
@@ -44,7 +45,7 @@ type best struct {
 
 func newTwin(w *World) *twin {
 	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string][]int{}, refused: map[string]int{},
-		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, early: map[string]bool{}, overAs: map[string]ending{}, configs: map[string]bool{}, flow: newFlow()}
+		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, early: map[string]bool{}, earned: map[string]time.Time{}, overAs: map[string]ending{}, configs: map[string]bool{}, flow: newFlow()}
 }
 
 // clone returns a copy of the twin.
@@ -97,6 +98,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	t.limited()
 	t.paused(out)
 	t.preempted(out)
+	t.consolidated(out)
 	t.halfRented(e)
 	t.order(e, out)
 	t.held(e, out)

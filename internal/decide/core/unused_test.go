@@ -80,3 +80,42 @@ func costOf(h *hall, t time.Time) (sum money.Amount) {
 	}
 	return sum
 }
+
+// In a fleet whose jobs end, start and move, the unused cost of every reservation is what was paid less the booked
+// amounts and the unposted cost of all attempts there.
+func TestUnused_CountsEveryAttemptOfAFleet(t *testing.T) {
+	f := newFleet(t, 100)
+	for range 20 {
+		f.submit()
+	}
+	busy := 0
+	for n := range 30 {
+		f.change()
+		if n%10 == 0 {
+			f.round()
+		}
+		f.now = f.now.Add(time.Second)
+		var want, got money.Amount
+		for _, l := range f.m.State().Sale() {
+			if o := l.Offer(); o.Reserved.Count > 0 {
+				s := f.m.State().Stock(o.ID)
+				want = want.Add(o.Reserved.Committed(f.now)).Sub(s.Used).Sub(s.Idle)
+			}
+		}
+		for _, a := range f.m.Live() {
+			if m := a.Machine(); m.Prepaid {
+				busy++
+				want = want.Sub(m.Owned(a.Cost(f.now).Sub(a.Posted())))
+			}
+		}
+		for _, u := range f.m.Unused(time.Time{}, f.now) {
+			got = got.Add(u.Amount)
+		}
+		if got != want {
+			t.Fatalf("after change %d nobody used %v, and it was %v", n, got, want)
+		}
+	}
+	if busy == 0 {
+		t.Error("no job has a reserved machine")
+	}
+}

@@ -21,9 +21,11 @@ const (
 	Prepaid    Reason = "already_paid"       // reserved: using it costs nothing more
 	Beside     Reason = "beside"             // room on a machine that runs another job of the same user
 	Warm       Reason = "warm"               // an idle machine of the same user: no new one has to start
-	Cleaning   Reason = "cleaning"           // a machine that is being cleaned after its last task
-	Probing    Reason = "looking"            // scrimp probes whether the offer has capacity
-	NextRound  Reason = "next_round"         // the next round assigns what is reserved and free
+	// a running job leaves a machine of its own for room on another, because that saves more than the move costs
+	Consolidates Reason = "consolidates"
+	Cleaning     Reason = "cleaning"   // a machine that is being cleaned after its last task
+	Probing      Reason = "looking"    // scrimp probes whether the offer has capacity
+	NextRound    Reason = "next_round" // the next round assigns what is reserved and free
 	// the server's limit of jobs with machines is reached (scrimp serve --running)
 	ServerFull Reason = "server_full"
 	Weighing   Reason = "weighing"      // the table with the cost of each choice is being built

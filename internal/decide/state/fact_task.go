@@ -38,6 +38,8 @@ type (
 		By      time.Time `json:"by"`
 		// MigratesTo is the offer that the task leaves its machine for; empty: none.
 		MigratesTo market.OfferID `json:"migrates_to,omitempty"`
+		// Rests is the time before which neither a round nor a consolidation moves the job again; zero: no change.
+		Rests time.Time `json:"rests,omitzero"`
 	}
 	// TaskEnded: its program has ended.
 	TaskEnded struct {

@@ -84,7 +84,7 @@ func (j *Job) Kept(t time.Time) (offer market.OfferID, nodes int) {
 	return p.Offer, p.Nodes
 }
 
-// Rests is the time until which no round moves the job; zero: no round ever did.
+// Rests is the time until which no round or consolidation moves the job; zero: none ever did.
 func (j *Job) Rests() time.Time { return j.run().Placing.Rests }
 
 // Pinned reports whether the guard chose the job's machine and the job has not saved there yet.

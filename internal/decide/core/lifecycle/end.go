@@ -358,7 +358,7 @@ func (is *Instances) owned(i *state.Instance, adopt bool) {
 		case a.Partial() > 0: // its gang was given up meanwhile
 			is.jobs.release(a, "gang_wait", "gang_wait")
 		case a.Draining() && a.Task() == state.TaskRunning: // nobody could tell it
-			is.jobs.drains(j, a, a.DrainWhy(), j.MigratingTo())
+			is.jobs.drains(j, a, state.DrainRequested{Why: a.DrainWhy(), MigratesTo: j.MigratingTo()})
 		}
 	}
 }

@@ -34,13 +34,14 @@ func (js *Jobs) Drain(j *state.Job, a *state.Attempt, why string, as state.Statu
 	if a.Draining() || a.Task() != state.TaskRunning {
 		return
 	}
-	js.drains(j, a, why, to)
+	js.drains(j, a, state.DrainRequested{Why: why, MigratesTo: to})
 }
 
-// drains asks all ranks of an attempt to save and end.
-func (js *Jobs) drains(j *state.Job, a *state.Attempt, why string, to market.OfferID) {
+// drains asks all ranks of an attempt to save and end, for the reason in f.
+func (js *Jobs) drains(j *state.Job, a *state.Attempt, f state.DrainRequested) {
 	by := js.Now().Add(j.Terms().Grace + js.Config().Patience)
-	js.Fact(state.DrainRequested{Attempt: a.ID(), Why: why, By: by, MigratesTo: to})
+	f.Attempt, f.By = a.ID(), by
+	js.Fact(f)
 	js.WakeAt(j, by)
 	if broke, limited := js.admission.BrokeAt(j); limited {
 		js.WakeAt(j, broke)

@@ -54,7 +54,7 @@ func (ts *Attempts) leavesTogether(j *state.Job, a *state.Attempt, why string) {
 	switch {
 	case a.Draining() || !a.Live():
 	case ts.begun(a):
-		ts.jobs.drains(j, a, why, "")
+		ts.jobs.drains(j, a, state.DrainRequested{Why: why})
 	default:
 		ts.breakUp(a, why)
 	}

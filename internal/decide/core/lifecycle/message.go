@@ -68,7 +68,9 @@ func (ts *Attempts) Progressed(b state.Progressed, seen policy.Seen) {
 // Saved handles a stored checkpoint.
 func (ts *Attempts) Saved(b state.CheckpointSaved) {
 	if a := ts.State.Attempt(b.Attempt); a != nil && !a.Started().IsZero() {
-		ts.gotOn(ts.State.Job(a.Job()), a)
+		j := ts.State.Job(a.Job())
+		ts.gotOn(j, a)
+		ts.consolidates(j, a) // a move repeats no work now
 	}
 }
 

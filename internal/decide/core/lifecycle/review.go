@@ -166,6 +166,7 @@ func (ts *Attempts) moves(j *state.Job, a *state.Attempt) {
 		ts.probe(j, d.Probe)
 	case d.Take == a.Offer() && ts.decider.Grows(j, a):
 		ts.jobs.Drain(j, a, "grow", "", "")
+	case d.Take == a.Offer() && ts.consolidates(j, a):
 	case d.Take == a.Offer():
 		ts.WakeAt(j, d.Again)
 		ts.decider.ClosesAt(j)
@@ -184,6 +185,18 @@ func (ts *Attempts) moves(j *state.Job, a *state.Attempt) {
 	default: // it has nothing to save
 		ts.jobs.release(a, "move_"+string(d.Why), "moved")
 	}
+}
+
+// consolidates makes a job leave a machine that it has alone if a seat beside others saves more than the move costs,
+// and reports whether it did. The job takes the seat like any waiting job, once it has saved.
+func (ts *Attempts) consolidates(j *state.Job, a *state.Attempt) bool {
+	c, ok := ts.decider.Consolidates(j)
+	if ok {
+		ts.decider.Decided(j, c.Decision)
+		ts.jobs.drains(j, a, state.DrainRequested{Why: placement.MoveConsolidates, MigratesTo: c.Decision.Take,
+			Rests: c.Rests})
+	}
+	return ok
 }
 
 // expiry is when a job leaves a machine with a longest lifetime: early enough to save twice, because the end is

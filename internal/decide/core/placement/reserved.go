@@ -57,7 +57,8 @@ func (mk *Market) ReservedEntry(o *market.Offer, phase ledger.Phase, tenant stri
 func (mk *Market) Unused(o *market.Offer, t time.Time) money.Amount {
 	s := mk.State.Stock(o.ID)
 	idle := o.Reserved.Committed(t).Sub(s.Used).Sub(s.Idle)
-	for _, j := range mk.State.Running() {
+	mk.recount()
+	for j := range mk.stock.holders[o.ID] { // the order does not matter: amounts are exact
 		for _, a := range j.Open() {
 			if a.Offer() == o.ID && a.Live() {
 				machine := a.Machine()

@@ -5,21 +5,23 @@ import (
 	"scrimp/internal/market"
 )
 
-// stock counts the machines of reserved offers that live attempts have, and lists the jobs that are about to move. It
-// is not part of the recorded state. A job that changes is counted again at the next question or at the end of the
-// step, so that a decision need not scan all running jobs.
+// stock counts the machines of reserved offers that live attempts have, and lists the jobs that hold a machine of each
+// offer and those that are about to move. It is not part of the recorded state. A job that changes is counted again at
+// the next question or at the end of the step, so that neither a decision nor a booking scans all running jobs.
 type stock struct {
 	counted bool
 	used    map[market.OfferID]int
 	sharers map[string]int // live attempts on each machine that one task or several may have
 	jobs    map[*state.Job][]seating
+	holders map[market.OfferID]map[*state.Job]bool
 	moving  map[*state.Job]bool // they have a destination
 	changed []*state.Job
 }
 
-// seating is one live attempt's use of a reserved offer.
+// seating is one live attempt's use of an offer.
 type seating struct {
 	offer   market.OfferID
+	prepaid bool
 	machine string // empty: an attempt on several machines, or on one that is not known
 	nodes   int
 }
@@ -53,7 +55,8 @@ func (mk *Market) recount() {
 	}
 	if !s.counted {
 		*s = stock{counted: true, used: map[market.OfferID]int{}, sharers: map[string]int{},
-			jobs: map[*state.Job][]seating{}, moving: map[*state.Job]bool{}}
+			jobs:    map[*state.Job][]seating{},
+			holders: map[market.OfferID]map[*state.Job]bool{}, moving: map[*state.Job]bool{}}
 		for _, j := range mk.State.Running() {
 			mk.count(j)
 		}
@@ -62,6 +65,9 @@ func (mk *Market) recount() {
 	for _, j := range s.changed {
 		for _, x := range s.jobs[j] {
 			s.add(x, -1)
+			if delete(s.holders[x.offer], j); len(s.holders[x.offer]) == 0 {
+				delete(s.holders, x.offer)
+			}
 		}
 		delete(s.jobs, j)
 		delete(s.moving, j)
@@ -81,20 +87,27 @@ func (mk *Market) count(j *state.Job) {
 		s.moving[j] = true
 	}
 	for _, a := range j.Open() {
-		if !a.Live() || !a.Machine().Prepaid {
+		if !a.Live() {
 			continue
 		}
-		x := seating{a.Offer(), "", a.Nodes()}
+		x := seating{a.Offer(), a.Machine().Prepaid, "", a.Nodes()}
 		if a.Nodes() == 1 {
 			x.machine = a.Instance()
 		}
 		s.jobs[j] = append(s.jobs[j], x)
 		s.add(x, 1)
+		if s.holders[x.offer] == nil {
+			s.holders[x.offer] = map[*state.Job]bool{}
+		}
+		s.holders[x.offer][j] = true
 	}
 }
 
 // add counts a seating (by 1) or takes it off again (by -1). Attempts that share a machine count it once.
 func (s *stock) add(x seating, by int) {
+	if !x.prepaid {
+		return
+	}
 	if x.machine == "" {
 		s.used[x.offer] += by * x.nodes
 		return

@@ -26,16 +26,7 @@ func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
 	}
 	for _, p := range append(dc.fitting(j), dc.beside(j)...) {
 		i := p.i
-		v := dc.View(j)
-		v.Held, v.HeldRate, v.Reserved = i.Machine().Offer, p.rate, dc.market.reservations(j)
-		v.Unread, v.HeldUnits = true, p.units
-		for n := range v.Reserved { // it takes no further machine
-			if r := &v.Reserved[n]; r.Offer == v.Held {
-				r.InUse, r.Promised = false, false
-			}
-		}
-		d = dc.market.Planner.Decide(v, dc.market.Class(j))
-		dc.Out.Decided++
+		d = dc.asHeld(j, p)
 		if d.Take != i.Machine().Offer || !dc.market.hasImage(i.Machine(), j, d.Variant) || !dc.onRung(j, i) ||
 			!dc.affords(j, p) {
 			continue
@@ -55,6 +46,20 @@ func (dc *Decider) Reuse(j *state.Job) (d plan.Decision, ok bool) {
 		return d, true
 	}
 	return d, false
+}
+
+// asHeld decides as if j held the vacancy, and no other machine.
+func (dc *Decider) asHeld(j *state.Job, p vacancy) plan.Decision {
+	v := dc.View(j)
+	v.Held, v.HeldRate, v.Reserved = p.i.Machine().Offer, p.rate, dc.market.reservations(j)
+	v.Unread, v.HeldUnits = true, p.units
+	for n := range v.Reserved { // it takes no further machine
+		if r := &v.Reserved[n]; r.Offer == v.Held {
+			r.InUse, r.Promised = false, false
+		}
+	}
+	dc.Out.Decided++
+	return dc.market.Planner.Decide(v, dc.market.Class(j))
 }
 
 // vacancy is an idle machine, or a free portion of one, that a job may take, with its hourly cost.

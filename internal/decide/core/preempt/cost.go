@@ -69,24 +69,9 @@ func startedAll(a *state.Attempt) (t time.Time) {
 // since its checkpoint and a restart of 4 minutes on a machine of $3 an hour cost $0.50.
 // TestPriced_IsWorkSinceCheckpointAndRestartAtSeatPrice.
 func (p *Preempter) priced(k *state.Job, a *state.Attempt) *victim {
-	v := &victim{job: k, attempt: a, restart: k.Restart() + k.SaveCost()}
-	if !savesOnNotice(k) {
-		v.lost = max(0, p.Now().Sub(a.Kept())) // the program's last line of progress may be older than its last work
-	}
+	v := &victim{job: k, attempt: a, restart: k.Restart() + k.SaveCost(), lost: placement.Repeats(k, a, p.Now())}
 	v.cost = a.Rate().Until(quantity.Add(v.lost, v.restart))
 	return v
-}
-
-// savesOnNotice reports whether the program has shown that it saves when it is asked to end: the newest of its
-// attempts that was drained lost nothing.
-func savesOnNotice(k *state.Job) bool {
-	list := k.Attempts()
-	for n := len(list) - 1; n >= 0; n-- {
-		if a := list[n]; !a.Started().IsZero() && a.End() == "drained" {
-			return k.Terms().Saves && a.LostTime() == 0
-		}
-	}
-	return false
 }
 
 // saves reports whether the critical job gains more than the preemption costs, in the time of the victim's seat: it

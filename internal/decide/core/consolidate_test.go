@@ -1,0 +1,258 @@
+package core
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"scrimp/internal/decide/core/placement"
+	"scrimp/internal/decide/ledger"
+	"scrimp/internal/decide/plan"
+	"scrimp/internal/decide/state"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/market"
+)
+
+// consolidation is a core with machines of eight processors at $1 an hour. Jobs a and c share machine ia, and job b has
+// machine ib. When a ends, c has ia alone, and room on ib.
+type consolidation struct {
+	*warmRig
+	faults   Faults
+	terms    map[string]Terms // by job
+	saved    time.Duration    // age of the checkpoint of c when a ends
+	ran      time.Duration    // time of a
+	beside   money.Rate       // of the machine of b
+	stranger string           // user of b
+}
+
+// newConsolidation has a restart of six minutes, ten hours of work of c and twenty of b, and a checkpoint of c half an
+// hour ago.
+func newConsolidation(t *testing.T) *consolidation {
+	x := &consolidation{terms: map[string]Terms{}, saved: 30 * time.Minute, ran: time.Hour, beside: 1e12}
+	x.warmRig = &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}}
+	for job, s := range map[string]struct {
+		cpus int
+		work time.Duration
+	}{"a": {5, 100 * time.Hour}, "b": {5, 20 * time.Hour}, "c": {3, 10 * time.Hour}} {
+		x.terms[job] = Terms{Name: job, Currency: money.USD, Work: s.work, Priority: 1, Restart: 6 * time.Minute, Grace: time.Second,
+			Saves: true, Owner: ledger.Owner{Team: "vision"},
+			Need: plan.Need{Requirements: plan.Requirements{CPUs: s.cpus}}}
+	}
+	return x
+}
+
+func (x *consolidation) change(job string, f func(*Terms)) {
+	t := x.terms[job]
+	f(&t)
+	x.terms[job] = t
+}
+
+// begin submits a job and starts its program, on a new machine if it requests one.
+func (x *consolidation) begin(job string) {
+	x.t.Helper()
+	actor := ""
+	if job == "b" {
+		actor = x.stranger
+	}
+	out := x.by(actor, 0, JobSubmitted{Job: job, Terms: x.terms[job]})
+	for _, a := range out.Actions {
+		if l, ok := a.(Launch); ok {
+			rate := money.Rate(1e12)
+			if job == "b" {
+				rate = x.beside
+			}
+			x.step(0, LaunchDone{Launch: l.Allocation, Instance: "i" + job, Offer: l.Offer, Rate: rate, From: agentsStart.Add(x.at)})
+			x.step(0, MachineRegistered{Instance: "i" + job, Allocation: l.Allocation, Key: "k" + job})
+		}
+	}
+	x.begins(job + ".1")
+}
+
+// run starts a, c and b in this order, ends a, and returns the drains for a consolidation.
+func (x *consolidation) run() (list []state.DrainRequested) {
+	x.t.Helper()
+	cfg := DefaultConfig()
+	cfg.Seats, cfg.MaxRunning = 8, 20
+	o := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 8,
+		Memory: 16 << 30, Speed: 1, Currency: money.USD}
+	x.step(0, Configured{Config: cfg})
+	x.step(0, MarketSeen{Offers: []market.Offer{o}, Quotes: []market.Quote{{Offer: o.ID, Rate: 1e12, Priced: true, Available: true, At: agentsStart}}})
+	x.Break(x.faults)
+	for _, job := range []string{"a", "c", "b"} {
+		x.begin(job)
+	}
+	at := x.at + x.ran - x.saved
+	list = x.moved(x.step(at-x.at, CheckpointSaved{Attempt: "c.1", Message: 2, Captured: agentsStart.Add(at), Step: 1}))
+	x.step(x.saved, AttemptEnded{Attempt: "a.1", Message: 2, Reason: "completed"})
+	return append(list, x.gone("a.1")...)
+}
+
+// gone frees the seat of a program that has ended, and lets the core review the others on the machine.
+func (x *consolidation) gone(attempt string) []state.DrainRequested {
+	return append(x.moved(x.step(0, TaskGone{Attempt: attempt})), x.moved(x.step(time.Millisecond, Tick{}))...)
+}
+
+func (x *consolidation) moved(out Outcome) (list []state.DrainRequested) {
+	for _, f := range out.Facts {
+		if f, ok := f.(state.DrainRequested); ok && f.Why == placement.MoveConsolidates {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// on returns the machine of a job's live attempt.
+func (x *consolidation) on(job string) string {
+	if j, _ := x.Job(job); j.Live() != nil {
+		return j.Live().Instance()
+	}
+	return ""
+}
+
+// c pays $1 an hour for the machine that it has alone for another 9 hours. A seat beside b costs 3/8 of $1. The move
+// repeats 30 minutes and restarts for 6: $0.225 at the seat's rate, and the rest costs $3.375 there instead of $9. c
+// saves, takes the seat, and its own machine is released. The move is earned after 6 minutes and $0.225 / $0.625 an hour.
+func TestConsolidate_MovesToSeatBesideOthersAndReleasesMachine(t *testing.T) {
+	x := newConsolidation(t)
+	list := x.run()
+	if len(list) != 1 || list[0].Attempt != "c.1" {
+		t.Fatalf("consolidated: %+v", list)
+	}
+	earned := 6*time.Minute + 21*time.Minute + 36*time.Second
+	if got := list[0].Rests.Sub(agentsStart.Add(x.at)); got.Round(time.Second) != earned {
+		t.Errorf("the move is earned after %v, want %v", got, earned)
+	}
+	c, _ := x.Job("c")
+	if why := c.Last().Why; why != plan.Consolidates || why.Text() == "" {
+		t.Errorf("its decision is %q", why)
+	}
+	out := x.step(time.Second, AttemptEnded{Attempt: "c.1", Message: 3, Reason: "drained", Exit: 143, Saved: true})
+	if x.on("c") != "ib" || x.on("b") != "ib" {
+		t.Fatalf("c is on %q, b on %q", x.on("c"), x.on("b"))
+	}
+	if !slices.ContainsFunc(out.Actions, func(a Action) bool { return a.Key() == "terminate/ia" }) {
+		t.Errorf("its machine is kept: %v", out.Actions)
+	}
+	if c.Retries() != 0 || c.Failures() != 0 {
+		t.Errorf("%d retries, %d failures", c.Retries(), c.Failures())
+	}
+}
+
+// A move that does not pay, is not allowed or would be late does not happen.
+func TestConsolidate_LeavesOthersAlone(t *testing.T) {
+	for name, change := range map[string]func(*consolidation){
+		"little work is left": func(x *consolidation) { x.change("c", func(t *Terms) { t.Work = 80 * time.Minute }) },
+		"its work is unknown": func(x *consolidation) { x.change("c", func(t *Terms) { t.Work = 0 }) },
+		"it saves nothing":    func(x *consolidation) { x.change("c", func(t *Terms) { t.Saves = false }) },
+		"its file forbids it": func(x *consolidation) { x.change("c", func(t *Terms) { t.Unpreemptible = true }) },
+		"it is a session":     func(x *consolidation) { x.change("c", func(t *Terms) { t.Session = "shell" }) },
+		"it would be late": func(x *consolidation) {
+			x.change("c", func(t *Terms) { t.Deadline = agentsStart.Add(10*time.Hour + 10*time.Minute) })
+		},
+		"its wall clock ends": func(x *consolidation) { x.change("c", func(t *Terms) { t.WallClock = 10*time.Hour + 30*time.Minute }) },
+		"its budget has no room": func(x *consolidation) {
+			x.change("c", func(t *Terms) { t.Budget, t.HasBudget = money.Picos(9.5e12), true })
+		},
+		"the restart is long":                  func(x *consolidation) { x.change("c", func(t *Terms) { t.Restart = 9 * time.Hour }) },
+		"its neighbour leaves soon":            func(x *consolidation) { x.change("b", func(t *Terms) { t.Work = 65 * time.Minute }) },
+		"its neighbour's end is open":          func(x *consolidation) { x.change("b", func(t *Terms) { t.Work = 0 }) },
+		"the machine beside is dearer":         func(x *consolidation) { x.beside = 3e12 },
+		"no room beside":                       func(x *consolidation) { x.change("b", func(t *Terms) { t.Need.CPUs = 6 }) },
+		"the machine beside is another user's": func(x *consolidation) { x.stranger = "user:ann" },
+	} {
+		x := newConsolidation(t)
+		change(x)
+		if list := x.run(); len(list) > 0 {
+			t.Errorf("%s: consolidated %+v", name, list)
+		}
+	}
+	if list := newConsolidation(t).run(); len(list) != 1 {
+		t.Errorf("without any of it: consolidated %+v", list)
+	}
+}
+
+// The job that moved stays until the move is earned, also if its new machine is then its own and another has room. After
+// that it moves again. With the planted fault it moves at once.
+func TestConsolidate_MovesAgainOnlyOnceMoveIsEarned(t *testing.T) {
+	for _, fault := range []bool{false, true} {
+		x := newConsolidation(t)
+		x.faults.Restless = fault
+		x.change("b", func(t *Terms) { t.Work = 40 * time.Hour })
+		x.change("c", func(t *Terms) { t.Work = 40 * time.Hour })
+		first := x.run()
+		if len(first) == 0 {
+			t.Fatal("c does not move")
+		}
+		x.step(0, AttemptEnded{Attempt: "c.1", Message: 3, Reason: "drained", Exit: 143, Saved: true})
+		x.step(0, InstanceEnded{Instance: "ia", Until: agentsStart.Add(x.at), Cause: "terminated"})
+		if x.on("c") != "ib" {
+			t.Fatalf("c is on %q", x.on("c"))
+		}
+		x.begins("c.2")
+		x.terms["d"] = x.terms["b"]
+		if x.begin("d"); x.on("d") != "id" {
+			t.Fatalf("d is on %q", x.on("d"))
+		}
+		save := func(after time.Duration) []state.DrainRequested {
+			return x.moved(x.step(after, CheckpointSaved{Attempt: "c.2", Message: int64(x.at+after) + 9, Captured: agentsStart.Add(x.at + after), Step: 2}))
+		}
+		early := save(time.Minute)
+		x.step(0, AttemptEnded{Attempt: "b.1", Message: 9, Reason: "completed"})
+		early = append(early, x.gone("b.1")...)
+		early = append(early, save(time.Minute)...)
+		if fault {
+			if len(early) == 0 {
+				t.Error("the planted fault moves nobody")
+			}
+			continue
+		}
+		if !agentsStart.Add(x.at).Before(first[0].Rests) {
+			t.Fatal("the test took longer than the move needs to be earned")
+		}
+		if len(early) > 0 {
+			t.Fatalf("it moves again before %v: %+v", first[0].Rests, early)
+		}
+		if late := save(first[0].Rests.Sub(agentsStart.Add(x.at))); len(late) != 1 {
+			t.Errorf("once the move is earned it moves %d times", len(late))
+		}
+	}
+}
+
+// No consolidation costs more than it saves in expectation, whatever the work, restarts, prices and checkpoints are. The
+// planted fault breaks that.
+func TestConsolidate_NeverCostsMoreThanItSaves(t *testing.T) {
+	moves, broken := 0, 0
+	for seed := range uint64(600) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		some := func(most time.Duration) time.Duration { return time.Duration(1 + rng.Int64N(int64(most))) }
+		x := newConsolidation(t)
+		x.faults.Restless = seed%2 == 1
+		x.ran = some(2 * time.Hour)
+		x.saved = time.Duration(rng.Int64N(int64(x.ran)))
+		x.beside = money.Rate(2e11 + rng.Int64N(3e12))
+		x.change("c", func(t *Terms) { t.Work, t.Restart = x.ran+some(5*time.Hour), some(time.Hour) })
+		x.change("b", func(t *Terms) { t.Work = x.ran + some(5*time.Hour) })
+		for _, f := range x.run() {
+			kept := x.ran - x.saved
+			c, b := x.terms["c"], x.terms["b"]
+			lost := x.at - kept
+			stay := (c.Work - kept - lost).Hours()
+			seat := (c.Work - kept + c.Restart).Hours()
+			shared := min(seat, (b.Work - kept - lost).Hours())
+			rate := x.beside.Float()
+			cost := shared*rate*3/8 + (seat-shared)*rate
+			switch {
+			case cost <= stay*1+1e-6:
+			case !x.faults.Restless:
+				t.Errorf("seed %d: staying costs $%.3f and moving $%.3f: %+v", seed, stay, cost, f)
+			default:
+				broken++
+			}
+			moves++
+		}
+	}
+	if moves < 50 || broken == 0 {
+		t.Errorf("%d moves, and with the planted fault %d cost more than they save", moves, broken)
+	}
+}
