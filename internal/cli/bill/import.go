@@ -95,6 +95,27 @@ func (a *app) listCmd() *cobra.Command {
 		})}
 }
 
+func (a *app) removeCmd() *cobra.Command {
+	yes := false
+	cmd := &cobra.Command{Use: "remove PROVIDER ACCOUNT MONTH", Short: "Remove a kept bill",
+		Args: command.Takes("PROVIDER", "ACCOUNT", "MONTH"),
+		Long: "Removes a bill that the server keeps, such as one imported by mistake, with its rows. Name it as scrimp bill " +
+			"list does. Without --yes it only says what would be removed. The ledger keeps what was booked of it: the next " +
+			"scrimp reconcile --book of the month reverses that, exactly. If the server fetches the bill from a bucket, it " +
+			"comes back once the export changes. This needs the role admin of all teams, and the month must not be " +
+			"closed." + command.PlainExit,
+		Example: "  scrimp bill remove aws 123456789012 2026-10\n  scrimp bill remove aws 123456789012 2026-10 --yes",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			v, err := c.RemoveBill(ctx, api.RemoveBill{Provider: args[0], Account: args[1], Month: args[2], DryRun: !yes})
+			if err != nil {
+				return c.Said(ctx, err)
+			}
+			return a.Show(v, bills.RemovedBill(v, a.Place()))
+		})}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do it (default: only say what would be removed)")
+	return cmd
+}
+
 func (a *app) fetchCmd() *cobra.Command {
 	return &cobra.Command{Use: "fetch ENGINE", Short: "Fetch an engine's bill from its bucket now",
 		Args: command.Takes("ENGINE"),
