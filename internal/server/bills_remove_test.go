@@ -119,3 +119,20 @@ func TestBills_RemoveRefusesAndIsAudited(t *testing.T) {
 		t.Errorf("the audit trail has %s", text)
 	}
 }
+
+// The rows of a bill in another order and on other lines are the same bill. One row more or less, or twice, is another.
+func TestBills_OrderOfRowsDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	w := newBilled(t)
+	a, b, c := w.line(0, bill.Compute, "1"), w.line(1, bill.Tax, "2"), w.line(2, bill.Credit, "-3")
+	moved := a
+	moved.At = 99
+	for _, try := range []struct {
+		lines  []bill.Line
+		result string
+	}{{[]bill.Line{a, b, c}, "new"}, {[]bill.Line{c, b, moved}, "same"}, {[]bill.Line{a, b}, "replaced"}, {[]bill.Line{b, a, a}, "replaced"}, {[]bill.Line{a, b, a}, "same"}} {
+		if _, list, p := w.imports(auth.OwnerName, rowsOf(try.lines...)...); len(list) != 1 || list[0].Result != try.result {
+			t.Errorf("%d lines: %+v %+v, want %s", len(try.lines), list, p, try.result)
+		}
+	}
+}
