@@ -76,8 +76,8 @@ func (a *app) send(ctx context.Context, c *command.Client, files []string, curre
 		err = wrong
 	}
 	if p := set.First; err == nil && p != nil {
-		a.Fault("", fmt.Errorf("%s of these files are repetitions, the first in line %d of %s: %s. They are booked once, and "+
-			"count twice in the total: import files that share no row", draw.Count(set.Overlap, "row"), p.Line, p.File,
+		a.Fault("", fmt.Errorf("%s of these files are repetitions, the first in line %d of %s: %s. They are booked once, "+
+			"and count twice in the total: import files that share no row", draw.Count(set.Overlap, "row"), p.Line, p.File,
 			p.Reason))
 	}
 	return list, set.Unread, err

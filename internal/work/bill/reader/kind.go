@@ -158,7 +158,7 @@ var written = map[string]string{"lineitemunblendedcost": "line_item_unblended_co
 	"usagestarttime": "usage_start_time", "billedcost": "BilledCost", "chargeperiodstart": "ChargePeriodStart",
 	"costmycost": "cost/myCost", "serviceprovidername": "ServiceProviderName", "providername": "ProviderName",
 	"billingaccountid": "BillingAccountId", "billpayeraccountid": "bill_payer_account_id",
-	"costcurrencycode": "cost/currencyCode",
+	"costcurrencycode":           "cost/currencyCode",
 	"lineitemintervalusagestart": "lineItem/intervalUsageStart"}
 
 // names returns the columns of JSON lines: those of the sampled rows and all of the kind, because an export omits
