@@ -42,6 +42,21 @@ type ImportedBill struct {
 	Before []BillTotal `json:"before"` // totals of the bill that it replaced
 }
 
+// RemoveBill names the bill to remove.
+type RemoveBill struct {
+	Provider string `json:"provider"`
+	Account  string `json:"account"`
+	Month    string `json:"month"`             // such as 2026-10
+	DryRun   bool   `json:"dry_run,omitempty"` // say what would be removed, and remove nothing
+}
+
+// RemovedBill is a bill, and whether the request has removed it. The ledger keeps what was booked of it until the
+// month is booked again.
+type RemovedBill struct {
+	Bill
+	Removed bool `json:"removed"` // false: a dry run
+}
+
 // BillMonth is a month that is closed or reopened.
 type BillMonth struct {
 	Month  string    `json:"month"`
@@ -84,6 +99,11 @@ type BillPeriod struct {
 // FetchBills asks to fetch the export of an engine now.
 type FetchBills struct {
 	Engine string `json:"engine"`
+}
+
+// RemoveBill removes a kept bill.
+func (c *Client) RemoveBill(ctx context.Context, b RemoveBill) (RemovedBill, error) {
+	return ask[RemovedBill](ctx, c, http.MethodPost, "/v1/bills/remove", b)
 }
 
 // SetBillMonth closes or reopens a month.

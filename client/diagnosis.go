@@ -15,9 +15,10 @@ type Diagnosis struct {
 	Use    map[string]float64 `json:"use"`
 	Phases DiagnosisPhases    `json:"phases"`
 	Causes []DiagnosisCause   `json:"causes"` // the largest waste first
-	// Note explains why there is no cause, if that does not mean that all is well.
+	// Note explains why there is no cause, if that does not mean that all is well, or why the causes are less certain.
 	Note      string            `json:"note,omitempty"`
-	Operators []ProfileOperator `json:"operators,omitempty"` // the most expensive ones of the profiles
+	Busy      bool              `json:"machine_busy,omitempty"` // other programs had the processors most of the time
+	Operators []ProfileOperator `json:"operators,omitempty"`    // the most expensive ones of the profiles
 }
 
 // DiagnosisPhases splits the measured time of a machine.

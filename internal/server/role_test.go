@@ -29,7 +29,7 @@ var wanted = map[string]string{
 	"GET /v1/review":        "viewer anywhere",
 	"GET /v1/costs":         "viewer anywhere", "GET /v1/budgets": "viewer anywhere", "GET /v1/machines": "viewer anywhere",
 	"GET /v1/chargeback": "viewer anywhere", "GET /v1/chargeback/fees": "viewer everywhere", "PUT /v1/chargeback/fees": "admin everywhere",
-	"GET /v1/bills": "viewer everywhere", "POST /v1/bills": "admin everywhere", "POST /v1/bills/fetch": "admin everywhere", "GET /v1/bills/reconcile": "viewer everywhere",
+	"GET /v1/bills": "viewer everywhere", "POST /v1/bills": "admin everywhere", "POST /v1/bills/remove": "admin everywhere", "POST /v1/bills/fetch": "admin everywhere", "GET /v1/bills/reconcile": "viewer everywhere",
 	"POST /v1/bills/reconcile": "admin everywhere", "PUT /v1/bills/months": "admin everywhere", "GET /v1/recommend": "viewer anywhere",
 	"POST /v1/recommend/take": "viewer anywhere", "GET /v1/recommend/taken": "viewer anywhere",
 	"GET /v1/export/focus": "viewer anywhere", "GET /v1/export/costs": "viewer anywhere", "GET /v1/why": "viewer anywhere",

@@ -168,6 +168,9 @@ func billRoutes() []route {
 				"nothing, and another one of its provider, account and month replaces it", []byte{}, []client.ImportedBill{}, "",
 			[]string{"name: of a file that the rows come from",
 				"currency: that of the bills; they may then replace kept ones in another"}, ofBills((*bills.Service).Import)},
+		{"POST", "/v1/bills/remove", identity.Admin, allTeams, false,
+			"Remove a kept bill, or say with dry_run what would be removed; the ledger keeps what was booked until its month " +
+				"is booked again", client.RemoveBill{}, client.RemovedBill{}, "", nil, ofBills((*bills.Service).Remove)},
 		{"POST", "/v1/bills/fetch", identity.Admin, allTeams, false,
 			"Fetch the export of an engine's bill from its bucket now, and keep what is new or changed", client.FetchBills{},
 			client.BillExport{}, "", nil, ofExports((*exports.Fetcher).Handle)},

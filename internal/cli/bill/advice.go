@@ -49,7 +49,7 @@ func addBilled(ctx context.Context, list []advice.Recommendation, bills []string
 		sums[key{r.Resource, r.Currency}] = nil
 	}
 	for _, file := range bills {
-		if _, err := billfile.Rows(ctx, billfile.File{Name: file, Path: file}, func(row bill.Row) error {
+		if _, _, err := billfile.Rows(ctx, billfile.File{Name: file, Path: file}, nil, func(row bill.Row) error {
 			for _, l := range row.Lines {
 				k := key{advice.Last(l.Resource), l.Currency}
 				sum, of := sums[k]

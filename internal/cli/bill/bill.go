@@ -32,7 +32,8 @@ func Commands(shared *command.App) []*cobra.Command {
 			"server keeps imported bills, and scrimp reconcile --book makes the ledger equal to them." +
 			command.PlainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.showCmd(), a.importCmd(), a.fetchCmd(), a.listCmd(), a.monthCmd(true), a.monthCmd(false))
+	cmd.AddCommand(a.showCmd(), a.importCmd(), a.fetchCmd(), a.listCmd(), a.removeCmd(), a.monthCmd(true),
+		a.monthCmd(false))
 	return []*cobra.Command{cmd, a.reconcileCmd(), a.wasteCmd(), a.recommendCmd()}
 }
 

@@ -2,6 +2,7 @@ package bill
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/cli/show/bills"
 	"scrimp/internal/content/billfile"
+	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 )
 
@@ -51,23 +53,20 @@ func (a *app) importCmd() *cobra.Command {
 // send sends the rows of the files, and counts the unreadable ones.
 func (a *app) send(ctx context.Context, c *command.Client, files []string, currency money.Currency) (
 	list []api.ImportedBill, unread int, err error) {
-	distinct, err := billfile.Distinct(billfile.Named(files))
-	if err != nil {
-		return nil, 0, err
-	}
-	names := make([]string, len(distinct))
-	for i, file := range distinct { // finds a file that is no bill before anything is sent
-		names[i] = filepath.Base(file.Path)
-		c, err := billfile.Scan(ctx, file, "scrimp bill show")
-		if err != nil {
+	var set billfile.Set
+	for _, file := range billfile.Named(files) { // finds a file that is no bill before anything is sent
+		if _, err := set.Add(ctx, file, "scrimp bill show"); err != nil {
 			return nil, 0, err
 		}
-		unread += c.Unread
+	}
+	names := make([]string, len(set.Files))
+	for i, file := range set.Files {
+		names[i] = filepath.Base(file.Path)
 	}
 	r, w := io.Pipe()
 	sent := make(chan error, 1)
 	go func() { // ends when the request has read or closed the pipe
-		err := billfile.Pack(ctx, w, distinct)
+		err := billfile.Pack(ctx, w, set.Files)
 		_ = w.CloseWithError(err)
 		sent <- err
 	}()
@@ -76,7 +75,12 @@ func (a *app) send(ctx context.Context, c *command.Client, files []string, curre
 	if wrong := <-sent; wrong != nil && err == nil {
 		err = wrong
 	}
-	return list, unread, err
+	if p := set.First; err == nil && p != nil {
+		a.Fault("", fmt.Errorf("%s of these files are repetitions, the first in line %d of %s: %s. They are booked once, "+
+			"and count twice in the total: import files that share no row", draw.Count(set.Overlap, "row"), p.Line, p.File,
+			p.Reason))
+	}
+	return list, set.Unread, err
 }
 
 func (a *app) listCmd() *cobra.Command {
@@ -93,6 +97,27 @@ func (a *app) listCmd() *cobra.Command {
 			}
 			return a.Show(v, bills.Bills(v, a.Place()))
 		})}
+}
+
+func (a *app) removeCmd() *cobra.Command {
+	yes := false
+	cmd := &cobra.Command{Use: "remove PROVIDER ACCOUNT MONTH", Short: "Remove a kept bill",
+		Args: command.Takes("PROVIDER", "ACCOUNT", "MONTH"),
+		Long: "Removes a bill that the server keeps, such as one imported by mistake, with its rows. Name it as " +
+			"scrimp bill list does. Without --yes it only says what would be removed. The ledger keeps what was booked of " +
+			"it: the next scrimp reconcile --book of the month reverses that, exactly. If the server fetches the bill from " +
+			"a bucket, it comes back once the export changes. This needs the role admin of all teams, and the month must " +
+			"not be closed." + command.PlainExit,
+		Example: "  scrimp bill remove aws 123456789012 2026-10\n  scrimp bill remove aws 123456789012 2026-10 --yes",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			v, err := c.RemoveBill(ctx, api.RemoveBill{Provider: args[0], Account: args[1], Month: args[2], DryRun: !yes})
+			if err != nil {
+				return c.Said(ctx, err)
+			}
+			return a.Show(v, bills.RemovedBill(v, a.Place()))
+		})}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do it (default: only say what would be removed)")
+	return cmd
 }
 
 func (a *app) fetchCmd() *cobra.Command {

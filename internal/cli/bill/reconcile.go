@@ -25,6 +25,7 @@ import (
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/bill"
+	"scrimp/internal/work/bill/record"
 	"scrimp/internal/work/reconcile"
 )
 
@@ -130,8 +131,9 @@ func (a *app) reconcile(ctx context.Context, c *command.Client, month string, fi
 			return v, 0, fmt.Errorf("read the costs of %s: %w", month, err)
 		}
 	}
+	seen := billfile.Seen()
 	for _, file := range files {
-		n, err := readInto(ctx, file, b, func(*bill.Line) {})
+		n, err := readInto(ctx, file, seen, b, func(*bill.Line) {})
 		if unread += n; err != nil {
 			return v, 0, err
 		}
@@ -153,10 +155,12 @@ func seesAll(ctx context.Context, c *command.Client) error {
 		"viewer of all teams", me.User)
 }
 
-// readInto reads a bill, calls each with its lines, and counts its unreadable rows.
-func readInto(ctx context.Context, file string, b *reconcile.Books, each func(*bill.Line)) (unread int, err error) {
+// readInto reads a file of a bill, calls each with its lines, and counts its unreadable rows. seen has met the rows of
+// the bill's earlier files (nil: there are none).
+func readInto(ctx context.Context, file string, seen *record.Repeated, b *reconcile.Books,
+	each func(*bill.Line)) (unread int, err error) {
 	b.File()
-	_, err = billfile.Rows(ctx, billfile.File{Name: file, Path: file}, func(row bill.Row) error {
+	_, _, err = billfile.Rows(ctx, billfile.File{Name: file, Path: file}, seen, func(row bill.Row) error {
 		if row.Problem != nil {
 			unread++
 		}

@@ -43,7 +43,7 @@ func TestReconcile_ComparesServersTableWithBill(t *testing.T) {
 		"2.5,USD,2026-10-02T00:00:00Z,2026-10-02T10:00:00Z,Tax,VAT,Compute,EC2,AWS,i-1,a,,,\n" +
 		"x,USD,2026-10-02T00:00:00Z,2026-10-02T10:00:00Z,Usage,p5,Compute,EC2,AWS,i-2,a,10,Hours,p5.48xlarge\n"
 	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
-	unread, err := readInto(t.Context(), file, b, func(*bill.Line) {})
+	unread, err := readInto(t.Context(), file, nil, b, func(*bill.Line) {})
 	v := b.Finish()
 	if err != nil || unread != 1 || v.Unread != 1 || len(v.Gaps) != 1 {
 		t.Fatalf("%d %v %+v", unread, err, v)
@@ -53,7 +53,7 @@ func TestReconcile_ComparesServersTableWithBill(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	must.Do(t, os.WriteFile(file, []byte("a,b\n1,2\n"), 0o600))
-	if _, err := readInto(t.Context(), file, b, func(*bill.Line) {}); err == nil {
+	if _, err := readInto(t.Context(), file, nil, b, func(*bill.Line) {}); err == nil {
 		t.Error("what is no bill is taken")
 	}
 }

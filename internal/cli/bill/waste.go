@@ -16,6 +16,7 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/spending"
+	"scrimp/internal/content/billfile"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/work/advice"
 	"scrimp/internal/work/reconcile"
@@ -252,8 +253,9 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 			return 0, fmt.Errorf("read the costs: %w", err)
 		}
 	}
+	seen := billfile.Seen()
 	for _, file := range files {
-		n, err := readInto(ctx, file, b, loose.add)
+		n, err := readInto(ctx, file, seen, b, loose.add)
 		if unread += n; err != nil {
 			return unread, err
 		}

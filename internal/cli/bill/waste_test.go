@@ -38,7 +38,7 @@ func TestWaste_BillLinesWithoutAPartnerAreFindings(t *testing.T) {
 	text := billHead + line("25", "i-ours", "p5.48xlarge") + line("30", "i-strange", "p5.48xlarge") + line("12.5", "i-strange", "p5.48xlarge") +
 		line("7", "i-other", "m5.large") + line("-3", "i-credit", "p5.48xlarge")
 	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
-	if _, err := readInto(t.Context(), file, b, func(*bill.Line) {}); err != nil {
+	if _, err := readInto(t.Context(), file, nil, b, func(*bill.Line) {}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := found.findings()
@@ -161,7 +161,7 @@ func TestWaste_UntaggedResourcesOfABill(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "bill.csv")
 		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		loose := untagged{since: begin, until: begin.AddDate(0, 1, 0), by: map[resourceIn]*untaggedCost{}}
-		_, err := readInto(t.Context(), file, reconcile.New(begin, begin.AddDate(0, 1, 0)), loose.add)
+		_, err := readInto(t.Context(), file, nil, reconcile.New(begin, begin.AddDate(0, 1, 0)), loose.add)
 		must.Do(t, err)
 		known := resources{list: []waste.Finding{{About: "i-known"}}}
 		list, err := loose.findings(&known)

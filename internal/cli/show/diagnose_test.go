@@ -35,7 +35,8 @@ func TestDiagnosis_FitsItsTerminal(t *testing.T) {
 	unpriced := diagnosed()
 	unpriced.HourlyUSD, unpriced.Causes[0].SavingUSD = nil, nil
 	none := diagnose.Diagnose(diagnose.Input{Job: "queued"})
-	team := []diagnose.Report{diagnosed(), unpriced, none, {Job: "well", Measured: 900, HourlyUSD: new(1.0)}}
+	team := []diagnose.Report{diagnosed(), unpriced, none, {Job: "well", Measured: 900, HourlyUSD: new(1.0)},
+		{Job: "beside", Measured: 900, Busy: true, Note: "Other programs have the processors most of the time: 12 threads want 4 cores."}}
 	for width, name := range map[int]string{100: "100", 80: "80", 60: "60", 0: "piped"} {
 		p := show.Place{Width: width, Now: now}
 		text := utilization.Diagnosis(diagnosed(), p) + "\n" + utilization.Diagnosis(unpriced, p) + "\n" + utilization.Diagnosis(none, p) + "\n" +

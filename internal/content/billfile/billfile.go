@@ -3,10 +3,8 @@ package billfile
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,81 +45,89 @@ func Open(name string, in *os.File) (*reader.Reader, error) {
 	return reader.Table(name, header, next, bill.Default())
 }
 
-// Rows calls f with each row of a file. torn is the problem with its rest if the file ends early, "" otherwise.
-func Rows(ctx context.Context, file File, f func(bill.Row) error) (torn string, err error) {
+// Rows calls f with each row of a file. seen has met the rows of the bill's earlier files (nil: there are none). torn
+// is the problem with its rest if the file ends early, "" otherwise. digest identifies its rows.
+func Rows(ctx context.Context, file File, seen *record.Repeated, f func(bill.Row) error) (torn, digest string,
+	err error) {
 	in, err := os.Open(file.Path)
 	if err != nil {
-		return "", fmt.Errorf("read %s: %w", file.Name, err)
+		return "", "", fmt.Errorf("read %s: %w", file.Name, err)
 	}
 	defer func() { _ = in.Close() }()
 	r, err := Open(file.Name, in)
 	if err != nil {
-		return "", err
+		return "", "", err
+	}
+	if seen != nil {
+		r.Beside(seen)
 	}
 	for n := 0; ; n++ {
 		if n%1000 == 0 && ctx.Err() != nil {
-			return "", ctx.Err()
+			return "", "", ctx.Err()
 		}
 		row, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return r.Torn(), nil
+			return r.Torn(), r.Digest(), nil
 		case err != nil:
-			return "", err
+			return "", "", err
 		}
 		if err := f(row); err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
 }
 
+// Seen returns the memory of rows that the files of one bill share.
+func Seen() *record.Repeated { return &record.Repeated{Most: bill.Default().Repeated} }
+
 // ErrEmpty says that a file has a header and no row.
 var ErrEmpty = errors.New("has no row below its header")
 
-// Count is what a file has.
-type Count struct {
-	Rows, Lines, Unread int
-	Torn                string // what is wrong with the rest of the file if it ends early
+// Set is the files of one import, without copies.
+type Set struct {
+	Files   []File
+	Unread  int           // rows that cannot be read
+	Overlap int           // those of them that an earlier file has, too
+	First   *bill.Problem // the first of these
+	seen    *record.Repeated
+	digests []string
 }
 
-// Scan reads a file to its end. It refuses a file without a readable line; fix names the command that says why.
-func Scan(ctx context.Context, file File, fix string) (c Count, err error) {
-	c.Torn, err = Rows(ctx, file, func(row bill.Row) error {
-		if c.Rows, c.Lines = c.Rows+1, c.Lines+len(row.Lines); row.Problem != nil {
-			c.Unread++
+// Add reads a file to its end. It refuses one without a readable line; fix names the command that says why. It leaves
+// out a copy of an earlier file, however that is packed: a bill counts once. torn is what is wrong with the rest of the
+// file if it ends early.
+func (s *Set) Add(ctx context.Context, file File, fix string) (torn string, err error) {
+	if s.seen == nil {
+		s.seen = Seen()
+	}
+	rows, lines, unread, overlap := 0, 0, 0, 0
+	first := s.First
+	torn, digest, err := Rows(ctx, file, s.seen, func(row bill.Row) error {
+		rows, lines = rows+1, lines+len(row.Lines)
+		if p := row.Problem; p != nil {
+			if unread++; p.Also != "" {
+				overlap++
+			}
+			if p.Also != "" && first == nil {
+				first = p
+			}
 		}
 		return nil
 	})
 	switch {
 	case err != nil:
-		return c, err
-	case c.Rows == 0:
-		return c, fmt.Errorf("%s %w: export the bill again, once it has charges", file.Name, ErrEmpty)
-	case c.Lines == 0:
-		return c, fmt.Errorf("%s: no row could be read: %s %s says why", file.Name, fix, file.Name)
+		return torn, err
+	case rows == 0:
+		return torn, fmt.Errorf("%s %w: export the bill again, once it has charges", file.Name, ErrEmpty)
+	case slices.Contains(s.digests, digest):
+		return torn, nil
+	case lines == 0 && overlap == 0:
+		return torn, fmt.Errorf("%s: no row could be read: %s %s says why", file.Name, fix, file.Name)
 	}
-	return c, nil
-}
-
-// Distinct drops files with the same content as an earlier one: a bill counts once.
-func Distinct(files []File) (list []File, err error) {
-	var sums [][]byte
-	for _, file := range files {
-		h := sha256.New()
-		in, err := os.Open(file.Path)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", file.Name, err)
-		}
-		_, err = io.Copy(h, in)
-		if err = errors.Join(err, in.Close()); err != nil {
-			return nil, fmt.Errorf("read %s: %w", file.Name, err)
-		}
-		sum := h.Sum(nil)
-		if !slices.ContainsFunc(sums, func(s []byte) bool { return bytes.Equal(s, sum) }) {
-			list, sums = append(list, file), append(sums, sum)
-		}
-	}
-	return list, nil
+	s.Files, s.digests = append(s.Files, file), append(s.digests, digest)
+	s.Unread, s.Overlap, s.First = s.Unread+unread, s.Overlap+overlap, first
+	return torn, nil
 }
 
 // Pack writes the rows of the files as JSON lines in gzip.
@@ -130,8 +136,9 @@ func Pack(ctx context.Context, to io.Writer, files []File) error {
 	out := bufio.NewWriter(packed)
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
+	seen := Seen()
 	for _, file := range files {
-		if _, err := Rows(ctx, file, afterLine(func(row bill.Row) error { return e.Encode(row) })); err != nil {
+		if _, _, err := Rows(ctx, file, seen, afterLine(func(row bill.Row) error { return e.Encode(row) })); err != nil {
 			return err
 		}
 	}

@@ -87,7 +87,7 @@ func (d *Service) reconcile(w http.ResponseWriter, r *http.Request, month string
 	case err != nil:
 		reports.Unread(w, "the bills were not compared", err)
 		return
-	case len(c.Bills) == 0:
+	case len(c.Bills) == 0 && len(lines) == 0: // lines without a bill reverse what a removed one has booked
 		reply.FieldProblem(w, http.StatusNotFound, "month", "there is no bill of "+month,
 			"scrimp bill import FILE keeps one, and scrimp bill list shows those there are", nil)
 		return

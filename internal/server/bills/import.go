@@ -11,9 +11,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"maps"
+	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -42,6 +42,9 @@ const (
 
 // errRow is a row that is not one of a bill.
 var errRow = errors.New("a row is not one that scrimp bill import sends")
+
+// errMany is an import with too many bills or rows.
+var errMany = errors.New("it has more than")
 
 // errMixed is a bill in several currencies.
 var errMixed = errors.New("the files have lines in several currencies on the bill")
@@ -114,6 +117,9 @@ func (d *Service) store(ctx context.Context, rows io.Reader, from importing) (li
 	case errors.Is(err, errMixed):
 		no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "currency", Title: "a bill has one currency",
 			Fix: "leave out the files that are not of this bill", Err: err}
+	case errors.Is(err, errMany):
+		no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Title: "the bill is too large for one import",
+			Fix: "import it in parts: one for each account or month", Err: err}
 	case errors.Is(err, errRow):
 		no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Title: "this is no bill",
 			Fix: "send it with scrimp bill import", Err: err}
@@ -139,8 +145,8 @@ type arrived struct {
 	digest  string // of all its rows
 	bills   []*client.Bill
 	sums    map[*client.Bill]map[money.Currency]decimal.Decimal
-	hashes  map[*client.Bill]hash.Hash
-	early   []bill.Row // unread rows before the first line
+	content map[*client.Bill]*big.Int // sum of the hashes of its lines and unread rows, which may come in any order
+	early   []bill.Row                // unread rows before the first line
 	last    *client.Bill
 	changed bool // the kept bills differ from those before
 }
@@ -155,12 +161,12 @@ func (d *Service) receive(rows io.Reader) (*arrived, error) {
 		return nil, err
 	}
 	i := &arrived{path: f.Name(), sums: map[*client.Bill]map[money.Currency]decimal.Decimal{},
-		hashes: map[*client.Bill]hash.Hash{}}
+		content: map[*client.Bill]*big.Int{}}
 	all := sha256.New()
 	out := &errWriter{to: f}
 	err = eachRow(io.TeeReader(rows, out), func(row bill.Row, text []byte) error {
 		_, _ = all.Write(append(text, '\n')) // a hash never fails
-		return i.add(row, text)
+		return i.add(row)
 	})
 	if out.err != nil {
 		err = out.err
@@ -200,7 +206,7 @@ func eachRow(in io.Reader, f func(row bill.Row, text []byte) error) error {
 			return fmt.Errorf("%w: row %d: %w", errRow, n, err)
 		}
 		if n > mostRows {
-			return fmt.Errorf("%w: it has more than %d rows", errRow, mostRows)
+			return fmt.Errorf("%w %d rows", errMany, mostRows)
 		}
 		if err := f(row, lines.Bytes()); err != nil {
 			return fmt.Errorf("row %d: %w", n, err)
@@ -219,7 +225,7 @@ func eachRow(in io.Reader, f func(row bill.Row, text []byte) error) error {
 }
 
 // add counts a row. An unread row belongs to the bill of the line before it.
-func (i *arrived) add(row bill.Row, text []byte) error {
+func (i *arrived) add(row bill.Row) error {
 	for n := range row.Lines {
 		l := &row.Lines[n]
 		if err := l.Check(); err != nil {
@@ -233,6 +239,9 @@ func (i *arrived) add(row bill.Row, text []byte) error {
 			return fmt.Errorf("%w of %s %s in %s: %s and %s", errMixed, b.Provider, b.Account, b.Month, b.Currency, l.Currency)
 		}
 		b.Lines++
+		same := *l
+		same.At = 0 // another file may have it in another line
+		i.count(b, same)
 		i.sum(b, l.Currency, l.Billed)
 		if l.Start.Before(b.Since) {
 			b.Since = l.Start
@@ -253,7 +262,6 @@ func (i *arrived) add(row bill.Row, text []byte) error {
 	case p != nil:
 		i.problem(p)
 	}
-	_, _ = i.hashes[i.last].Write(append(text, '\n')) // a hash never fails
 	return nil
 }
 
@@ -262,6 +270,11 @@ const mostEarly = 10_000
 
 func (i *arrived) problem(p *bill.Problem) {
 	i.last.Unread++
+	same := *p
+	if same.Line = 0; same.Repeats > 0 {
+		same.Repeats, same.Reason = 1, "" // it names a line
+	}
+	i.count(i.last, same)
 	if p.Amount.Known {
 		i.sum(i.last, p.Currency, p.Amount.Value)
 	}
@@ -281,17 +294,16 @@ func (i *arrived) billOf(l *bill.Line) (*client.Bill, error) {
 		return i.last, nil
 	}
 	if len(i.bills) >= mostBills {
-		return nil, fmt.Errorf("%w: it has more than %d accounts and months", errRow, mostBills)
+		return nil, fmt.Errorf("%w %d accounts and months", errMany, mostBills)
 	}
 	first := i.last == nil
 	b := &client.Bill{Provider: l.Provider, Account: l.Account, Month: month, Since: l.Start, Until: l.End}
 	i.last, i.bills = b, append(i.bills, b)
-	i.sums[b], i.hashes[b] = map[money.Currency]decimal.Decimal{}, sha256.New()
+	i.sums[b], i.content[b] = map[money.Currency]decimal.Decimal{}, new(big.Int)
 	if first {
 		for _, row := range i.early {
 			i.problem(row.Problem)
 		}
-		_ = json.NewEncoder(i.hashes[b]).Encode(i.early) // a hash never fails
 	}
 	return b, nil
 }
@@ -319,7 +331,7 @@ func (d *Service) keep(ctx context.Context, i *arrived, from importing) (list []
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	for _, b := range i.bills {
-		b.Digest, b.File = hex.EncodeToString(i.hashes[b].Sum(nil)), i.digest
+		b.Digest, b.File = i.digestOf(b), i.digest
 		b.Names, b.Imported, b.By = reply.List(from.names), now, from.by
 		for _, c := range slices.Sorted(maps.Keys(i.sums[b])) {
 			b.Totals = append(b.Totals, client.BillTotal{Currency: c, Amount: i.sums[b][c].String()})

@@ -270,8 +270,7 @@ func (r *round) imports(ctx context.Context, parts []object) (unread int, err er
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // or the next start removes it
-	var files []billfile.File
-	var names []string
+	var set billfile.Set
 	for i, o := range parts {
 		file := billfile.File{Name: path.Base(o.key), Path: filepath.Join(dir, fmt.Sprint(i))}
 		if err := r.tries(ctx, func(ctx context.Context) error { return r.fetch(ctx, o, file.Path) }); err != nil {
@@ -281,28 +280,27 @@ func (r *round) imports(ctx context.Context, parts []object) (unread int, err er
 			}
 			return 0, &problem{o.key, fmt.Errorf("read it: %w", err), true}
 		}
-		c, err := billfile.Scan(ctx, file, "scrimp bill show")
+		torn, err := set.Add(ctx, file, "scrimp bill show")
 		switch {
 		case errors.Is(err, billfile.ErrEmpty):
 			continue
 		case err != nil:
 			return 0, &problem{key: o.key, err: err}
-		case c.Torn != "":
-			return 0, &problem{key: o.key, err: fmt.Errorf("it ends early: %s", c.Torn)}
+		case torn != "":
+			return 0, &problem{key: o.key, err: fmt.Errorf("it ends early: %s", torn)}
 		}
-		unread, files, names = unread+c.Unread, append(files, file), append(names, file.Name)
 	}
-	if len(files) == 0 {
+	if len(set.Files) == 0 {
 		return 0, nil // the period has begun, and has no charges yet
 	}
-	return unread, r.keep(ctx, files, names, filepath.Join(dir, "rows"))
+	return set.Unread, r.keep(ctx, set.Files, filepath.Join(dir, "rows"))
 }
 
 // keep imports the rows of files.
-func (r *round) keep(ctx context.Context, files []billfile.File, names []string, to string) error {
-	files, err := billfile.Distinct(files)
-	if err != nil {
-		return err
+func (r *round) keep(ctx context.Context, files []billfile.File, to string) error {
+	names := make([]string, len(files))
+	for i, file := range files {
+		names[i] = file.Name
 	}
 	out, err := os.Create(to)
 	if err != nil {

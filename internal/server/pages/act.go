@@ -96,6 +96,11 @@ var actions = []action{
 			return client.TakeRecommendation{Name: f.Get("job"), Team: f.Get("team"),
 				Currency: money.Currency(f.Get("currency"))}
 		}},
+	{Name: "remove-bill", Text: "Remove", Says: "removes the bill; the ledger keeps what was booked of it until its " +
+		"month is booked again", Command: "scrimp bill remove PROVIDER ACCOUNT MONTH --yes", method: "POST",
+		path: "/v1/bills/remove", least: client.Admin, body: func(f url.Values) any {
+			return client.RemoveBill{Provider: f.Get("provider"), Account: f.Get("account"), Month: f.Get("month")}
+		}},
 	{Name: "revoke", Text: "Revoke", Says: "ends the token", Command: "scrimp tokens revoke {id}", method: "DELETE",
 		path: "/v1/tokens/{id}", bulk: true, body: func(url.Values) any { return nil }},
 }

@@ -20,8 +20,9 @@ type billsPage struct {
 	Compare *trueup.Comparison // nil: there is no bill of the month
 	Gaps    []reconcile.Gap
 	Lists   []billList
-	More    int  // gaps beyond those shown
-	Barred  bool // the reader does not see all teams
+	More    int     // gaps beyond those shown
+	Barred  bool    // the reader does not see all teams
+	Remove  *action // nil: the reader may not remove bills
 }
 
 // billList is a list of lines or machines without a partner.
@@ -56,6 +57,9 @@ func billsOf(v *visit) (any, error) {
 		p.Barred = true
 		return p, nil
 	}
+	if a, _ := actionOf("remove-bill"); atLeast(v.role(client.Everywhere), a.least) {
+		p.Remove = &a
+	}
 	if err != nil || p.Month == "" {
 		return p, err
 	}
@@ -81,6 +85,15 @@ func billsOf(v *visit) (any, error) {
 		}
 	}
 	return p, nil
+}
+
+// Terminal returns the command that removes a bill.
+func (*billsPage) Terminal(b client.Bill) string {
+	text := "scrimp bill remove"
+	for _, word := range []string{b.Provider, b.Account, b.Month} {
+		text += " " + shellWord(word)
+	}
+	return text + " --yes"
 }
 
 // Why lists the parts of a gap in table order.

@@ -37,13 +37,19 @@ func (p *costsPage) command() string {
 // commandOf appends those flags that are set to a command.
 func commandOf(text string, flags url.Values, names ...string) string {
 	for _, flag := range names {
-		if v := flags.Get(flag); v != "" && strings.IndexFunc(v, needsQuotes) < 0 {
-			text += " --" + flag + " " + v
-		} else if v != "" {
-			text += " --" + flag + " '" + strings.ReplaceAll(v, "'", `'\''`) + "'"
+		if v := flags.Get(flag); v != "" {
+			text += " --" + flag + " " + shellWord(v)
 		}
 	}
 	return text
+}
+
+// shellWord quotes a text for a shell if it needs that.
+func shellWord(text string) string {
+	if text != "" && strings.IndexFunc(text, needsQuotes) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // needsQuotes reports whether a character may have a meaning to a shell.

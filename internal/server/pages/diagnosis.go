@@ -176,6 +176,7 @@ type diagnosesPage struct {
 	Rows       []diagnosisRow
 	Classes    []classSum
 	Without    int // jobs without a cause
+	Busy       int // jobs of Rows without a cause whose machine other programs used
 	Unmeasured int
 	Sum        float64 // of the first causes with a price, an hour
 	Priced     int
@@ -208,6 +209,9 @@ func (p *diagnosesPage) command() string {
 	return commandOf("scrimp diagnose", p.flags, "team", "since")
 }
 
+// Found counts the jobs with a cause.
+func (p *diagnosesPage) Found() int { return len(p.Rows) - p.Busy }
+
 func diagnosesOf(v *visit) (any, error) {
 	q := v.r.URL.Query()
 	p := &diagnosesPage{flags: url.Values{"since": {"7d"}}, Team: q.Get("team")}
@@ -236,6 +240,11 @@ func (p *diagnosesPage) fill(list []client.Diagnosis) {
 	byClass := map[string]*classSum{}
 	for _, d := range list {
 		switch {
+		case len(d.Causes) == 0 && d.Busy:
+			p.Busy++
+			p.Rows = append(p.Rows, diagnosisRow{d, drawnCause{DiagnosisCause: client.DiagnosisCause{Class: "machine_busy",
+				Evidence: d.Note}}})
+			continue
 		case len(d.Causes) == 0 && d.Note != "":
 			p.Unmeasured++
 			continue

@@ -120,7 +120,7 @@ func full(t testing.TB, name string) (*fake, *Site) {
 		Pools:      []client.SharedCost{{Name: name, Currency: "USD", Amount: one, Divided: one, Method: "even"}},
 		Statements: []client.ChargebackOfTeam{{Team: name, Currency: "USD", Own: one, PerRun: &one, Runs: 1, Shares: []client.ChargebackShare{{Name: name, Amount: one, Method: "even"}}}}}
 	f.answers["/v1/bills"] = client.Bills{Bills: []client.Bill{{Provider: name, Account: name, Month: "2026-10", Lines: 3, By: name, Closed: true,
-		Totals: []client.BillTotal{{Currency: "USD", Amount: "1.25"}}}}, Closed: []client.BillMonth{{Month: "2026-10", By: name, At: now}},
+		Totals: []client.BillTotal{{Currency: "USD", Amount: "1.25"}}}, {Provider: "AWS", Account: "it's 1/" + name, Month: "2026-09"}}, Closed: []client.BillMonth{{Month: "2026-10", By: name, At: now}},
 		Exports: []client.BillExport{{Engine: name, From: name, Tried: now, Error: name, Periods: []client.BillPeriod{
 			{Month: "2026-10", Export: name, Parts: 2, Imported: now, Unread: 1}, {Month: "2026-09", Key: name, Problem: name}}},
 			{Engine: "b", Fetched: now}}}

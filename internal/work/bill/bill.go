@@ -103,8 +103,8 @@ var (
 	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// mostName bounds the provider and the account of a line in bytes, which name the bill.
-const mostName = 200
+// MostName bounds the provider and the account of a line in bytes, which name the bill.
+const MostName = 200
 
 // Check returns what is wrong with a line that another program has read.
 func (l *Line) Check() error {
@@ -113,8 +113,8 @@ func (l *Line) Check() error {
 		size = size.Neg()
 	}
 	switch {
-	case l.Provider == "" || len(l.Provider) > mostName || len(l.Account) > mostName:
-		return fmt.Errorf("the provider is missing, or provider or account have more than %d bytes", mostName)
+	case l.Provider == "" || len(l.Provider) > MostName || len(l.Account) > MostName:
+		return fmt.Errorf("the provider is missing, or provider or account have more than %d bytes", MostName)
 	case !IsCurrency(l.Currency):
 		return fmt.Errorf("%.20q is no currency such as USD", string(l.Currency))
 	case !slices.Contains(Categories, l.Category):
@@ -143,6 +143,7 @@ type Problem struct {
 	Amount   Number         `json:"amount"` // the billed amount of the row, if readable
 	Currency money.Currency `json:"currency"`
 	Repeats  int            `json:"repeats,omitempty"` // the earlier line that the row repeats
+	Also     string         `json:"-"`                 // the earlier file that has the row, in place of this one
 	About    *About         `json:"about,omitempty"`   // nil: it is not known what the row charges
 }
 

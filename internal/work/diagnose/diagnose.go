@@ -61,7 +61,8 @@ type Report struct {
 	Causes []Cause `json:"causes"` // the largest waste first
 	// Note explains why there is no cause, if that does not mean that all is well, or why the causes are less certain.
 	Note      string             `json:"note,omitempty"`
-	Operators []profile.Operator `json:"operators,omitempty"` // the most expensive ones of the profiles
+	Busy      bool               `json:"machine_busy,omitempty"` // other programs had the processors most of the time
+	Operators []profile.Operator `json:"operators,omitempty"`    // the most expensive ones of the profiles
 }
 
 // Phases splits the measured time of a machine.
@@ -132,6 +133,7 @@ func Diagnose(in Input) Report {
 	case len(list) == 0 && !f.known():
 		r.Note = "Neither processors nor GPUs were measured, so nothing can be said of them."
 	case f.crowded():
+		r.Busy = true
 		r.Note = fmt.Sprintf("Other programs have the processors most of the time: %.0f threads want %.0f cores, and this "+
 			"program gets %.1f. Measure again without them to be certain.", f.get(telemetry.RunQueue), f.cores,
 			f.get(telemetry.TaskCPU))

@@ -83,6 +83,21 @@ func ImportedBills(list []api.ImportedBill, p show.Place) string {
 	return s.String()
 }
 
+// RemovedBill says what a removal has removed, or would remove.
+func RemovedBill(b api.RemovedBill, p show.Place) string {
+	text := fmt.Sprintf("%s %s of %s: %s, %s. ", b.Month, show.Clean(b.Provider), show.Clean(b.Account),
+		draw.Count(b.Lines, "line"), billTotals(b.Totals))
+	if !b.Removed {
+		return draw.Wrap("", text+"Nothing is removed yet: add --yes.", p.Columns())
+	}
+	text += "It is removed. The ledger keeps what was booked of it: scrimp reconcile --month " + b.Month +
+		" --book reverses that."
+	if first := b.Since.UTC().Format("2006-01"); first < b.Month {
+		text += " It had charges of earlier months, the first of " + first + ": book those again too."
+	}
+	return draw.Wrap("", text, p.Columns())
+}
+
 // ReconcileKept formats the comparison of the kept bills with the ledger, and what is booked.
 func ReconcileKept(v trueup.Comparison, p show.Place) string {
 	var s strings.Builder

@@ -117,13 +117,18 @@ func Diagnoses(team string, list []diagnose.Report, p show.Place) string {
 	}
 	var rows [][]string
 	byClass, sum, priced := map[class.Class]float64{}, 0.0, 0
-	unmeasured := 0
+	unmeasured, without, busy := 0, 0, []string{}
 	for _, r := range list {
-		if r.Note != "" && len(r.Causes) == 0 {
+		switch {
+		case len(r.Causes) > 0:
+		case r.Busy:
+			busy = append(busy, show.Clean(r.Job+", machine busy: "+r.Note))
+			continue
+		case r.Note != "":
 			unmeasured++
 			continue
-		}
-		if len(r.Causes) == 0 {
+		default:
+			without++
 			continue
 		}
 		c := r.Causes[0]
@@ -138,9 +143,12 @@ func Diagnoses(team string, list []diagnose.Report, p show.Place) string {
 		}
 		rows = append(rows, row)
 	}
-	text := fmt.Sprintf("%s of team %s: %d with a cause, %d without, %d not measured.", draw.Count(len(list), "job"), team,
-		len(rows), len(list)-len(rows)-unmeasured, unmeasured)
+	text := fmt.Sprintf("%s of team %s: %d with a cause, %d without, %d on a busy machine, %d not measured.",
+		draw.Count(len(list), "job"), team, len(rows), without, len(busy), unmeasured)
 	out := draw.Wrap("", show.Clean(text), p.Columns())
+	for _, text := range busy {
+		out += draw.Wrap("", text, p.Columns())
+	}
 	if len(rows) == 0 {
 		return out
 	}

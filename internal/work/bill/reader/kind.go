@@ -156,7 +156,9 @@ var written = map[string]string{"lineitemunblendedcost": "line_item_unblended_co
 	"lineitemcurrencycode": "line_item_currency_code", "lineitemusagestartdate": "line_item_usage_start_date",
 	"costinbillingcurrency": "CostInBillingCurrency", "billingcurrency": "BillingCurrency", "date": "Date",
 	"usagestarttime": "usage_start_time", "billedcost": "BilledCost", "chargeperiodstart": "ChargePeriodStart",
-	"costmycost": "cost/myCost", "costcurrencycode": "cost/currencyCode",
+	"costmycost": "cost/myCost", "serviceprovidername": "ServiceProviderName", "providername": "ProviderName",
+	"billingaccountid": "BillingAccountId", "billpayeraccountid": "bill_payer_account_id",
+	"costcurrencycode":           "cost/currencyCode",
 	"lineitemintervalusagestart": "lineItem/intervalUsageStart"}
 
 // names returns the columns of JSON lines: those of the sampled rows and all of the kind, because an export omits
@@ -181,7 +183,7 @@ func (r *Reader) names() (list []string, seen map[string]bool) {
 	}
 	for f, aliases := range best.fields {
 		found := slices.ContainsFunc(aliases, func(k string) bool { return seen[k] })
-		if len(aliases) > 0 && !slices.Contains(needed, f) && !found {
+		if len(aliases) > 0 && f != fieldProvider && !slices.Contains(needed, f) && !found {
 			list = append(list, aliases[0])
 		}
 	}

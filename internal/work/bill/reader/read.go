@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,9 +143,16 @@ func (c *row) accountID() string {
 	return id + "/" + profile
 }
 
+// noProvider is the provider of a file without such a column. A row whose cell is empty is not read: its charge may be
+// on the bill of another row's provider, and would be there twice once the provider fills the cell.
+const noProvider = "(unknown)"
+
 func (c *row) provider() string {
 	if p := c.text(fieldProvider); p != "" {
 		return p
+	}
+	if c.form.provider == "" && c.at[fieldProvider] < 0 {
+		return noProvider
 	}
 	return c.form.provider
 }
@@ -168,9 +176,21 @@ func (c *row) amount() (bill.Number, money.Currency) {
 	return n, code
 }
 
+// count adds a record to what identifies the content of the file. The sum of a record with a fault is not
+// that of all its text.
+func (r *Reader) count(c record.Record) {
+	if _, _ = r.content.Write(c.Sum[:]); c.Fault != "" { // a hash never fails
+		_, _ = fmt.Fprintf(r.content, "%q %q", c.Fault, c.Fields)
+	}
+}
+
 // understand converts a record to lines, or to a problem.
 func (r *Reader) understand(c record.Record) bill.Row {
 	cells := &row{Reader: r, fields: c.Fields}
+	if r.columns != nil {
+		c.Sum = r.columns.Sum(c.Fields)
+	}
+	r.count(c)
 	fault := c.Fault
 	if extra := len(c.Fields) - len(r.header); fault == "" && extra != 0 {
 		if extra < 0 || slices.ContainsFunc(c.Fields[len(r.header):], func(s string) bool { return s != "" }) {
@@ -186,8 +206,11 @@ func (r *Reader) understand(c record.Record) bill.Row {
 		}
 		return bill.Row{Problem: p}
 	}
-	repeats := r.seen.First(c.Sum, c.Line)
-	if repeats > 0 {
+	repeats, also := r.seen.First(c.Sum, c.Line)
+	switch {
+	case also != "":
+		cells.err = fmt.Errorf("the row is the same as line %d of %s", repeats, also)
+	case repeats > 0:
 		cells.err = fmt.Errorf("the row is the same as line %d", repeats)
 	}
 	nul := slices.ContainsFunc(c.Fields, func(s string) bool { return strings.IndexByte(s, 0) >= 0 })
@@ -199,7 +222,7 @@ func (r *Reader) understand(c record.Record) bill.Row {
 			return bill.Row{Lines: list}
 		}
 	}
-	p := &bill.Problem{File: r.file, Line: c.Line, Reason: cells.err.Error(), Repeats: repeats}
+	p := &bill.Problem{File: r.file, Line: c.Line, Reason: cells.err.Error(), Repeats: repeats, Also: also}
 	if p.Amount, p.Currency = cells.amount(); !nul {
 		p.About = cells.about()
 	}
@@ -221,6 +244,7 @@ func (c *row) lines(at int) []bill.Line {
 		Region: c.text(fieldRegion), Resource: c.text(fieldResource), Unit: c.text(fieldUnit),
 		Correction: strings.EqualFold(c.text(fieldClass), "correction") || c.text(fieldClass) == "true"}
 	l.Currency = c.currencyOf()
+	c.names(&l)
 	billed := c.number(fieldBilled, bill.Most)
 	if !billed.Known {
 		c.fail(fieldBilled, fmt.Errorf("the cell is empty"))
@@ -253,6 +277,18 @@ func (c *row) currencyOf() money.Currency {
 		c.fail(fieldCurrency, fmt.Errorf("the row is in %s, and other rows of its account are in %s", code, usual))
 	}
 	return code
+}
+
+// names fails for a row that belongs to no bill, or whose bill has a name that is too long.
+func (c *row) names(l *bill.Line) {
+	switch {
+	case l.Provider == "":
+		c.fail(fieldProvider, errors.New("the cell is empty"))
+	case len(l.Provider) > bill.MostName:
+		c.fail(fieldProvider, fmt.Errorf("%.40q has more than %d bytes", l.Provider, bill.MostName))
+	case len(l.Account) > bill.MostName:
+		c.fail(fieldAccount, fmt.Errorf("%.40q has more than %d bytes", l.Account, bill.MostName))
+	}
 }
 
 func (c *row) times(l *bill.Line) {

@@ -4,8 +4,10 @@
 package reader
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 
 	"scrimp/internal/lib/decimal"
@@ -34,7 +36,9 @@ type Reader struct {
 	at       columns
 	numbers  numbers
 	dates    dates
-	seen     record.Repeated
+	seen     *record.Repeated
+	content  hash.Hash                 // of all rows
+	columns  *record.Columns           // nil: the records have their sums
 	currency map[string]money.Currency // of each account
 	lastTags string                    // of the previous row: most rows have the same
 	lastRead map[string]string
@@ -59,7 +63,8 @@ func Table(file string, header []string, next func() ([]string, error), limits b
 }
 
 func newReader(file string, from record.Source, header []string, limits bill.Limits) (*Reader, error) {
-	r := &Reader{file: file, from: from, header: header, seen: record.Repeated{Most: limits.Repeated}}
+	r := &Reader{file: file, from: from, header: header, content: sha256.New()}
+	r.Beside(&record.Repeated{Most: limits.Repeated})
 	for len(r.ahead) < sampled && !r.ended {
 		r.fetch()
 	}
@@ -70,6 +75,9 @@ func newReader(file string, from record.Source, header []string, limits bill.Lim
 		for i := range r.ahead {
 			r.ahead[i] = objects.Arrange(r.ahead[i], r.header)
 		}
+	}
+	if _, is := from.(*record.Objects); !is {
+		r.columns = record.NewColumns(header)
 	}
 	r.sample()
 	return r, nil
@@ -90,6 +98,16 @@ func (r *Reader) fetch() {
 		r.ahead = append(r.ahead, c)
 	}
 }
+
+// Beside makes the reader list rows that another file of the same bill has, too: seen has met the rows of the earlier
+// files. Call it before Next.
+func (r *Reader) Beside(seen *record.Repeated) {
+	r.seen = seen
+	r.seen.Begin(r.file)
+}
+
+// Digest identifies the rows read so far, however the file is packed and its lines end.
+func (r *Reader) Digest() string { return string(r.content.Sum(nil)) }
 
 // Torn returns what is wrong with the rest of the file if it ends early, as far as it was read; "" otherwise. Such a
 // file also has a problem in place of its last row.
