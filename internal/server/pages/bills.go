@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/trueup"
 	"scrimp/internal/work/reconcile"
 )
@@ -81,6 +82,23 @@ func billsOf(v *visit) (any, error) {
 		}
 	}
 	return p, nil
+}
+
+// Ours returns the address of the costs of machines in the month, or of one machine, without what bills have booked: the
+// ledger's side of the comparison.
+func (p *billsPage) Ours(instance string) string {
+	return without(also(p.ofMachines(), "instance", instance), "rule", []string{charge.Reconciled})
+}
+
+// Booked returns the address of what bills have booked for machines in the month.
+func (p *billsPage) Booked() string { return also(p.ofMachines(), "rule", charge.Reconciled) }
+
+func (p *billsPage) ofMachines() string {
+	at, err := time.Parse("2006-01", p.Month)
+	if err != nil {
+		return "" // the API has refused it
+	}
+	return without(monthPostings(at), "instance", []string{charge.None})
 }
 
 // Why lists the parts of a gap in table order.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"scrimp/internal/decide/charge"
@@ -49,13 +50,10 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is no span of time", bad.Fix, bad.Err)
 		return
 	}
-	names := b.Names()
-	only := charge.OnlyOf(func(key string) string {
-		if key == "user" {
-			return names.Known(r.URL.Query().Get(key))
-		}
-		return r.URL.Query().Get(key)
-	})
+	only, ok := b.selected(w, r)
+	if !ok {
+		return
+	}
 	out := csv.NewWriter(w)
 	began := false
 	var room []string
@@ -96,6 +94,40 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 		reply.Problem(w, http.StatusNotFound, "there are no costs in that span", "leave --since and --until out, or give "+
 			"others: scrimp costs shows what was spent by whom", nil)
 	}
+}
+
+// selected returns the selection of charges that a request names, or answers what is wrong with it.
+func (b *Books) selected(w http.ResponseWriter, r *http.Request) (only charge.Only, ok bool) {
+	q, names := r.URL.Query(), b.Names()
+	only = charge.OnlyOf(func(key string) string {
+		if key == "user" {
+			return names.Known(q.Get(key))
+		}
+		return q.Get(key)
+	})
+	only, err := only.Except(q["except"])
+	if err != nil {
+		reply.FieldProblem(w, http.StatusBadRequest, "except", "these costs cannot be left out",
+			"write NAME=VALUE, at most "+strconv.Itoa(charge.MostExcept)+" times, with a NAME such as job or team", err)
+		return only, false
+	}
+	switch rented := q.Get("rented"); rented {
+	case "":
+	case "1":
+		on := map[string]bool{}
+		b.Control.Read(func(m *core.Machine) {
+			for _, i := range m.State().Instances() {
+				if i.Live() || i.Lost() {
+					on[i.ID()] = true
+				}
+			}
+		})
+		only = only.On(on)
+	default:
+		reply.FieldProblem(w, http.StatusBadRequest, "rented", "this is not 1", "write 1, or leave it out", nil)
+		return only, false
+	}
+	return only, true
 }
 
 // EachCharge calls f with each charge within the span that the caller may see, from the ledger and for running
