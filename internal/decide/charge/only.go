@@ -1,7 +1,9 @@
 package charge
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -77,10 +79,23 @@ func (o Only) Except(list []string) (Only, error) {
 	return o, nil
 }
 
-// On returns the selection of charges of these machines.
-func (o Only) On(instances map[string]bool) Only {
-	o.wants = append(slices.Clone(o.wants), func(c *Charge) bool { return instances[c.Owner.Instance] })
-	return o
+// ParseOnly returns the selection of a request's parameters, or a SpanError. With rented, it selects the machines that
+// the function returns.
+func ParseOnly(q url.Values, rented func() map[string]bool) (Only, error) {
+	only, err := OnlyOf(q.Get).Except(q["except"])
+	if err != nil {
+		return only, &SpanError{Field: "except", Err: err,
+			Fix: fmt.Sprintf("write NAME=VALUE, at most %d times, with a NAME such as job or team", MostExcept)}
+	}
+	switch q.Get("rented") {
+	case "":
+	case "1":
+		on := rented()
+		only.wants = append(only.wants, func(c *Charge) bool { return on[c.Owner.Instance] })
+	default:
+		return only, &SpanError{Field: "rented", Err: errors.New("it is not 1"), Fix: "write 1, or leave it out"}
+	}
+	return only, nil
 }
 
 // wantOf returns whether a charge has the value of a parameter.

@@ -1,6 +1,7 @@
 package charge_test
 
 import (
+	"net/url"
 	"slices"
 	"testing"
 
@@ -69,7 +70,8 @@ func TestOnly_SelectsByOneProperty(t *testing.T) {
 	if none := charge.OnlyOf(func(string) string { return "" }); !none.All() || !none.Has(&job) {
 		t.Error("no selection leaves charges out")
 	}
-	if on := (charge.Only{}).On(map[string]bool{"i": true}); on.All() || !on.Has(&job) || !on.Has(&idle) || on.Has(&unused) {
+	on, err := charge.ParseOnly(url.Values{"rented": {"1"}}, func() map[string]bool { return map[string]bool{"i": true} })
+	if err != nil || on.All() || !on.Has(&job) || !on.Has(&idle) || on.Has(&unused) {
 		t.Error("the selection of a machine has other charges")
 	}
 	for _, wrong := range [][]string{{""}, {"team"}, {"team="}, {"color=red"}, slices.Repeat([]string{"team=a"}, charge.MostExcept+1)} {

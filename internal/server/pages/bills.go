@@ -84,8 +84,8 @@ func billsOf(v *visit) (any, error) {
 	return p, nil
 }
 
-// Ours returns the address of the costs of machines in the month, or of one machine, without what bills have booked: the
-// ledger's side of the comparison.
+// Ours returns the address of the ledger's side of the comparison, or of one machine: costs of machines in the month
+// without what bills have booked.
 func (p *billsPage) Ours(instance string) string {
 	return without(also(p.ofMachines(), "instance", instance), "rule", []string{charge.Reconciled})
 }

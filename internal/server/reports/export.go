@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"scrimp/internal/decide/charge"
@@ -46,12 +45,11 @@ func (b *Books) ExportCharges(w http.ResponseWriter, r *http.Request) {
 func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as rows) {
 	span, err := charge.ParseSpan(r.URL.Query().Get("since"), r.URL.Query().Get("until"))
 	booked, wrong := charge.ParseBooked(r.URL.Query().Get("booked"))
-	if bad, ok := errors.AsType[*charge.SpanError](cmp.Or(err, wrong)); ok {
-		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is no span of time", bad.Fix, bad.Err)
-		return
-	}
-	only, ok := b.selected(w, r)
-	if !ok {
+	q := r.URL.Query()
+	q.Set("user", b.Names().Known(q.Get("user")))
+	only, unknown := charge.ParseOnly(q, b.rented)
+	if bad, ok := errors.AsType[*charge.SpanError](cmp.Or(err, wrong, unknown)); ok {
+		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this selects no costs", bad.Fix, bad.Err)
 		return
 	}
 	out := csv.NewWriter(w)
@@ -96,42 +94,18 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 	}
 }
 
-// selected returns the selection of charges that a request names, or answers what is wrong with it.
-func (b *Books) selected(w http.ResponseWriter, r *http.Request) (only charge.Only, ok bool) {
-	q, names := r.URL.Query(), b.Names()
-	only = charge.OnlyOf(func(key string) string {
-		if key == "user" {
-			return names.Known(q.Get(key))
+// rented returns the machines that may still cost money.
+func (b *Books) rented() map[string]bool {
+	on := map[string]bool{}
+	b.Control.Read(func(m *core.Machine) {
+		for _, i := range m.State().Instances() {
+			on[i.ID()] = i.Live() || i.Lost()
 		}
-		return q.Get(key)
 	})
-	only, err := only.Except(q["except"])
-	if err != nil {
-		reply.FieldProblem(w, http.StatusBadRequest, "except", "these costs cannot be left out",
-			"write NAME=VALUE, at most "+strconv.Itoa(charge.MostExcept)+" times, with a NAME such as job or team", err)
-		return only, false
-	}
-	switch rented := q.Get("rented"); rented {
-	case "":
-	case "1":
-		on := map[string]bool{}
-		b.Control.Read(func(m *core.Machine) {
-			for _, i := range m.State().Instances() {
-				if i.Live() || i.Lost() {
-					on[i.ID()] = true
-				}
-			}
-		})
-		only = only.On(on)
-	default:
-		reply.FieldProblem(w, http.StatusBadRequest, "rented", "this is not 1", "write 1, or leave it out", nil)
-		return only, false
-	}
-	return only, true
+	return on
 }
 
-// EachCharge calls f with each charge within the span that the caller may see, from the ledger and for running
-// machines up to now.
+// EachCharge calls f with each charge of the span that the caller may see, those of running machines up to now.
 func (b *Books) EachCharge(ctx context.Context, caller identity.Caller, span charge.Span,
 	f func(charge.Charge) error,
 ) (err error) {
@@ -271,12 +245,10 @@ type sources struct {
 }
 
 const (
-	exportStride = 5_000 // events whose postings are in memory at once
-	exportTurn   = 1_000 // postings looked up at once; the core cannot step meanwhile
-	// exportEarly is how long before its time a posting may be booked, for a clock that is wrong.
-	exportEarly = 24 * time.Hour
-	// exportMachines bounds the instances in machines.
-	exportMachines = 20_000
+	exportStride   = 5_000          // events whose postings are in memory at once
+	exportTurn     = 1_000          // postings looked up at once; the core cannot step meanwhile
+	exportEarly    = 24 * time.Hour // how long before its time a posting may be booked, for a clock that is wrong
+	exportMachines = 20_000         // bounds the instances in machines
 )
 
 // each calls f with each posting of a stride.
