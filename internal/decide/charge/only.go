@@ -3,7 +3,6 @@ package charge
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -81,13 +80,19 @@ func (o Only) Except(list []string) (Only, error) {
 
 // ParseOnly returns the selection of a request's parameters, or a SpanError. With rented, it selects the machines that
 // the function returns.
-func ParseOnly(q url.Values, rented func() map[string]bool) (Only, error) {
-	only, err := OnlyOf(q.Get).Except(q["except"])
+func ParseOnly(q map[string][]string, rented func() map[string]bool) (Only, error) {
+	first := func(name string) string {
+		if list := q[name]; len(list) > 0 {
+			return list[0]
+		}
+		return ""
+	}
+	only, err := OnlyOf(first).Except(q["except"])
 	if err != nil {
 		return only, &SpanError{Field: "except", Err: err,
 			Fix: fmt.Sprintf("write NAME=VALUE, at most %d times, with a NAME such as job or team", MostExcept)}
 	}
-	switch q.Get("rented") {
+	switch first("rented") {
 	case "":
 	case "1":
 		on := rented()

@@ -1,7 +1,6 @@
 package charge_test
 
 import (
-	"net/url"
 	"slices"
 	"testing"
 
@@ -70,7 +69,7 @@ func TestOnly_SelectsByOneProperty(t *testing.T) {
 	if none := charge.OnlyOf(func(string) string { return "" }); !none.All() || !none.Has(&job) {
 		t.Error("no selection leaves charges out")
 	}
-	on, err := charge.ParseOnly(url.Values{"rented": {"1"}}, func() map[string]bool { return map[string]bool{"i": true} })
+	on, err := charge.ParseOnly(map[string][]string{"rented": {"1"}}, func() map[string]bool { return map[string]bool{"i": true} })
 	if err != nil || on.All() || !on.Has(&job) || !on.Has(&idle) || on.Has(&unused) {
 		t.Error("the selection of a machine has other charges")
 	}
