@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"net/http"
@@ -9,10 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/client"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/test/browser"
 	"scrimp/internal/test/lane"
+	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
@@ -52,6 +55,18 @@ func TestDashboard_SubmitsOnceAfterThePlan(t *testing.T) {
 			forms = append(forms, confirmed(t, rec.Body.String()))
 		}
 	}
+	plan := ann.ask("POST", "/submit", url.Values{"act": {"json"}, "as": {"file"}, "text": {hour}})
+	var twin, direct client.Plan
+	must.Do(t, json.Unmarshal(plan.Body.Bytes(), &twin))
+	if rec, _ := w.post("/v1/plan", "application/yaml", "", hour); json.Unmarshal(rec.Body.Bytes(), &direct) != nil ||
+		twin.Name != "lm" || twin.Name != direct.Name || twin.Take != direct.Take || plan.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("the plan as JSON is %s, and the API's %s", plan.Body, rec.Body)
+	}
+	if rec := ann.ask("POST", "/submit", url.Values{"act": {"json"}, "as": {"file"}, "text": {"budget: 5"}}); !strings.Contains(rec.Body.String(), "command") ||
+		rec.Header().Get("Content-Type") == "application/json" {
+		t.Errorf("a wrong file: %s", rec.Body)
+	}
+	ann.shows("/submit", 200, "The same in the API: <code>POST /v1/plan")
 	for range 2 {
 		if rec := ann.ask("POST", "/submit", forms[0]); rec.Code != http.StatusSeeOther || rec.Header().Get("Location") != "/jobs/lm" {
 			t.Errorf("%d %v %s", rec.Code, rec.Header(), rec.Body)

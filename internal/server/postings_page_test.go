@@ -12,11 +12,22 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
+	"scrimp/internal/server/auth"
 	"scrimp/internal/test/must"
+	"scrimp/internal/work/bill"
 )
 
 // linkedSum finds a sum of a page with the address of its postings.
 var linkedSum = regexp.MustCompile(`<a class="sum" href="([^"]*export/costs[^"]*)"[^>]*><data class="money[^"]*" value="([^"]*)"`)
+
+// totalRows finds the rows of totals, and bareSum a cell of one whose amount is not zero and has no link.
+var (
+	totalRows = regexp.MustCompile(`(?s)<tfoot>.*?</tfoot>`)
+	bareSum   = regexp.MustCompile(`data-l="([^"]*)"><data class="money"`)
+)
+
+// noPostings lists the columns whose totals compare, forecast or divide costs.
+const noPostings = " price estimated actual saved shared total a-month saves-a-month wasted "
 
 // Each linked sum of a page is, to the last digit, the sum of the rows of the file that it links to: of costs by the time
 // that was paid for and by the time of booking, of budgets, machines, attempts, tags and uses.
@@ -43,30 +54,66 @@ func TestPages_SumsEqualThePostingsThatTheyLinkTo(t *testing.T) {
 	until := now.Add(24 * time.Hour).UTC().Format(time.DateOnly)
 	ann := w.signedIn(w.user("ann", identity.Grant{Team: "*", Role: identity.Admin}))
 	for page, least := range map[string]int{"/": 4, "/jobs": 3, "/jobs/fit": 4, "/jobs/sweep.0": 4, "/groups/sweep": 4, "/teams": 3,
-		"/review": 5, "/costs?by=team": 9, "/costs?by=project": 6, "/costs?by=kind": 6, "/costs?by=tag&tag=model": 6,
+		"/review": 5, "/machines": 1, "/groups": 1, "/proposals": 0, "/costs?by=team": 9, "/costs?by=project": 6, "/costs?by=kind": 6, "/costs?by=tag&tag=model": 6,
 		"/costs?by=user": 6, "/costs?by=job": 9, "/costs?by=provider": 6, "/costs?by=region": 6, "/costs?by=sku": 6, "/costs?by=category": 6,
 		"/costs?since=30d": 6, "/costs?since=24h": 2, "/costs?since=24h&by=job": 2, "/costs?since=30d&by=tag&tag=model": 4,
 		"/costs/days?until=" + until: 5, "/costs/days?by=sku&until=" + until: 5, "/chargeback": 3, "/estimates": 0, "/models": 0} {
-		found := linkedSum.FindAllStringSubmatch(ann.shows(page, 200), -1)
-		if len(found) < least {
-			t.Errorf("%s: %d sums have a link, want %d", page, len(found), least)
-		}
-		for _, link := range found {
-			address := html.UnescapeString(link[1])
-			rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(ann.shows(address, 200), "\ufeff"))).ReadAll()
-			must.Do(t, err)
-			sum, cost := money.Amount{}, len(rows[0])-2
-			for _, row := range rows[1:] {
-				a, err := money.Parse(row[cost])
-				if err != nil || rows[0][cost] != "cost" {
-					t.Fatalf("%s: %v %v", address, rows[0], err)
-				}
-				sum = sum.Add(a)
-			}
-			if sum.String() != link[2] {
-				t.Errorf("%s shows %s, and the rows of %s add up to %s", page, link[2], address, sum)
+		ann.sumsAreLinked(page, least)
+	}
+	ann.shows("/data/export/costs?"+url.Values{"team": {"nosuch"}}.Encode(), 404, "there are no such costs")
+}
+
+// sumsAreLinked checks the sums of a page.
+func (b *reader) sumsAreLinked(page string, least int) {
+	t := b.w.t
+	t.Helper()
+	shown := b.shows(page, 200)
+	for _, foot := range totalRows.FindAllString(shown, -1) {
+		for _, bare := range bareSum.FindAllStringSubmatch(foot, -1) {
+			if !strings.Contains(noPostings, " "+bare[1]+" ") {
+				t.Errorf("%s: the total of %q has no link", page, bare[1])
 			}
 		}
 	}
-	ann.shows("/data/export/costs?"+url.Values{"team": {"nosuch"}}.Encode(), 404, "there are no such costs")
+	found := linkedSum.FindAllStringSubmatch(shown, -1)
+	if len(found) < least {
+		t.Errorf("%s: %d sums have a link, want %d", page, len(found), least)
+	}
+	for _, link := range found {
+		address := html.UnescapeString(link[1])
+		rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(b.shows(address, 200), "\ufeff"))).ReadAll()
+		must.Do(t, err)
+		sum, cost := money.Amount{}, len(rows[0])-2
+		for _, row := range rows[1:] {
+			a, err := money.Parse(row[cost])
+			if err != nil || rows[0][cost] != "cost" {
+				t.Fatalf("%s: %v %v", address, rows[0], err)
+			}
+			sum = sum.Add(a)
+		}
+		if sum.String() != link[2] {
+			t.Errorf("%s shows %s, and the rows of %s add up to %s", page, link[2], address, sum)
+		}
+	}
+}
+
+// The same of a bill, of the parts of it in the review, and of statements with shared cost.
+func TestPages_SumsOfBillsAndStatementsEqualTheirPostings(t *testing.T) {
+	t.Parallel()
+	w := newBilled(t)
+	first := rowsOf(w.line(0, bill.Compute, "12.3456789012345"), w.line(0, bill.Tax, "1.1"), w.line(1, bill.Compute, "0.5"),
+		w.line(1, bill.Credit, "-0.75"))
+	if code, _, p := w.imports(auth.OwnerName, first...); code != 200 {
+		t.Fatalf("%d %+v", code, p)
+	}
+	w.must("POST", "/v1/jobs", `{"spec":{"name":"alone","command":"true","budget":"$20"}}`, nil)
+	w.event(core.AttemptStarted{Attempt: w.booting(1)[0], Message: 1}, time.Minute) // of no team, and it runs
+	w.books()
+	ann := w.signedIn(w.user("ann", identity.Grant{Team: "*", Role: identity.Admin}))
+	for page, least := range map[string]int{"/bills?month=" + w.month: 4, "/review?month=" + w.month: 9, "/chargeback?month=" + w.month: 10,
+		"/machines": 2, "/groups": 0} {
+		ann.sumsAreLinked(page, least)
+	}
+	ann.shows("/data/export/costs?except=nonsense", 400, "write NAME=VALUE")
+	ann.shows("/data/export/costs?rented=yes", 400, "write 1")
 }

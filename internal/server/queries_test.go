@@ -20,7 +20,8 @@ var extremes = []string{"-1", "0", "1", "-0", "+1", "NaN", "Inf", "-Inf", "1e400
 // words are parameters that are not numbers and may be anything.
 var words = []string{"os", "arch", "key", "durable", "prefix", "delimiter", "page", "refused", "by", "user", "team", "name",
 	"tag", "state", "live", "follow", "timestamps", "attempts", "format", "currency", "expected", "work", "rerun", "from",
-	"job", "project", "provider", "region", "group", "machine", "category", "attempt", "instance", "use", "kind", "scope"}
+	"job", "project", "provider", "region", "group", "machine", "category", "attempt", "instance", "use", "kind", "scope",
+	"confidence", "rule", "rented"}
 
 // Every number in a query is accepted, or refused with a 4xx status that names the parameter.
 func TestQueries_EveryNumberIsAcceptedOrNamed(t *testing.T) {

@@ -19,11 +19,15 @@ func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
 	c := auth.CallerOf(r)
 	list := []api.Machine{}
 	s.control.Read(func(m *core.Machine) {
+		now := s.control.Now()
+		if m.Now().After(now) {
+			now = m.Now() // as the export of costs counts
+		}
 		for _, i := range m.State().Instances() {
 			if !i.Live() && !i.Lost() {
 				continue
 			}
-			if v := rented(m, i, s.control.Now(), s.control.Clock().ToWall); c.Role(v.Team) >= identity.Viewer {
+			if v := rented(m, i, now, s.control.Clock().ToWall); c.Role(v.Team) >= identity.Viewer {
 				list = append(list, v)
 			}
 		}

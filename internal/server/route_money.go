@@ -28,12 +28,15 @@ func moneyRoutes() []route {
 	for _, name := range charge.OnlyBy {
 		text, special := map[string]string{
 			"tag":   "KEY or KEY=VALUE: the costs with that tag; KEY=(none) for those without it",
+			"rule":  "the costs that were booked by it, or with bill all that were booked from bills",
 			"scope": "the costs that count towards the budgets of a scope, such as all, team:vision or tag:model=lm"}[name]
 		if !special {
 			text = "its costs alone; (none) for those without one"
 		}
 		by = append(by, name+": "+text)
 	}
+	by = append(by, "except: NAME=VALUE, where NAME is one of the names above from team on; without the costs with that "+
+		"value; up to 100 times", "rented: 1 for the costs of machines that GET /v1/machines lists")
 	return []route{
 		{"GET", "/v1/costs", identity.Viewer, anyTeam, true, "Show what was spent, by whom and for what", nil, api.Costs{},
 			"", []string{"by: team, project, user, kind, provider, region, sku, category, " +

@@ -1,6 +1,7 @@
 package charge_test
 
 import (
+	"slices"
 	"testing"
 
 	"scrimp/internal/decide/charge"
@@ -13,7 +14,7 @@ func TestOnly_SelectsByOneProperty(t *testing.T) {
 	t.Parallel()
 	job := charge.Charge{Owner: ledger.Owner{Team: "vision", Job: "a", Attempt: "a.1", Instance: "i", Tags: map[string]string{"model": "lm"}},
 		Use: ledger.Useful, Currency: "USD"}
-	job.Kind = "training"
+	job.Kind, job.Rule, job.Billed = "training", ledger.ReconciledRule("tax"), true
 	idle := charge.Charge{Owner: ledger.Owner{Team: "Vision", Task: "a.1/idle.0", Instance: "i"}, Use: ledger.Idle, Currency: "EUR"}
 	unused := charge.Charge{Rule: state.ReservedRule, Use: ledger.Idle, Currency: "USD"}
 	for _, c := range []struct {
@@ -35,6 +36,11 @@ func TestOnly_SelectsByOneProperty(t *testing.T) {
 		{"instance", "i", true, true, false},
 		{"use", "idle", false, true, true},
 		{"currency", "USD", true, false, true},
+		{"rule", charge.Reconciled, true, false, false},
+		{"rule", ledger.ReconciledRule("tax"), true, false, false},
+		{"rule", ledger.ReconciledRule("credit"), false, false, false},
+		{"rule", state.ReservedRule, false, false, true},
+		{"confidence", "billed", true, false, false},
 		{"tag", "model", true, false, false},
 		{"tag", "model=lm", true, false, false},
 		{"tag", "model=" + charge.None, false, true, false},
@@ -50,8 +56,26 @@ func TestOnly_SelectsByOneProperty(t *testing.T) {
 		if got := [3]bool{only.Has(&job), only.Has(&idle), only.Has(&unused)}; got != [3]bool{c.job, c.idle, c.reserve} || only.All() {
 			t.Errorf("%s=%s selects %v", c.name, c.value, got)
 		}
+		others, err := charge.Only{}.Except([]string{c.name + "=" + c.value})
+		if err != nil || others.All() {
+			t.Errorf("without %s=%s: %v", c.name, c.value, err)
+		}
+		for _, x := range []*charge.Charge{&job, &idle, &unused} {
+			if others.Has(x) == only.Has(x) {
+				t.Errorf("%s=%s and all others both have, or both lack, %v", c.name, c.value, x)
+			}
+		}
 	}
 	if none := charge.OnlyOf(func(string) string { return "" }); !none.All() || !none.Has(&job) {
 		t.Error("no selection leaves charges out")
+	}
+	on, err := charge.ParseOnly(map[string][]string{"rented": {"1"}}, func() map[string]bool { return map[string]bool{"i": true} })
+	if err != nil || on.All() || !on.Has(&job) || !on.Has(&idle) || on.Has(&unused) {
+		t.Error("the selection of a machine has other charges")
+	}
+	for _, wrong := range [][]string{{""}, {"team"}, {"team="}, {"color=red"}, slices.Repeat([]string{"team=a"}, charge.MostExcept+1)} {
+		if _, err := (charge.Only{}).Except(wrong); err == nil {
+			t.Errorf("%q is accepted", wrong[0])
+		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A SpanError names the wrong end of a span and the fix.
+// A SpanError names the wrong parameter of a selection and the fix.
 type SpanError struct {
-	Field string // since or until
+	Field string // since, until, booked, except or rented
 	Err   error
 	Fix   string
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/trueup"
 	"scrimp/internal/work/reconcile"
 )
@@ -94,6 +95,23 @@ func (*billsPage) Terminal(b client.Bill) string {
 		text += " " + shellWord(word)
 	}
 	return text + " --yes"
+}
+
+// Ours returns the address of the ledger's side of the comparison, or of one machine: costs of machines in the month
+// without what bills have booked.
+func (p *billsPage) Ours(instance string) string {
+	return without(also(p.ofMachines(), "instance", instance), "rule", []string{charge.Reconciled})
+}
+
+// Booked returns the address of what bills have booked for machines in the month.
+func (p *billsPage) Booked() string { return also(p.ofMachines(), "rule", charge.Reconciled) }
+
+func (p *billsPage) ofMachines() string {
+	at, err := time.Parse("2006-01", p.Month)
+	if err != nil {
+		return "" // the API has refused it
+	}
+	return without(monthPostings(at), "instance", []string{charge.None})
 }
 
 // Why lists the parts of a gap in table order.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/chargeback"
 )
 
 // chargebackPage shows the costs of a month by team.
@@ -30,6 +32,25 @@ func (p *chargebackPage) command() string {
 // Postings returns the address of a team's own charges in the month, as a file.
 func (p *chargebackPage) Postings(team string) string {
 	return also(monthPostings(p.Since), "team", team)
+}
+
+// OfTeams returns the address of the charges of all teams in the month.
+func (p *chargebackPage) OfTeams() string {
+	return without(monthPostings(p.Since), "team", []string{charge.None, charge.Unused})
+}
+
+// Pool returns the address of the charges of a pool; "": it is a fee, which is in no ledger.
+func (p *chargebackPage) Pool(name string) string {
+	ofNone := also(monthPostings(p.Since), "team", charge.None)
+	switch name {
+	case chargeback.IdlePool:
+		return also(ofNone, "job", charge.Idle)
+	case chargeback.ReservedPool:
+		return also(monthPostings(p.Since), "team", charge.Unused)
+	case chargeback.UnattributedPool:
+		return without(ofNone, "job", []string{charge.Idle})
+	}
+	return ""
 }
 
 // monthPostings returns the address of the charges of a month, as a file.

@@ -17,14 +17,21 @@ import (
 type costsPage struct {
 	client.Costs
 	Totals []client.CostLine // per currency, over all lines
-	More   int               // lines not listed; Rest sums them
-	Rest   []client.CostLine
+	Before costsRest         // more expensive lines that other pages list
+	After  costsRest         // less expensive ones
 	Bys    []option
 	Sinces []option
 	Tag    string
 	CSV    string
 	asked  string
 	flags  url.Values // of the equivalent command
+}
+
+// costsRest sums lines of costs that the page does not list.
+type costsRest struct {
+	Count int
+	Sums  []client.CostLine // per currency
+	Path  string            // address of the page that lists them, or the first of them
 }
 
 func (p *costsPage) twin() string { return p.asked }
@@ -57,7 +64,7 @@ func needsQuotes(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.:", r)
 }
 
-// mostLines bounds the lines of costs on a page. One more line sums the rest, so that the lines add up to the total.
+// mostLines bounds the lines of costs on a page. Further lines sum the rest, so that the lines add up to the total.
 const mostLines = 200
 
 func costs(v *visit) (any, error) {
@@ -66,11 +73,26 @@ func costs(v *visit) (any, error) {
 		return nil, err
 	}
 	p.Totals = summed("total", p.Lines)
-	if n := len(p.Lines); n > mostLines {
-		p.More, p.Rest = n-mostLines, summed("the others", p.Lines[mostLines:])
-		p.Lines = p.Lines[:mostLines]
+	at := 0
+	if text := v.r.URL.Query().Get("from"); text != "" {
+		var err error
+		if at, err = strconv.Atoi(text); err != nil || at < 0 || at > len(p.Lines) {
+			return nil, &client.Problem{Status: http.StatusBadRequest, Title: "from is no line of these costs", Field: "from",
+				Fix: "write 0 to " + strconv.Itoa(len(p.Lines)) + ", or leave it out"}
+		}
 	}
+	end := min(at+mostLines, len(p.Lines))
+	p.Before = restOf(v, p.Lines[:at], max(0, at-mostLines))
+	p.After = restOf(v, p.Lines[end:], end)
+	p.Lines = p.Lines[at:end]
 	return p, nil
+}
+
+// restOf sums lines that the page leaves out, and that the page from a line on lists.
+func restOf(v *visit, lines []client.CostLine, from int) costsRest {
+	q := v.r.URL.Query()
+	q.Set("from", strconv.Itoa(from))
+	return costsRest{Count: len(lines), Sums: summed("the others", lines), Path: "/costs?" + q.Encode()}
 }
 
 // Whole returns the address of the charges that the total of the page sums, as a file.

@@ -40,30 +40,27 @@ func (p *daysPage) command() string {
 // Whole returns the address of the charges of a day, as a file.
 func (p *daysPage) Whole(day time.Time) string { return p.whole(day, day) }
 
-// Postings is Whole of a name; "": it has none.
-func (p *daysPage) Postings(day time.Time, name string) string { return p.of(p.Whole(day), name) }
-
-// All returns the address of the charges of all days of the page, and Sum that of a name.
+// All returns the address of the charges of all days of the page.
 func (p *daysPage) All() string { return p.whole(p.first, p.first.AddDate(0, 0, p.back-1)) }
-
-// Sum is All of a name; "": it has none.
-func (p *daysPage) Sum(name string) string { return p.of(p.All(), name) }
 
 func (p *daysPage) whole(first, last time.Time) string {
 	return postingsOf("since", first.Format(time.DateOnly), "until", last.AddDate(0, 0, 1).Format(time.DateOnly))
 }
 
-func (p *daysPage) of(address, name string) string {
-	if name == otherNames {
-		return ""
+// Of returns the address of those charges of an address that a column of a table sums.
+func (p *daysPage) Of(t daysTable, address string, column int) string {
+	by := cmp.Or(p.By, "team")
+	if t.Others && column == mostStacked {
+		return without(address, by, t.Names[:mostStacked])
 	}
-	return namedIn(address, cmp.Or(p.By, "team"), name)
+	return namedIn(address, by, t.Names[column])
 }
 
 // daysTable holds the costs of each day in a currency. The columns add up to the total.
 type daysTable struct {
 	Currency money.Currency
-	Names    []string // of the columns, most expensive first; the last may sum the others
+	Names    []string // of the columns, most expensive first
+	Others   bool     // the last column sums all other names
 	Rows     []dayRow
 	Sums     []money.Amount // of the columns
 	Total    money.Amount
@@ -194,14 +191,14 @@ func tableOf(c money.Currency, costs map[string][]money.Amount, first time.Time,
 	rest := []string{}
 	if len(t.Names) > mostStacked {
 		rest = t.Names[mostStacked:]
-		t.Names = append(slices.Clone(t.Names[:mostStacked]), otherNames)
+		t.Names, t.Others = append(slices.Clone(t.Names[:mostStacked]), otherNames), true
 	}
 	t.Sums = make([]money.Amount, len(t.Names))
 	for day := range back {
 		row := dayRow{Day: first.AddDate(0, 0, day)}
 		for i, name := range t.Names {
 			var a money.Amount
-			if len(rest) > 0 && i == mostStacked {
+			if t.Others && i == mostStacked {
 				for _, other := range rest {
 					a = a.Add(costs[other][day])
 				}

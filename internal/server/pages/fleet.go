@@ -204,11 +204,13 @@ type groupPage struct {
 }
 
 // Postings returns the address of the group's charges, as a file; "": it is a schedule, whose runs own what they spend.
-func (p *groupPage) Postings() string {
-	if p.Kind == string(indexes.Schedule) {
+func (p *groupPage) Postings() string { return groupPostings(p.Group) }
+
+func groupPostings(g client.Group) string {
+	if g.Kind == string(indexes.Schedule) {
 		return ""
 	}
-	return postingsOf("group", p.ID)
+	return postingsOf("group", g.ID)
 }
 
 func groups(v *visit) (any, error) {

@@ -3,6 +3,7 @@ package pages
 import (
 	"encoding/csv"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -172,7 +173,7 @@ func TestPages_AreValidWithNothingAndWithHostileNames(t *testing.T) {
 	}
 }
 
-// Each total is the exact sum of all lines, including unlisted ones.
+// Each total is the exact sum of all lines, including those that other pages list, and all pages list each line once.
 func TestCosts_TotalsAreTheSumOfTheLines(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 7, 200, 201, 1000} {
@@ -192,36 +193,58 @@ func TestCosts_TotalsAreTheSumOfTheLines(t *testing.T) {
 			lines = append(lines, l)
 		}
 		f.answers["/v1/costs"] = client.Costs{By: "team", Until: now, Lines: lines}
-		root := pageOf(t, s, "/costs")
-		columns := map[string]money.Amount{}
-		totals := map[string]money.Amount{}
-		walk(root, func(n *html.Node) {
-			if n.Data != "tbody" && n.Data != "tfoot" {
-				return
-			}
-			to := columns
-			if n.Data == "tfoot" {
-				to = totals
-			}
-			walk(n, func(td *html.Node) {
-				if name := attr(td, "data-l"); td.Data == "td" && name != "jobs" {
-					for _, a := range amounts(td) {
-						to[name] = to[name].Add(a)
-					}
+		listed := map[string]int{}
+		var columns, totals map[string]money.Amount
+		for at := "/costs"; at != ""; {
+			root := pageOf(t, s, at)
+			columns, totals, at = map[string]money.Amount{}, map[string]money.Amount{}, ""
+			walk(root, func(n *html.Node) {
+				if to := attr(n, "href"); n.Data == "a" && attr(n, "title") == "the lines that it sums" {
+					at = to // the last one leads on, as that to the lines before stands above
 				}
+				if n.Data != "tbody" && n.Data != "tfoot" {
+					return
+				}
+				to := columns
+				if n.Data == "tfoot" {
+					to = totals
+				}
+				walk(n, func(td *html.Node) {
+					if td.Data == "th" && td.FirstChild != nil && td.FirstChild.Type == html.TextNode {
+						listed[td.FirstChild.Data]++
+					}
+					if name := attr(td, "data-l"); td.Data == "td" && name != "jobs" {
+						for _, a := range amounts(td) {
+							to[name] = to[name].Add(a)
+						}
+					}
+				})
 			})
-		})
+			for name, total := range totals {
+				if total.Cmp(columns[name]) != 0 {
+					t.Errorf("%d lines: %s adds up to %s, and the total is %s", n, name, columns[name], total)
+				}
+			}
+			if seen := len(listed) - 1; seen >= n { // without the word Total
+				at = ""
+			}
+		}
+		for _, l := range lines {
+			if listed[l.Name] != 1 {
+				t.Errorf("%d lines: %s is listed %d times", n, l.Name, listed[l.Name])
+			}
+		}
 		if totals["spent"].Cmp(spent) != 0 {
 			t.Errorf("%d lines: the total is %s, want %s", n, totals["spent"], spent)
-		}
-		for name, total := range totals {
-			if total.Cmp(columns[name]) != 0 {
-				t.Errorf("%d lines: %s adds up to %s, and the total is %s", n, name, columns[name], total)
-			}
 		}
 		for u, a := range want {
 			if totals[string(u)].Cmp(a) != 0 {
 				t.Errorf("%d lines: %s is %s, want %s", n, u, totals[string(u)], a)
+			}
+		}
+		for _, from := range []string{"-1", "x", fmt.Sprint(n + 1), "99999999999999999999"} {
+			if rec := asks(s, "GET", "/costs?from="+from, ""); rec.Code != http.StatusBadRequest {
+				t.Errorf("from=%s: %d", from, rec.Code)
 			}
 		}
 	}

@@ -41,6 +41,7 @@ type page struct {
 	least   client.Role // lowest role that the reader must have in any team
 	twin    string      // API path with the same data; {id} stands for the job or group
 	command string      // the equivalent command
+	request string      // requests of the API that do what the page does, where it has no twin
 	still   bool        // the page does not update itself
 	fill    func(*visit) (any, error)
 }
@@ -53,7 +54,7 @@ func list() []page {
 		{path: "/jobs", file: "jobs", title: "Jobs", nav: "Jobs", section: "Jobs", twin: "/v1/jobs",
 			command: "scrimp jobs", fill: jobs},
 		{path: "/submit", file: "submit", title: "Submit a job", nav: "Submit", still: true,
-			command: "scrimp plan job.yaml, then scrimp run job.yaml", fill: submitForm},
+			request: planRequests, command: "scrimp plan job.yaml, then scrimp run job.yaml", fill: submitForm},
 		{path: "/jobs/{id}", file: "job", title: "Job", section: "Jobs", twin: "/v1/jobs/{id}",
 			command: "scrimp status {id}", fill: job},
 		{path: "/jobs/{id}/diagnosis", file: "diagnosis", title: "Diagnosis", section: "Jobs",

@@ -41,6 +41,34 @@ func also(address string, pairs ...string) string {
 // namedIn returns the address of those charges of an address that costs by a property list under a name; "": there is
 // none.
 func namedIn(address, by, name string) string {
+	param, value := paramOf(by, name)
+	if param == "" {
+		return ""
+	}
+	return also(address, param, value)
+}
+
+// without returns the address of the charges of an address that have none of these names of a property; "": there is
+// none.
+func without(address, by string, names []string) string {
+	to, query, _ := strings.Cut(address, "?")
+	of, err := url.ParseQuery(query)
+	if address == "" || err != nil || len(names) > charge.MostExcept {
+		return ""
+	}
+	for _, name := range names {
+		param, value := paramOf(by, name)
+		if param == "" {
+			return ""
+		}
+		of.Add("except", param+"="+value)
+	}
+	return to + "?" + of.Encode()
+}
+
+// paramOf returns the parameter and the value that select the charges that costs by a property list under a name; "":
+// nothing selects them.
+func paramOf(by, name string) (param, value string) {
 	if name == "" {
 		name = charge.None
 	}
@@ -53,11 +81,11 @@ func namedIn(address, by, name string) string {
 	}
 	switch {
 	case isTag:
-		return also(address, "tag", key+"="+name)
+		return "tag", key + "=" + name
 	case !slices.Contains(charge.OnlyBy, by):
-		return ""
+		return "", ""
 	}
-	return also(address, by, name)
+	return by, name
 }
 
 // bookedSince returns a time as the export reads it; "": the beginning.
@@ -76,16 +104,13 @@ func budgetPostings(now time.Time, l client.Limit) string {
 
 // sumOf is amount with a link to the postings that it sums, unless it is zero, unknown or has no address.
 func sumOf(c money.Currency, v any, address string) template.HTML {
-	a, known := v.(money.Amount)
-	if p, ok := v.(*money.Amount); ok && p != nil {
-		a, known = *p, true
-	}
+	a, known := amountOf(v)
 	if address == "" || !known || a.IsZero() {
 		return amount(c, v)
 	}
 	open := `<a class="sum" href="` + template.HTMLEscapeString(also(address, "currency", string(c))) +
 		`" title="the postings that it sums, as CSV">`
-	return template.HTML(open) + amount(c, a) + "</a>"
+	return template.HTML(open) + amount(c, v) + "</a>"
 }
 
 // sumsOf is sumOf for a sum in each currency.

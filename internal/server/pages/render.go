@@ -82,6 +82,7 @@ type frame struct {
 	Nav     []navItem // the sections, and the pages that are in none
 	Command string    // the equivalent command
 	Twin    string    // address of the same data as JSON
+	Request string    // requests of the API that do the same, where there is no Twin
 	Live    string    // address of the page's live updates; "": none
 	Query   string    // present search
 	Page    any
@@ -128,7 +129,7 @@ func (s *Site) frame(v *visit, p page, data any) []byte {
 
 // write is frame with an error.
 func (s *Site) write(v *visit, p page, data any) ([]byte, error) {
-	f := frame{visit: v, Title: p.title, Page: data, Command: p.command, Twin: p.twin}
+	f := frame{visit: v, Title: p.title, Page: data, Command: p.command, Twin: p.twin, Request: p.request}
 	if v != nil && v.me.User != "" {
 		f.Nav = navigation(v, p)
 		if id := v.r.PathValue("id"); id != "" {

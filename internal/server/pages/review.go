@@ -9,6 +9,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/decide/charge"
+	"scrimp/internal/decide/ledger"
 	"scrimp/internal/lib/money"
 )
 
@@ -62,6 +63,23 @@ func (p *reviewPage) Tagged(tag string) string {
 		return ""
 	}
 	return also(p.Postings(), "tag", tag)
+}
+
+// Others returns the address of the charges of the month without those of the listed jobs.
+func (p *reviewPage) Others(top []client.ReviewJob) string {
+	var names []string
+	for _, j := range top {
+		names = append(names, j.Job)
+	}
+	return without(p.Postings(), "job", names)
+}
+
+// Extra returns the address of the charges of the month that are a part of a bill beside usage.
+func (p *reviewPage) Extra(name string) string {
+	if name == "adjustment" {
+		name = "commitment" // as the ledger calls it
+	}
+	return also(p.Postings(), "rule", ledger.ReconciledRule(name))
 }
 
 // Median returns the median of a proposal's estimate; null: unknown.

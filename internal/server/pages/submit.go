@@ -58,6 +58,12 @@ func (p *submitPage) command() string {
 	return commandOf("scrimp rerun "+p.Rerun, url.Values{"from": {p.From}}, "from")
 }
 
+// submitAt is the page with an answer to a form.
+var submitAt = page{file: "submit", path: "/submit", title: "Submit a job", still: true, request: planRequests}
+
+// planRequests are the requests that do what the page does.
+const planRequests = "POST /v1/plan, then POST /v1/jobs"
+
 // submitForm returns the page before anything is sent.
 func submitForm(v *visit) (any, error) {
 	q := v.r.URL.Query()
@@ -173,13 +179,21 @@ func (s *Site) submit(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		p.refused(v, f, err)
-	} else if err := p.draft(v); err == nil && f.Get("act") == "plan" {
+	} else if err := p.draft(v); err == nil && f.Get("act") == "json" {
+		var plan json.RawMessage
+		if err = p.ask(v, &plan); err == nil {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(plan)
+			return
+		}
+		p.says(err)
+	} else if err == nil && f.Get("act") == "plan" {
 		err = p.plan(v)
 		p.says(err)
 	} else {
 		p.says(err)
 	}
-	send(w, r, http.StatusOK, s.frame(v, page{file: "submit", path: "/submit", title: "Submit a job", still: true}, p))
+	send(w, r, http.StatusOK, s.frame(v, submitAt, p))
 }
 
 // newlines undoes how browsers send the ends of lines.
@@ -255,16 +269,22 @@ func at(field string, err error) error {
 
 // plan asks the API for the plan, and makes the form that confirms it.
 func (p *submitPage) plan(v *visit) error {
-	if err := p.sources(v); err != nil {
-		return err
-	}
 	var plan client.Plan
-	if _, err := v.send(http.MethodPost, "/v1/plan", "application/yaml", []byte(p.Text), &plan); err != nil {
+	if err := p.ask(v, &plan); err != nil {
 		return err
 	}
 	p.Plan = viewOf(plan)
 	p.confirm(v, newKey())
 	return nil
+}
+
+// ask fetches the plan from the API.
+func (p *submitPage) ask(v *visit, plan any) error {
+	if err := p.sources(v); err != nil {
+		return err
+	}
+	_, err := v.send(http.MethodPost, "/v1/plan", "application/yaml", []byte(p.Text), plan)
+	return err
 }
 
 // confirm makes the form that submits the job file.

@@ -14,6 +14,7 @@ import (
 	"scrimp/client"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/receipt"
+	"scrimp/internal/lib/decimal"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
@@ -26,6 +27,7 @@ var functions = template.FuncMap{
 	"sum":      sumOf,
 	"sums":     sumsOf,
 	"postings": postingsOf,
+	"ofGroup":  groupPostings,
 	"also":     also,
 	"rate":     rateOf,
 	"ago":      ago,
@@ -108,12 +110,13 @@ type option struct {
 // amount formats money for people. The exact sum is in the attributes, for programs and as a tooltip. A nil amount
 // is unknown.
 func amount(c money.Currency, v any) template.HTML {
-	a, known := v.(money.Amount)
-	if p, ok := v.(*money.Amount); ok && p != nil {
-		a, known = *p, true
-	}
+	a, known := amountOf(v)
 	if !known {
 		return unknown
+	}
+	exact := a.String()
+	if d, ok := v.(decimal.Decimal); ok {
+		exact = d.String() // a bill may have more decimals than the ledger
 	}
 	class, text := "money", money.Short(a, c)
 	switch f := math.Abs(a.Float()); {
@@ -129,7 +132,22 @@ func amount(c money.Currency, v any) template.HTML {
 	case f < 1e6: // so that cents align in a column
 		text = money.Format(a, c, 2)
 	}
-	return element("data", grouped(text), "class", class, "value", a.String(), "title", fmt.Sprintf("%s %s exactly", a, c))
+	return element("data", grouped(text), "class", class, "value", exact, "title", fmt.Sprintf("%s %s exactly", exact, c))
+}
+
+// amountOf returns an amount of the API or of a bill, and false if it is unknown.
+func amountOf(v any) (money.Amount, bool) {
+	switch v := v.(type) {
+	case money.Amount:
+		return v, true
+	case *money.Amount:
+		if v != nil {
+			return *v, true
+		}
+	case decimal.Decimal:
+		return v.Amount()
+	}
+	return money.Amount{}, false
 }
 
 // grouped puts commas between the thousands of an amount: "$12,345.60".

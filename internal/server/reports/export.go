@@ -45,17 +45,13 @@ func (b *Books) ExportCharges(w http.ResponseWriter, r *http.Request) {
 func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as rows) {
 	span, err := charge.ParseSpan(r.URL.Query().Get("since"), r.URL.Query().Get("until"))
 	booked, wrong := charge.ParseBooked(r.URL.Query().Get("booked"))
-	if bad, ok := errors.AsType[*charge.SpanError](cmp.Or(err, wrong)); ok {
-		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this is not a span of time", bad.Fix, bad.Err)
+	q := r.URL.Query()
+	q.Set("user", b.Names().Known(q.Get("user")))
+	only, unknown := charge.ParseOnly(q, b.rented)
+	if bad, ok := errors.AsType[*charge.SpanError](cmp.Or(err, wrong, unknown)); ok {
+		reply.FieldProblem(w, http.StatusBadRequest, bad.Field, "this selects no costs", bad.Fix, bad.Err)
 		return
 	}
-	names := b.Names()
-	only := charge.OnlyOf(func(key string) string {
-		if key == "user" {
-			return names.Known(r.URL.Query().Get(key))
-		}
-		return r.URL.Query().Get(key)
-	})
 	out := csv.NewWriter(w)
 	began := false
 	var room []string
@@ -98,8 +94,18 @@ func (b *Books) export(w http.ResponseWriter, r *http.Request, name string, as r
 	}
 }
 
-// EachCharge calls f with each charge within the span that the caller may see, from the ledger and for running
-// machines up to now.
+// rented returns the machines that may still cost money.
+func (b *Books) rented() map[string]bool {
+	on := map[string]bool{}
+	b.Control.Read(func(m *core.Machine) {
+		for _, i := range m.State().Instances() {
+			on[i.ID()] = i.Live() || i.Lost()
+		}
+	})
+	return on
+}
+
+// EachCharge calls f with each charge of the span that the caller may see, those of running machines up to now.
 func (b *Books) EachCharge(ctx context.Context, caller identity.Caller, span charge.Span,
 	f func(charge.Charge) error,
 ) (err error) {
@@ -239,12 +245,10 @@ type sources struct {
 }
 
 const (
-	exportStride = 5_000 // events whose postings are in memory at once
-	exportTurn   = 1_000 // postings looked up at once; the core cannot step meanwhile
-	// exportEarly is how long before its time a posting may be booked, for a clock that is wrong.
-	exportEarly = 24 * time.Hour
-	// exportMachines bounds the instances in machines.
-	exportMachines = 20_000
+	exportStride   = 5_000          // events whose postings are in memory at once
+	exportTurn     = 1_000          // postings looked up at once; the core cannot step meanwhile
+	exportEarly    = 24 * time.Hour // how long before its time a posting may be booked, for a clock that is wrong
+	exportMachines = 20_000         // bounds the instances in machines
 )
 
 // each calls f with each posting of a stride.
