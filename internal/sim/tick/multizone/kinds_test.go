@@ -72,7 +72,11 @@ func (p *first) Decide(v zonechoice.View) zonechoice.Choice {
 }
 
 // kindSum sums the dollars of the runs of one row.
-type kindSum struct{ policy, paced, paced2, optimum, expects float64 }
+type kindSum struct {
+	policy, paced, paced2, optimum, expects float64
+	whole                                   float64 // the work on on-demand in the first zone
+	parts, known, least                     split   // of the policy, of the policy with known hazards, of the optimum
+}
 
 // Over every kind of market, sight and guard, the default policy costs less than Uniform Progress with or without its
 // second condition, meets each deadline, and no run is cheaper than its optimum. The log has the figures of the design
@@ -111,19 +115,24 @@ func (s *kindSum) play(t *testing.T, kind DrawnKind, seed uint64, sight Sight, l
 			r := &list[i].Runs[k]
 			least, _ := r.Optimum()
 			mind := &first{Foresight: &zonechoice.Foresight{Job: &r.Job}}
-			out := r.Play(mind)
+			parts, out := r.played(mind)
+			known, _ := r.played(newInformed(r))
 			if out.Missed || out.Cost.Cmp(least) < 0 {
 				t.Errorf("%s, seed %d, %v: missed %v, %v dollars, optimum %v", kind, seed, &list[i], out.Missed, out.Cost, least)
 			}
 			s.add(&kindSum{out.Cost.Float(), r.Play(&zonechoice.Uniform{Job: &r.Job, Second: true}).Cost.Float(),
-				r.Play(&zonechoice.Uniform{Job: &r.Job}).Cost.Float(), least.Float(), mind.usd})
+				r.Play(&zonechoice.Uniform{Job: &r.Job}).Cost.Float(), least.Float(), mind.usd,
+				r.Job.Zones[0].OnDemand.Until(r.Job.Work).Float(), parts, known, r.leastSplit()})
 		}
 	}
 }
 
 func (s *kindSum) add(o *kindSum) {
 	s.policy, s.paced, s.paced2 = s.policy+o.policy, s.paced+o.paced, s.paced2+o.paced2
-	s.optimum, s.expects = s.optimum+o.optimum, s.expects+o.expects
+	s.optimum, s.expects, s.whole = s.optimum+o.optimum, s.expects+o.expects, s.whole+o.whole
+	s.parts.add(o.parts)
+	s.known.add(o.known)
+	s.least.add(o.least)
 }
 
 // log logs the row, and fails if the default policy costs more than Uniform Progress.
@@ -132,6 +141,14 @@ func (s *kindSum) log(t *testing.T, name string, latch bool) {
 	paced := min(s.paced, s.paced2)
 	t.Logf("%-12s latch %-5v of Uniform Progress %.3f, of the optimum %.3f, expected at the start %.3f of its cost", name,
 		latch, s.policy/paced, s.policy/s.optimum, s.expects/s.policy)
+	for _, row := range []struct {
+		name string
+		of   *split
+	}{{"default", &s.parts}, {"known hazards", &s.known}, {"optimum", &s.least}} {
+		of := func(usd float64) float64 { return 100 * usd / s.whole }
+		t.Logf("  %-13s %5.1f %% of on-demand: spot %4.1f, on-demand %4.1f, egress %4.1f, fees %4.1f", row.name,
+			of(row.of.usd()), of(row.of.spot), of(row.of.onDemand), of(row.of.egress), of(row.of.fees))
+	}
 	if s.policy >= paced {
 		t.Errorf("%s, latch %v: %.2f dollars, Uniform Progress %.2f", name, latch, s.policy, paced)
 	}
