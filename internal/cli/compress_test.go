@@ -138,7 +138,7 @@ func TestCompress_RefusesBadInput(t *testing.T) {
 		"model.onnx --method zip":                                       "is none of int8-dynamic",
 		"text.onnx --method int8-dynamic":                               "copy or export the model again",
 		"none.onnx --method int8-dynamic":                               "no such file",
-		". --method int8-dynamic":                                       "no regular file",
+		". --method int8-dynamic":                                       "not a regular file",
 		"model.onnx --method int8-dynamic --sparsity 0.5":               "no effect without --method prune-structured or prune-unstructured",
 		"model.onnx --method prune-unstructured --sparsity 1":           "not above 0 and below 1",
 		"model.onnx --method prune-unstructured --sparsity NaN":         "not above 0 and below 1",
@@ -163,7 +163,7 @@ func TestCompress_RefusesBadInput(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{"exit 3 # {model}": "exit status 3", "true {model}": "nothing that matches",
-		"echo v=x {model}": "no finite number", "echo v=NaN {model}": "no finite number"} {
+		"echo v=x {model}": "not a finite number", "echo v=NaN {model}": "not a finite number"} {
 		_, errOut, code := scrimp(t, "compress", filepath.Join(h.dir, "model.onnx"), "--method", "int8-dynamic", "-o", out, "--eval",
 			line, "--metric", "v=([^ ]+)")
 		if code != 1 || !strings.Contains(errOut, want) || !strings.Contains(errOut, "nothing is written") {
@@ -298,7 +298,7 @@ func TestCompress_ReadsExternalDataBelowTheModelOnly(t *testing.T) {
 	h.write("in/w.bin", "\x00\x00\x80\x3f\x00\x00\x00\x40")
 	must.Do(t, os.Symlink("../secret.bin", filepath.Join(h.dir, "in", "link.bin")))
 	for place, want := range map[string]string{"w.bin": "", "../secret.bin": "escapes", "link.bin": "escapes", "gone.bin": "no such file",
-		".": "no regular file"} {
+		".": "not a regular file"} {
 		h.write("in/model.onnx", string(onnxrun.External(place, "0", "8")))
 		out := filepath.Join(h.dir, "out.onnx")
 		_, errOut, code := scrimp(t, "compress", filepath.Join(h.dir, "in", "model.onnx"), "--method", "prune-unstructured", "-o", out)

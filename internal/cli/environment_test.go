@@ -22,7 +22,7 @@ func TestEnvironment_NamesTheServerAndItsToken(t *testing.T) {
 		env        []string
 	}{
 		{"jobs", "and ann has none", []string{"SCRIMP_SERVER=" + address, "SCRIMP_TOKEN=" + made.Text}},
-		{"logout", "nobody is logged in", []string{"SCRIMP_SERVER=" + address, "SCRIMP_TOKEN=" + made.Text}},
+		{"logout", "not logged in", []string{"SCRIMP_SERVER=" + address, "SCRIMP_TOKEN=" + made.Text}},
 		{"server status", "SCRIMP_TOKEN is set and SCRIMP_SERVER is not", []string{"SCRIMP_SERVER=", "SCRIMP_TOKEN=x"}},
 		{"server status", "SCRIMP_SERVER: address", []string{"SCRIMP_SERVER=localhost", "SCRIMP_TOKEN=x"}},
 		{"server status", "no server", []string{"SCRIMP_SERVER=", "SCRIMP_TOKEN=x", "SCRIMP_JOB=job"}},

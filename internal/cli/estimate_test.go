@@ -165,7 +165,7 @@ func TestEstimate_RefusesInvalidInput(t *testing.T) {
 	png := write(t, "model.onnx", "\x89PNG\r\n")
 	for want, args := range map[string][]string{
 		"nothing to estimate":   {},
-		"is not a file, no":     {"--model", "llama-99"},
+		"is neither a file nor": {"--model", "llama-99"},
 		"model.onnx":            {"--model", png},
 		"--tokens":              {"--model", "llama-3-8b", "--tokens", "lots"},
 		"nothing is known":      {"--model", "llama-3-8b", "--gpu", "Abacus:8"},

@@ -94,7 +94,7 @@ func TestExec_HasTerminalOnJobsMachine(t *testing.T) {
 	if _ = shell.Wait(); shell.ProcessState.ExitCode() != 1 || modes(t, theirs) != before {
 		t.Errorf("without a server it ends with %v", shell.ProcessState)
 	}
-	sees("the session is broken off")
+	sees("the session was closed")
 }
 
 // modes returns the settings of a terminal.

@@ -44,9 +44,9 @@ func TestLogin_NamedServers(t *testing.T) {
 		{"jobs --server ../x", "names no server", true},
 		{"login " + address + " --as local", "names no server", true},
 		{"server status --server local", "No server runs", false},
-		{"logout", "nobody is logged in", true},
+		{"logout", "not logged in", true},
 		{"logout --server prod", "Logged out", false},
-		{"jobs --server prod", "nobody is logged in to it", true},
+		{"jobs --server prod", "not logged in to it", true},
 	} {
 		out, err := u.try(made.Text+"\n", strings.Fields(c.args)...)
 		if (err != nil) != c.fails || !strings.Contains(out, c.want) {

@@ -43,7 +43,7 @@ func TestProposals_AreRankedApprovedAndCompared(t *testing.T) {
 	if p := v.Proposals[2]; p.ID != "idea-3" || p.Rank != nil || p.Value != nil || p.ValueText != "figure 3" || v.Cost != cost || v.Value != value || !v.Exact {
 		t.Errorf("%+v", v)
 	}
-	if text, err := h.try("proposals", "outcome", "idea", "--text", "x"); err == nil || !strings.Contains(text, "nobody has approved") {
+	if text, err := h.try("proposals", "outcome", "idea", "--text", "x"); err == nil || !strings.Contains(text, "never approved") {
 		t.Errorf("%v %s", err, text)
 	}
 	h.do("proposals", "approve", "idea")

@@ -163,7 +163,7 @@ func TestShell_KeepsFilesOverEveryEnd(t *testing.T) {
 	one.until("echo again; ls -A | tr '\\n' ' '; cat new .dot\n", "again\r\n.dot new kept\r\nhidden")
 
 	must.Do(t, syscall.Kill(h.serverPID(), syscall.SIGKILL))
-	one.sees("connecting again", 1)
+	one.sees("reconnecting", 1)
 	one.until("echo back$((3*3))\n", "back9\r\n")
 	one.types("echo last > end; false; exit\n")
 	one.ends(0, "s is over: its program has exited.")
@@ -356,7 +356,7 @@ func TestShell_RefusesWrongFlags(t *testing.T) {
 	h.do("run", "-y", "-d", "job.yaml")
 	h.until("the server knows the offers", func() bool { return h.job("endless").State == "running" })
 	for args, want := range map[string]string{"shell -y -d --cpus 400 --workdir none": "as many processors",
-		"shell -y -d --memory 900TiB --workdir none": "as much memory", "shell -d endless": "scrimp exec -it endless", "notebook -d endless": "is no notebook",
+		"shell -y -d --memory 900TiB --workdir none": "as much memory", "shell -d endless": "scrimp exec -it endless", "notebook -d endless": "is not a notebook",
 		"shell -d --gpu T4 endless": "--gpu is for a new session", "shell -d nobody": "is not known"} {
 		if out, err := h.try(strings.Fields(args)...); err == nil || !strings.Contains(out, want) {
 			t.Errorf("scrimp %s: %v %s", args, err, out)
