@@ -22,7 +22,8 @@ func (a *app) engineRmCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "rm NAME", Short: "Remove an engine", Args: command.Takes("NAME"),
 		Long: "Removes an engine from engines.yaml. It counts when the server restarts: then the engine sells nothing, " +
 			"and the server no longer watches what runs there, which may cost money until you add the engine again. An " +
-			"engine with machines is refused while the server runs. Tokens of machines that join are revoked at once." + command.PlainExit,
+			"engine with machines is refused while the server runs. Tokens of machines that join are revoked at once." +
+			command.PlainExit,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := a.owns()
 			if err == nil && !force {

@@ -149,8 +149,7 @@ func (d *Service) limitTransfer(w http.ResponseWriter, r *http.Request, do func(
 	end, err := d.Moves.Open(api.Rank(attempt, node), agentMoves, allMoves)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
-		reply.Problem(w, http.StatusTooManyRequests, "too many bytes are being sent at once",
-			"send less at once, and repeat this request", err)
+		reply.Problem(w, http.StatusTooManyRequests, "too many bytes at once", "send less, and repeat it", err)
 		return
 	}
 	defer end()

@@ -49,8 +49,7 @@ func (d *Service) Credentials(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "2")
 		reply.Problem(w, http.StatusTooManyRequests, "credentials were requested too often", "try again", err)
 	default:
-		reply.Problem(w, http.StatusServiceUnavailable, "there are no credentials for the job's store at present",
-			"try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "there are no credentials for the store yet", "try again", err)
 	}
 }
 
@@ -121,8 +120,7 @@ func (d *Service) WorkBlob(w http.ResponseWriter, r *http.Request) {
 	case err == nil, errors.Is(err, errNotLent), errors.Is(err, workblob.ErrServer):
 		reply.JSON(w, is)
 	default:
-		reply.Problem(w, http.StatusServiceUnavailable, "the server cannot say where the work folder is at present",
-			"try again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "cannot find the work folder now", "try again", err)
 	}
 }
 

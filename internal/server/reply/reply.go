@@ -199,7 +199,7 @@ func Bytes(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
 			fmt.Sprintf("send at most %d bytes", limit), nil)
 	case errors.Is(err, ErrCrowded):
 		w.Header().Set("Retry-After", "1")
-		Problem(w, http.StatusTooManyRequests, "too many bytes are being sent at once",
+		Problem(w, http.StatusTooManyRequests, "too many bytes at once",
 			"send it again in a second, and send less at once", err)
 	case err != nil:
 		Problem(w, http.StatusBadRequest, "cannot read the request",
