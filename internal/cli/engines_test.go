@@ -156,7 +156,7 @@ func TestEngines_TwoMarketsAtOnce(t *testing.T) {
 		}
 	}
 	for _, job := range []string{"anywhere", "near", "far"} {
-		h.do("exec", job, "--", "touch", "stop")
+		h.mustStop(job)
 		h.until(job+" is done", func() bool { return h.job(job).Closed })
 		if j := h.job(job); j.State != "succeeded" || j.Attempts != 1 {
 			t.Errorf("%s is %s after %d attempts", job, j.State, j.Attempts)

@@ -170,7 +170,7 @@ func TestLimits_SurviveTakeovers(t *testing.T) {
 	if out := p.do("audit", "--json"); !strings.Contains(out, "/approve") || !strings.Contains(out, "for the paper") {
 		t.Errorf("the audit trail has no approval:\n%s", out)
 	}
-	p.do("exec", "first", "--", "touch", "stop")
+	p.mustStop("first")
 	p.until("the next job runs", func() bool { return p.job("second").Phase == "running" })
 	for _, id := range []string{"second", "third"} {
 		p.do("cancel", id)

@@ -109,6 +109,23 @@ func (h *home) do(args ...string) string {
 	return out
 }
 
+// stops creates the file stop in a job's work folder, which makes the job's program end. It reports whether that was
+// possible. A program that ends at once takes the command with it, which then has the status 137.
+func (h *home) stops(job string) bool {
+	h.t.Helper()
+	_, err := h.try("exec", job, "--", "touch", "stop")
+	e, ended := errors.AsType[*exec.ExitError](err)
+	return err == nil || ended && e.ExitCode() == 137
+}
+
+// mustStop is stops, and ends the test if that is not possible.
+func (h *home) mustStop(job string) {
+	h.t.Helper()
+	if !h.stops(job) {
+		h.t.Fatalf("cannot make the program of %s end", job)
+	}
+}
+
 func (h *home) write(name, text string) {
 	h.t.Helper()
 	must.Do(h.t, os.MkdirAll(filepath.Dir(filepath.Join(h.dir, name)), 0o755))
@@ -296,7 +313,7 @@ func TestRun_KilledServerLosesNothing(t *testing.T) {
 		t.Errorf("after the kill the job is on %s, it was on %s", got, machine)
 	}
 	h.adds("counter")
-	h.do("exec", "counter", "--", "touch", "stop")
+	h.mustStop("counter")
 	h.until("it is done", func() bool { return h.job("counter").Closed })
 	h.adds("counter")
 	if j := h.job("counter"); j.State != "succeeded" || j.Attempts != 1 {

@@ -221,7 +221,7 @@ func TestServe_TakesOverFromServerThatCommandStarted(t *testing.T) {
 	if err == nil || !strings.Contains(out, "another scrimp serve has") || !strings.Contains(out, "server stop") {
 		t.Errorf("a second one: %v\n%s", err, out)
 	}
-	h.do("exec", "endless", "--", "touch", "stop")
+	h.mustStop("endless")
 	h.until("it is done", func() bool { return h.job("endless").Closed })
 	if j := h.job("endless"); j.State != "succeeded" || j.Attempts != 1 || j.Machine != "" && j.Machine != machine {
 		t.Errorf("%s on %s after %d attempts, want succeeded on %s after 1", j.State, j.Machine, j.Attempts, machine)

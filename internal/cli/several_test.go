@@ -94,7 +94,7 @@ func TestWait_SurvivesServerRestart(t *testing.T) {
 		err = p.Kill()
 	}
 	must.Do(t, err)
-	h.until("its command runs", func() bool { _, err := h.try("exec", "endless", "--", "touch", "stop"); return err == nil })
+	h.until("its command runs", func() bool { return h.stops("endless") })
 	if err := waits.Wait(); err != nil || !strings.Contains(out.String(), "endless succeeded") {
 		t.Errorf("it ends with %v: %s%s", err, out, errs)
 	}

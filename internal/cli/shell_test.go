@@ -78,7 +78,7 @@ func TestRun_CtrlCDetaches(t *testing.T) {
 	}
 	attach, out, errs := h.start("attach", "endless")
 	h.until("it is attached", func() bool { return strings.Contains(errs.String(), "endless") })
-	h.do("exec", "endless", "--", "touch", "stop")
+	h.mustStop("endless")
 	if err := attach.Wait(); err != nil || !strings.Contains(out.String(), "Receipt for endless: succeeded") {
 		t.Errorf("attach to the end: %v\n%s\n%s", err, out, errs)
 	}

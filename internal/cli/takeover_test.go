@@ -82,7 +82,7 @@ func TestTakeover_JobKeepsRunning(t *testing.T) {
 			t.Errorf("rows of %s that name an erased user: %s, %v", table, out, err)
 		}
 	}
-	h.do("exec", "endless", "--", "touch", "stop")
+	h.mustStop("endless")
 	h.until("it is done", func() bool { return h.job("endless").Closed })
 	if j := h.job("endless"); j.State != "succeeded" || j.Attempts != 1 {
 		t.Errorf("%s after %d attempts, want succeeded after 1", j.State, j.Attempts)

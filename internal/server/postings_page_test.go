@@ -60,7 +60,7 @@ func TestPages_SumsEqualThePostingsThatTheyLinkTo(t *testing.T) {
 		"/costs/days?until=" + until: 5, "/costs/days?by=sku&until=" + until: 5, "/chargeback": 3, "/estimates": 0, "/models": 0} {
 		ann.sumsAreLinked(page, least)
 	}
-	ann.shows("/data/export/costs?"+url.Values{"team": {"nosuch"}}.Encode(), 404, "there are no such costs")
+	ann.shows("/data/export/costs?"+url.Values{"team": {"nosuch"}}.Encode(), 404, "no costs in that span match")
 }
 
 // sumsAreLinked checks the sums of a page.

@@ -142,7 +142,7 @@ func TestSignInByProvider_OpensASessionOfTheUserWithTheAddress(t *testing.T) {
 		t.Fatalf("%+v", live)
 	}
 	thief := &person{reader: b.reader, jar: map[string]*http.Cookie{}}
-	thief.refused(thief.goes(back, true), "begun no sign-in")
+	thief.refused(thief.goes(back, true), "not begun a sign-in")
 	w.must("DELETE", "/v1/tokens/"+live[0].ID, nil, nil)
 	if got := b.goes("/jobs", false); got.StatusCode != http.StatusSeeOther {
 		t.Errorf("a revoked session shows %d", got.StatusCode)
@@ -231,11 +231,11 @@ func TestSignInByProvider_RefusalsGoToTheAuditTrail(t *testing.T) {
 	at.Set(func(p *oidctest.Provider) { p.Claims = nil })
 	_, back := b.signsIn("/")
 	stranger := &person{reader: b.reader, jar: map[string]*http.Cookie{}}
-	stranger.refused(stranger.goes(back, true), "begun no sign-in", "begin the sign-in again")
+	stranger.refused(stranger.goes(back, true), "not begun a sign-in", "begin the sign-in again")
 	for _, why := range []string{"for another client", "has expired", "another issuer", "another sign-in"} {
 		w.audited(map[string]string{auth.Unknown: why})
 	}
-	w.audited(map[string]string{auth.Unknown: "begun no sign-in"})
+	w.audited(map[string]string{auth.Unknown: "not begun a sign-in"})
 	w.audited(map[string]string{auth.Unknown: "no user"})
 	var trail api.Audit
 	w.must("GET", "/v1/audit?limit=1000", nil, &trail)

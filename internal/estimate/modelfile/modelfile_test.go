@@ -122,7 +122,7 @@ func TestLines(t *testing.T) {
 		t.Error(m, err)
 	}
 	for line, want := range map[string]string{
-		"": "is empty", "llama-99": "is not a file", "transformer": "layers", "transformer width=3": "width",
+		"": "is empty", "llama-99": "is neither a file nor", "transformer": "layers", "transformer width=3": "width",
 		"cnn params=3M":                "gmacs",
 		"transformer layers=32 dim=-1": "dim", "transformer layers=x dim=3": "layers",
 		"transformer layers=1e9 dim=10": "absurd",

@@ -308,7 +308,7 @@ var cases = []itemCase{
 
 	{"convergence", check.Warn, "nothing is seen", func(*check.Case) {}},
 	{"convergence", check.Warn, "progress is seen", func(c *check.Case) { c.Job.Progress.Pattern = `(?P<loss>\S+)` }},
-	{"convergence", check.Warn, "no number", func(c *check.Case) { c.Job.Metric.Name = "loss" }},
+	{"convergence", check.Warn, "not a number", func(c *check.Case) { c.Job.Metric.Name = "loss" }},
 	{"convergence", check.Pass, "500", func(c *check.Case) { c.Job.Metric = spec.Metric{Name: "loss", Patience: 500} }},
 
 	{"spot-proven", check.Fail, "duration is unknown", func(*check.Case) {}},

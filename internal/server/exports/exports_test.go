@@ -223,7 +223,7 @@ func TestFetch_KeepsTheBillWhenAPartIsUnreadable(t *testing.T) {
 			_ = os.Remove(filepath.Join(r.bucket, part))
 		}, part, "the bucket has no such file"},
 		"torn manifest": {func(r *rig) { r.put(meta+"2026-10/daily-Manifest.json", []byte(`{"dataFiles":["s3`)) },
-			meta + "2026-10/daily-Manifest.json", "no manifest"},
+			meta + "2026-10/daily-Manifest.json", "not a manifest"},
 		"another bucket": {func(r *rig) {
 			r.put(meta+"2026-10/daily-Manifest.json", []byte(`{"dataFiles":["s3://other/cur/x.csv.gz"]}`))
 		}, meta + "2026-10/daily-Manifest.json", "not in the bucket my-exports"},

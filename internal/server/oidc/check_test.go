@@ -24,7 +24,7 @@ func TestCheck_RefusesProvidersThatCannotWork(t *testing.T) {
 		"works":        {func(*oidctest.Provider) {}, ""},
 		"down":         {func(p *oidctest.Provider) { p.Down = true }, ""},
 		"other issuer": {func(p *oidctest.Provider) { p.Issuer = "https://other.example" }, "exactly as the provider gives it"},
-		"plain token":  {func(p *oidctest.Provider) { p.Token = "http://192.0.2.1/token" }, "one with https is needed"},
+		"plain token":  {func(p *oidctest.Provider) { p.Token = "http://192.0.2.1/token" }, "must begin with https"},
 		"no method":    {func(p *oidctest.Provider) { p.Methods = []string{"private_key_jwt"} }, "neither in a header"},
 	} {
 		r := newRig(t, nil)

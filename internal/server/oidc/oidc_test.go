@@ -154,14 +154,14 @@ func TestSignIn_AnswersEachFlowOnceAndInItsOwnBrowser(t *testing.T) {
 		return err
 	}
 	other, otherKept := r.begin()
-	r.refused(end(answer, ""), "begun no sign-in")
-	r.refused(end(answer, kept+"A"), "begun no sign-in")
+	r.refused(end(answer, ""), "not begun a sign-in")
+	r.refused(end(answer, kept+"A"), "not begun a sign-in")
 	r.refused(end(answer, otherKept), "belongs to another")
 	r.refused(end(url.Values{"code": answer["code"]}, kept), "belongs to another")
 	foreign := url.Values{"code": answer["code"], "state": answer["state"], "iss": {"https://evil.example"}}
 	r.refused(end(foreign, kept), "another identity provider")
 	must.Do(t, end(answer, kept))
-	r.refused(end(answer, kept), "has ended before")
+	r.refused(end(answer, kept), "has already ended")
 	// A code of one flow in another fails at the provider: the verifier of PKCE is not that of the code.
 	third, _ := r.begin()
 	r.refused(end(url.Values{"code": third["code"], "state": other["state"]}, otherKept), "refuses the code")

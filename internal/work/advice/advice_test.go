@@ -176,7 +176,7 @@ func TestRead_RefusesOtherFiles(t *testing.T) {
 		"does not end":                    strings.NewReader(google[:len(google)-1]),
 		"line 2: the saving \"many\"":     strings.NewReader(strings.Replace(hub, "7.3", "many", 1)),
 		"line 3: the saving 146":          strings.NewReader(strings.Replace(hub, "Stop,USD", "Stop,", 1)),
-		"no span such as":                 strings.NewReader(strings.Replace(google, "2592000s", "0s", 1)),
+		"not a span such as":              strings.NewReader(strings.Replace(google, "2592000s", "0s", 1)),
 		"invalid number literal":          strings.NewReader(strings.Replace(google, `"-50"`, `"x"`, 1)),
 		"read a row":                      strings.NewReader(hub + "1,\"Stop\n"),
 		"more than 50000":                 &endless{head: hub, body: rows},

@@ -211,9 +211,9 @@ func measuredRow(fields []string, out map[string]Measured) (cause, fix string) {
 	if !ok || took <= 0 || took > maxSeconds*time.Second {
 		cause := "out of range"
 		if _, err := strconv.ParseFloat(fields[2], 64); err != nil {
-			cause = "no number"
+			cause = "not a number"
 		} else if !ok && strings.ContainsAny(fields[2], "eExXpP_") {
-			cause = "no plain decimal"
+			cause = "not a plain decimal"
 		}
 		return fmt.Sprintf("seconds: %.40q is %s", fields[2], cause),
 			fmt.Sprintf("write the seconds that the batch takes, above 0 and at most %d", maxSeconds)

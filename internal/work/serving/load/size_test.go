@@ -187,7 +187,7 @@ func TestMeasured_InterpolatesBetweenBatches(t *testing.T) {
 		"accelerator,batch,seconds\nL4,1,-1\n":        "seconds: \"-1\" is out of range",
 		"accelerator,batch,seconds\nL4,1,NaN\n":       "seconds: \"NaN\" is out of range",
 		"accelerator,batch,seconds\nL4,1,500ms\n":     "seconds: \"500ms\" is not a number: write the seconds",
-		"accelerator,batch,seconds\nL4,1,1e-1\n":      "seconds: \"1e-1\" is no plain decimal: write the seconds",
+		"accelerator,batch,seconds\nL4,1,1e-1\n":      "seconds: \"1e-1\" is not a plain decimal: write the seconds",
 		"accelerator,batch,seconds\nL4,one,1\n":       "batch: \"one\" is not a number",
 		"\x1f\x8b\x08\x00":                            "compressed with gzip",
 		"accelerator,batch,seconds\nL4,1,99999999\n":  "is out of range",

@@ -237,11 +237,11 @@ func (r *traceReader) row(fields []string) error {
 func notWhole(text string) string {
 	switch v, err := strconv.ParseFloat(text, 64); {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
-		return "no number"
+		return "not a number"
 	case v == math.Trunc(v) && !strings.ContainsAny(text, ".eExXpPnN_"):
 		return "out of range"
 	}
-	return "no whole number"
+	return "not a whole number"
 }
 
 // forms are the ways in which a time may be written; one without a zone is in UTC.
