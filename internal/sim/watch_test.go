@@ -53,6 +53,7 @@ func (t *twin) clone() *twin {
 	c := *t
 	c.configs, c.flow = maps.Clone(t.configs), t.flow.clone()
 	c.told, c.given, c.early, c.overAs = maps.Clone(t.told), maps.Clone(t.given), maps.Clone(t.early), maps.Clone(t.overAs)
+	c.earned = maps.Clone(t.earned)
 	c.heard, c.looked, c.retries = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries)
 	c.setups, c.refused, c.keys = maps.Clone(t.setups), maps.Clone(t.refused), maps.Clone(t.keys)
 	c.seen = map[string]*best{}

@@ -67,7 +67,8 @@ func (s *State) applyRound(f Fact) {
 	switch f := f.(type) {
 	case JobPlaced:
 		r := s.touched(f.Job).runs()
-		r.Placing = placing{Epoch: r.Epoch, Offer: f.Offer, Nodes: f.Nodes, By: f.By, Rests: f.Rests}
+		r.Placing = placing{Epoch: r.Epoch, Offer: f.Offer, Nodes: f.Nodes, By: f.By,
+			Rests: later(r.Placing.Rests, f.Rests)} // a placement that no move made must not shorten what one set
 	case JobPinned:
 		r := s.touched(f.Job).runs()
 		r.Pin = pin{Epoch: r.Epoch, Since: s.now}
