@@ -9,10 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"scrimp/internal/test/blobtest"
-	"scrimp/internal/test/eventually"
 	"scrimp/internal/test/lane"
 	"scrimp/internal/test/must"
 	"scrimp/internal/test/testbin"
@@ -49,14 +47,7 @@ stages:
 		out, err := h.try("pipeline", "run", "-y")
 		ended <- out + errorText(err)
 	}()
-	for limit := time.Now().Add(eventually.Limit); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(began); err == nil {
-			break
-		}
-		if time.Now().After(limit) {
-			t.Fatal("prepare has not begun")
-		}
-	}
+	h.until("prepare has begun", func() bool { _, err := os.Stat(began); return err == nil })
 	must.Do(t, errors.Join(os.Rename(bucket, bucket+".away"), os.WriteFile(gone, nil, 0o644)))
 	said := <-ended
 	for _, want := range []string{"train    failed", "bring the input corpus from " + host + "/corpus", "does not exist: create it, or correct the name",

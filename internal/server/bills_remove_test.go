@@ -14,9 +14,9 @@ import (
 	"scrimp/internal/work/bill"
 )
 
-// After a bill is removed and its month booked again, the ledger is what it was before the bill to the last unit, with
-// the corrections and their reversals in it. The other bill of the same file keeps its rows. A late line of the removed
-// bill is reversed in its own month.
+// Removing a bill and booking its month again restores the sums of the ledger to the last unit: each correction has a
+// posting that reverses it. The other bill of the same file keeps its rows. A late line of the removed bill is reversed
+// in its own month.
 func TestBills_RemovingOneAndBookingAgainRestoresTheLedger(t *testing.T) {
 	t.Parallel()
 	w := newBilled(t)

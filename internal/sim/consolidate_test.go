@@ -13,7 +13,7 @@ import (
 func (t *twin) consolidated(out core.Outcome) {
 	for _, f := range out.Facts {
 		d, ok := f.(state.DrainRequested)
-		if !ok || d.Why != placement.MoveConsolidates || d.Rests.IsZero() { // zero: an agent is told of the move again
+		if !ok || d.Why != placement.MoveConsolidates || d.Rests.IsZero() { // zero: a repeated request, not a new move
 			continue
 		}
 		t.w.saw("a job moves beside others")
