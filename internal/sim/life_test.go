@@ -185,7 +185,7 @@ func (w *World) draw() {
 			need := &w.jobs[n].terms.Need
 			need.CPUs = 1 + int(w.seed/3+uint64(n))%3
 			need.Accelerators = min(gpus, int(w.seed/7+uint64(n))%3)
-			if w.seed%5 < 2 { // a range of processors, with and without a known gain
+			if w.seed%5 < 2 && need.Accelerators == 0 { // a range of processors: a part with all accelerators may have more
 				need.MaxCPUs, need.Parallel = need.CPUs+int(w.seed/5+uint64(n))%3, float64(w.seed%5)*0.8
 			}
 		}
