@@ -76,10 +76,12 @@ func (bk *Books) SplitBill(i *state.Instance, lines []state.BillLine) {
 	var tasks []*state.Task
 	var weights []money.Amount
 	for _, id := range i.Served() {
-		if a := bk.State.AttemptOf(id); a != nil {
-			k := a.On(i.ID())
-			tasks, weights = append(tasks, k), append(weights, atLeastZero(k.Posted()))
+		a := bk.State.AttemptOf(id)
+		if a == nil {
+			return // its archived job could not be restored, and the others must not pay its part
 		}
+		k := a.On(i.ID())
+		tasks, weights = append(tasks, k), append(weights, atLeastZero(k.Posted()))
 	}
 	for _, idle := range i.Idles() {
 		weights = append(weights, atLeastZero(idle.Posted))
