@@ -51,7 +51,7 @@ func (c *Case) unread() (v Verdict, evidence, fix string, ok bool) {
 // Limits of candidates for spot: an interruption of short work repeats nearly all of it at little cost, and frequent
 // starts are expensive if each takes a large part of the run.
 const (
-	shortRun   = 10 * time.Minute
+	shortRun   = 30 * time.Minute
 	dearStart  = 0.1 // share of the run that one start takes
 	startLimit = 10 * time.Minute
 )
@@ -64,16 +64,20 @@ func candidate(c *Case) (Verdict, string, string) {
 	long, known := c.length()
 	start, where := c.start()
 	switch {
+	case c.Job.Kind == "inference", c.Job.Kind == "interactive":
+		return Warn, "kind is " + c.Job.Kind + ": somebody waits for its answers, and an interruption stops them",
+			"resources.capacity: on-demand"
 	case start >= startLimit, known && start > 0 && start.Seconds() > dearStart*long.Seconds():
 		text := fmt.Sprintf("%s took %s to start", where, draw.Span(start))
 		if known {
 			text += fmt.Sprintf(" for %s of work", draw.Span(long))
 		}
-		return Warn, text + ": each interruption is paid with another",
+		return Warn, fmt.Sprintf("%s, and spot pays below %s and %.0f %% of the work: each interruption costs another start",
+				text, draw.Span(startLimit), 100*dearStart),
 			"shorten setup and what precedes the first step, or resources.capacity: on-demand"
 	case known && long <= shortRun:
-		return Warn, fmt.Sprintf("%s of work: spot saves little on it, and an interruption costs another start",
-			draw.Span(long)), firm
+		return Warn, fmt.Sprintf("%s of work, and spot pays above %s: it saves little on less, and an interruption costs "+
+			"another start", draw.Span(long), draw.Span(shortRun)), firm
 	case known:
 		return Pass, fmt.Sprintf("%s of work", draw.Span(long)), ""
 	}

@@ -102,14 +102,14 @@ func working(b *telemetry.Bucket) (works, known bool) {
 func (f *features) span(nodes []Node) {
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	begin, end := int64(math.MaxInt64), int64(math.MinInt64)
-	anyKnown := false
+	anyKnown, anyGPU := false, false
 	for _, n := range nodes {
 		f.seconds = max(f.seconds, series.Covered(n.Buckets))
 		begin, end = min(begin, n.Buckets[0].Start), max(end, n.Buckets[len(n.Buckets)-1].End())
 		for i := range n.Buckets {
 			b := &n.Buckets[i]
 			works, known := working(b)
-			anyKnown = anyKnown || known
+			anyKnown, anyGPU = anyKnown || known, anyGPU || b.Value(telemetry.GPU, 0).Known()
 			// A program that has reached its first step has worked.
 			if v := b.Value(telemetry.TaskSteps, 0); v.Known() {
 				f.steps, first = true, min(first, b.Start)
@@ -122,6 +122,8 @@ func (f *features) span(nodes []Node) {
 	switch {
 	case !anyKnown:
 		first, last = begin, end
+	case last < first && f.steps && !anyGPU: // it works on its second step
+		last = end
 	case last < first: // it has not worked yet, or the work is unknown
 		last = first
 	}

@@ -26,6 +26,7 @@ const (
 	fast         = 256 << 10 // bytes per second from the network
 	oneCore      = 0.8
 	isBlocked    = 0.3
+	savedBytes   = 256 << 20 // that a program serialises and writes per second
 )
 
 // waitShare returns the share of the main thread's own time in which it is blocked. Time in which it could run while
@@ -136,15 +137,16 @@ func (f *features) again() bool { return f.stalls.count >= 3 || f.steps && f.sta
 
 func checkpointing(f *features) (finding, bool) {
 	share, text := 0.0, ""
-	a := f.in.Account
-	if a.SaveSeconds != nil && a.Checkpoints > 1 && f.work > 0 {
-		share = min(0.9, float64(a.Checkpoints)**a.SaveSeconds/f.work)
-		text = fmt.Sprintf("%d saves of %s each", a.Checkpoints, span(*a.SaveSeconds))
-	}
-	if share < small && f.stalls.writing >= small && f.again() {
+	a, written := f.in.Account, f.get(telemetry.TaskWriteCallBytes)
+	switch {
+	case f.stalls.writing >= small && f.again():
 		share = f.stalls.writing
 		text = fmt.Sprintf("steps stop again and again while the program writes up to %s a second",
 			size.About(f.stalls.written))
+	case a.SaveSeconds != nil && a.Checkpoints > 1 && f.work > 0 && written > 0:
+		// Most of a save may be the agent's upload, during which the program goes on: it only stops while it writes.
+		share = min(0.9, float64(a.Checkpoints)**a.SaveSeconds/f.work, written/savedBytes)
+		text = fmt.Sprintf("%d saves, and the program writes %s a second", a.Checkpoints, size.About(written))
 	}
 	if share < small {
 		return finding{}, false

@@ -1,0 +1,56 @@
+package diagnose
+
+import (
+	"testing"
+
+	"scrimp/internal/wire/telemetry"
+	"scrimp/internal/work/diagnose/class"
+)
+
+// saver returns two minutes of a program on two cores with 12 saves on its receipt, each of which took 3 s until its
+// upload had ended. It writes the given number of bytes per second, and its steps do not stop.
+func saver(written float64) Input {
+	in := Input{Job: "train", Account: Account{Checkpoints: 12, SaveSeconds: new(3.0)}, Nodes: []Node{{}}}
+	in.Nodes[0].Head = telemetry.Head{Cores: 2, Memory: 8 << 30}
+	for i := range 12 {
+		b := telemetry.Bucket{Start: int64(i) * 10, Width: 10, Covered: 10}
+		for m, v := range map[telemetry.Metric]float64{telemetry.CPU: 1, telemetry.TaskCPU: 1.9, telemetry.TaskMain: 1.9,
+			telemetry.TaskMainBlocked: 0.05, telemetry.TaskSteps: 4, telemetry.TaskStalled: 0, telemetry.RunQueue: 2,
+			telemetry.TaskWriteCallBytes: written, telemetry.TaskWriteCalls: 1 + written/(1<<20)} {
+			b.Set(m, v)
+		}
+		in.Nodes[0].Buckets = append(in.Nodes[0].Buckets, b)
+	}
+	return in
+}
+
+// The time of a save on the receipt includes its upload, during which the program goes on. Small saves do not slow it
+// down, however long their uploads take; large ones do while it writes them.
+func TestCheckpointing_IsNotTheUpload(t *testing.T) {
+	for written, want := range map[float64]bool{0: false, 10: false, 1 << 20: false, 100 << 20: true} {
+		named := false
+		for _, c := range Diagnose(saver(written)).Causes {
+			named = named || c.Class == class.Checkpointing
+		}
+		if named != want {
+			t.Errorf("a program that writes %.0f bytes a second saves too often: %v", written, named)
+		}
+	}
+}
+
+// A program that has reported one step works on its second one: its figures count.
+func TestDiagnose_CountsTheTimeAfterTheFirstStep(t *testing.T) {
+	in := saver(0)
+	in.Live = true
+	for i := range in.Nodes[0].Buckets {
+		b := &in.Nodes[0].Buckets[i]
+		b.Set(telemetry.TaskSteps, 0)
+		if i < 3 {
+			b.V[telemetry.TaskSteps] = nil
+		}
+	}
+	r := Diagnose(in)
+	if r.Phases != (Phases{SetUp: 30, Work: 90}) || len(r.Use) == 0 || r.Note != "" {
+		t.Errorf("phases %+v, use %v, note %q", r.Phases, r.Use, r.Note)
+	}
+}
