@@ -5,6 +5,7 @@ package measure
 import (
 	"context"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -57,17 +58,24 @@ type Measurer struct {
 	head    telemetry.Head
 }
 
-// Run measures the program and its machine until ctx is done.
+// Run measures the program and its machine until ctx is done. It holds its thread, so that the thread's processor time
+// is the cost of measuring: on a busy machine most of the wall time is a wait.
 func (m *Measurer) Run(ctx context.Context, p *program.Program) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	now := time.Now()
 	m.program, m.cores = p.Meter(now), now
 	m.head = m.machine.Head()
 	m.machine.Measure(now, &telemetry.Bucket{})
 	m.taskGPUs(now) // request the first GPU reading
 	for pause := m.Every; wait.For(ctx, pause) == nil; {
-		begun := time.Now()
+		begun, used := time.Now(), threadTime()
 		m.once(ctx, begun)
-		pause = max(m.Every, min(measureShare*time.Since(begun), maxPause))
+		cost := time.Since(begun)
+		if used > 0 {
+			cost = threadTime() - used
+		}
+		pause = max(m.Every, min(measureShare*cost, maxPause))
 	}
 	m.once(ctx, time.Now())
 	m.Series.close()
@@ -175,7 +183,8 @@ type Series struct {
 	upTo int64 // end of the last bucket sent
 }
 
-// add records the measurements of a span that ends now.
+// add records the measurements of a span that ends now. A span longer than ten seconds counts for each ten seconds of
+// it, up to twice maxPause: of a longer one, in which the machine slept, only the end counts.
 func (s *Series) add(now time.Time, span time.Duration, b telemetry.Bucket, h telemetry.Head) {
 	if span <= 0 {
 		return
@@ -183,10 +192,19 @@ func (s *Series) add(now time.Time, span time.Duration, b telemetry.Bucket, h te
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.head = h
-	at := now.Add(-min(span, telemetry.Least*time.Second) / 2).Unix() // most of the span lies in this bucket
-	b.Start, b.Width = at-at%telemetry.Least, telemetry.Least
-	b.Covered = min(span.Seconds(), telemetry.Least)
+	const least = telemetry.Least * time.Second
+	b.Width = telemetry.Least
 	b.Clear()
+	for span = min(span, 2*maxPause); span > 0; span -= least {
+		part := min(span, least)
+		at := now.Add(part/2 - span).Unix() // most of the part lies in this bucket
+		b.Start, b.Covered = at-at%telemetry.Least, part.Seconds()
+		s.put(b)
+	}
+}
+
+// put adds a bucket to the open ten seconds, or finishes them and opens the next. The caller holds mu.
+func (s *Series) put(b telemetry.Bucket) {
 	switch {
 	case s.open.Width == 0:
 		s.open = b

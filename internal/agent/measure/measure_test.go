@@ -60,6 +60,32 @@ func TestSeries_WaitsForServer(t *testing.T) {
 	}
 }
 
+// A machine on which measuring takes long is measured rarely, and no ten seconds are lost between two measurements.
+func TestSeries_LosesNothingOfLongSpans(t *testing.T) {
+	t.Parallel()
+	var s Series
+	start := time.Unix(1_700_000_000, 0)
+	for n, seconds := range []int{25, 30, 12, 5, 8, 20} {
+		start = start.Add(time.Duration(seconds) * time.Second)
+		s.add(start, time.Duration(seconds)*time.Second, usedFor(float64(n+1)/10), telemetry.Head{})
+	}
+	s.close()
+	covered := 0.0
+	for n, b := range s.list {
+		covered += b.Covered
+		if b.Start != 1_700_000_000+int64(10*n) || b.Covered > 10 {
+			t.Errorf("bucket %d covers %v s at %d", n, b.Covered, b.Start)
+		}
+	}
+	if len(s.list) != 10 || covered < 90 {
+		t.Errorf("%d buckets cover %v of 100 s", len(s.list), covered)
+	}
+	s.add(start.Add(8*time.Hour), 8*time.Hour, usedFor(1), telemetry.Head{}) // the machine slept
+	if s.close(); len(s.list) > 17 {
+		t.Errorf("a night is %d buckets", len(s.list)-10)
+	}
+}
+
 // The use of a job that requests GPUs is that of the busiest one, or unknown. The use of other jobs
 // is that of their processors.
 func TestInUse_ReportsBusiestGPU(t *testing.T) {

@@ -81,7 +81,7 @@ func TestAB_FitsItsTerminal(t *testing.T) {
 	}
 	text := strings.Join(strings.Fields(list[1].Text(show.Place{})+nan.Text(show.Place{})+whole.Text(show.Place{})+plans[3].Text(show.Place{})), " ")
 	for _, want := range []string{"284 more pairs would probably tell, and cost about $371.76. A comparison has at most 50: a larger",
-		"the accuracy that train-ab.change-1 has reported is not a number, but nan or infinite", "time of whole runs: neither epochs nor steps were reported by all",
+		"the accuracy that train-ab.change-1 has reported is not a number, but nan or infinite", "time of whole runs: not all of them reported epochs, or steps, over",
 		"1 pair of two runs, with seed 1; both", "no verdict: 1 pair never tells with"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("nothing says %q:\n%s", want, text)

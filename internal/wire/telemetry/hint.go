@@ -51,6 +51,8 @@ func (s *Summary) hintOfCPU(cores int) string {
 	case s.Of[IOWait].Average >= waits:
 		return fmt.Sprintf("CPU %s used: reading data waits for the disk (I/O wait %s)", Percent(used.Average),
 			Percent(s.Of[IOWait].Average))
+	case cores > 0 && s.Of[RunQueue].Average > 2*float64(cores): // other programs have the processors that it wants
+		return ""
 	}
 	return fmt.Sprintf("CPU %s of %d cores used: a smaller machine would do", Percent(used.Average), cores)
 }

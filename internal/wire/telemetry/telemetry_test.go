@@ -186,10 +186,11 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestHint_ExplainsTheFigures(t *testing.T) {
-	of := func(cores int, set ...float64) string { // GPU, CPU, I/O wait, cores of the task
+	of := func(cores int, set ...float64) string { // GPU, CPU, I/O wait, cores of the task, threads that want to run
 		b := telemetry.Bucket{Start: 0, Width: 10, Covered: 10}
-		for n, m := range []telemetry.Metric{telemetry.GPU, telemetry.CPU, telemetry.IOWait, telemetry.TaskCPU} {
-			if set[n] >= 0 {
+		for n, m := range []telemetry.Metric{telemetry.GPU, telemetry.CPU, telemetry.IOWait, telemetry.TaskCPU,
+			telemetry.RunQueue} {
+			if n < len(set) && set[n] >= 0 {
 				b.Set(m, set[n])
 			}
 		}
@@ -214,7 +215,8 @@ func TestHint_ExplainsTheFigures(t *testing.T) {
 			t.Errorf("the hint is %q, want %q", is, want)
 		}
 	}
-	for n, is := range []string{of(8, 0.9, 0.1, 0.4, 1), of(8, -1, 0.8, 0, 6), of(1, -1, 0.1, 0, 0.1), of(8, -1, -1, -1, -1)} {
+	for n, is := range []string{of(8, 0.9, 0.1, 0.4, 1), of(8, -1, 0.8, 0, 6), of(1, -1, 0.1, 0, 0.1), of(8, -1, -1, -1, -1),
+		of(2, -1, 1, 0, 0.16, 21)} {
 		if is != "" {
 			t.Errorf("case %d has the hint %q", n, is)
 		}

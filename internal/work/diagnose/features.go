@@ -71,6 +71,9 @@ func featuresOf(in Input) features {
 	f.add(nodes)
 	list := f.within(longest(nodes).Buckets)
 	f.stalls, f.leak = f.stallsOf(list), series.LeakOf(list)
+	if n := len(list); !in.Live && n > 0 { // its memory became free as it ended
+		f.leak = series.LeakOf(list[:n-1])
+	}
 	f.writeSize = series.Usually(list, telemetry.TaskWriteCallBytes, 0.5) /
 		max(1, series.Usually(list, telemetry.TaskWriteCalls, 0.5))
 	return f

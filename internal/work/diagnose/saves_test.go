@@ -38,6 +38,29 @@ func TestCheckpointing_IsNotTheUpload(t *testing.T) {
 	}
 }
 
+// Workers that send single samples through pipes read and write thousands of times a second. They neither log nor read
+// small files.
+func TestDataLoading_IsManySmallMessages(t *testing.T) {
+	in := saver(0)
+	in.Account = Account{}
+	for i := range in.Nodes[0].Buckets {
+		b := &in.Nodes[0].Buckets[i]
+		for m, v := range map[telemetry.Metric]float64{telemetry.TaskCPU: 1.6, telemetry.TaskMain: 0.9,
+			telemetry.TaskMainBlocked: 0.1, telemetry.TaskSystem: 0.5, telemetry.TaskWriteCalls: 1541,
+			telemetry.TaskWriteCallBytes: 1541 * 48, telemetry.TaskReadCalls: 2614, telemetry.TaskReadCallBytes: 2614 * 25} {
+			b.Set(m, v)
+		}
+	}
+	for _, c := range Diagnose(in).Causes {
+		if c.Class != class.DataLoading {
+			t.Errorf("%s: %s", c.Class, c.Evidence)
+		}
+	}
+	if len(Diagnose(in).Causes) != 1 {
+		t.Error("the messages are no cause")
+	}
+}
+
 // A program that has reported one step works on its second one: its figures count.
 func TestDiagnose_CountsTheTimeAfterTheFirstStep(t *testing.T) {
 	in := saver(0)
@@ -52,5 +75,20 @@ func TestDiagnose_CountsTheTimeAfterTheFirstStep(t *testing.T) {
 	r := Diagnose(in)
 	if r.Phases != (Phases{SetUp: 30, Work: 90}) || len(r.Use) == 0 || r.Note != "" {
 		t.Errorf("phases %+v, use %v, note %q", r.Phases, r.Use, r.Note)
+	}
+}
+
+// The memory of a program that has ended became free within its last ten seconds. It leaked all the same.
+func TestMemoryLeak_IgnoresTheEndOfTheProgram(t *testing.T) {
+	for end, live := range map[float64]bool{0.5: false, 1: true} {
+		in := saver(0)
+		in.Account, in.Live = Account{}, live
+		for i := range in.Nodes[0].Buckets {
+			in.Nodes[0].Buckets[i].Set(telemetry.TaskMemory, (1+float64(i))*(150<<20))
+		}
+		in.Nodes[0].Buckets[11].Set(telemetry.TaskMemory, 12*end*(150<<20))
+		if r := Diagnose(in); len(r.Causes) != 1 || r.Causes[0].Class != class.Leak {
+			t.Errorf("live: %v, causes: %+v", live, r.Causes)
+		}
 	}
 }

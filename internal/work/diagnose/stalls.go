@@ -1,10 +1,13 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 
+	"scrimp/internal/lib/size"
 	"scrimp/internal/wire/telemetry"
+	"scrimp/internal/work/diagnose/class"
 	"scrimp/internal/work/diagnose/series"
 )
 
@@ -15,6 +18,7 @@ const (
 	writesSome = 1 << 20 // for a program whose output mentions saves
 	stalled    = 0.05    // of a bucket, if the agent has measured stalls
 	mostLines  = 20_000
+	savedBytes = 256 << 20 // that a program serialises and writes per second
 )
 
 // Patterns of a program's output lines.
@@ -105,4 +109,43 @@ func (f *features) lostIn(b *telemetry.Bucket, usual float64) (lost float64, kno
 		return 0, true
 	}
 	return 1 - v/usual, true
+}
+
+// again reports whether work has stopped more than once.
+func (f *features) again() bool { return f.stalls.count >= 3 || f.steps && f.stalls.count == 2 }
+
+func checkpointing(f *features) (finding, bool) {
+	share, text := 0.0, ""
+	a, written := f.in.Account, f.get(telemetry.TaskWriteCallBytes)
+	switch {
+	case f.stalls.writing >= small && f.again():
+		share = f.stalls.writing
+		text = fmt.Sprintf("steps stop again and again while the program writes up to %s a second",
+			size.About(f.stalls.written))
+	case a.SaveSeconds != nil && a.Checkpoints > 1 && f.work > 0 && written > 0:
+		// Most of a save may be the agent's upload, during which the program goes on: it only stops while it writes.
+		share = min(0.9, float64(a.Checkpoints)**a.SaveSeconds/f.work, written/savedBytes)
+		text = fmt.Sprintf("%d saves, and the program writes %s a second", a.Checkpoints, size.About(written))
+	}
+	if share < small {
+		return finding{}, false
+	}
+	return finding{class.Checkpointing, fmt.Sprintf("%s: %s of the time", text, percent(share)),
+		f.whole(around(share, 0.5, 1.3)), false}, true
+}
+
+func evaluation(f *features) (finding, bool) {
+	share := f.stalls.other
+	least := small
+	if !f.stalls.evaluates { // only the pace suggests it
+		least = 0.15
+	}
+	if share < least || !f.again() && !f.stalls.evaluates {
+		return finding{}, false
+	}
+	text := fmt.Sprintf("steps stop again and again, %s of the time, while the program is busy", percent(share))
+	if f.stalls.evaluates {
+		text += ", and its output speaks of evaluation"
+	}
+	return finding{class.Evaluation, text, f.whole(around(share, 0.4, 1)), false}, true
 }

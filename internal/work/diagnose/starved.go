@@ -26,7 +26,7 @@ const (
 	fast         = 256 << 10 // bytes per second from the network
 	oneCore      = 0.8
 	isBlocked    = 0.3
-	savedBytes   = 256 << 20 // that a program serialises and writes per second
+	tinyMessage  = 256 // bytes of a message between processes
 )
 
 // waitShare returns the share of the main thread's own time in which it is blocked. Time in which it could run while
@@ -76,10 +76,19 @@ func slowDisk(f *features) (finding, bool) {
 	return finding{class.SlowDisk, text, f.gain(), false}, true
 }
 
+// passes reports whether the small reads and writes are messages that the program's processes pass each other, as
+// workers that load single samples do: both are many, of similar number, and of a few bytes.
+func (f *features) passes() bool {
+	reads, writes := f.get(telemetry.TaskReadCalls), f.get(telemetry.TaskWriteCalls)
+	workers := f.get(telemetry.TaskCPU) - f.get(telemetry.TaskMain)
+	return min(reads, writes) >= manyWrites && max(reads, writes) <= 3*min(reads, writes) && f.writeSize < tinyMessage &&
+		f.get(telemetry.TaskReadCallBytes)/reads < tinyMessage && workers >= leastShare*f.get(telemetry.TaskCPU)
+}
+
 // readsSmall reports whether the program makes many small reads that keep the kernel busy.
 func (f *features) readsSmall() bool {
 	calls, bytes := f.get(telemetry.TaskReadCalls), f.get(telemetry.TaskReadCallBytes)
-	return calls >= manyCalls && bytes/calls < tiny && f.inCalls(calls) >= 0.15
+	return calls >= manyCalls && bytes/calls < tiny && f.inCalls(calls) >= 0.15 && !f.passes()
 }
 
 // inCalls returns the kernel's share of the processor time of a program, or of one of its threads if it computes on
@@ -132,32 +141,9 @@ func remoteRead(f *features) (finding, bool) {
 		size.About(in)), f.gain(), false}, true
 }
 
-// again reports whether work has stopped more than once.
-func (f *features) again() bool { return f.stalls.count >= 3 || f.steps && f.stalls.count == 2 }
-
-func checkpointing(f *features) (finding, bool) {
-	share, text := 0.0, ""
-	a, written := f.in.Account, f.get(telemetry.TaskWriteCallBytes)
-	switch {
-	case f.stalls.writing >= small && f.again():
-		share = f.stalls.writing
-		text = fmt.Sprintf("steps stop again and again while the program writes up to %s a second",
-			size.About(f.stalls.written))
-	case a.SaveSeconds != nil && a.Checkpoints > 1 && f.work > 0 && written > 0:
-		// Most of a save may be the agent's upload, during which the program goes on: it only stops while it writes.
-		share = min(0.9, float64(a.Checkpoints)**a.SaveSeconds/f.work, written/savedBytes)
-		text = fmt.Sprintf("%d saves, and the program writes %s a second", a.Checkpoints, size.About(written))
-	}
-	if share < small {
-		return finding{}, false
-	}
-	return finding{class.Checkpointing, fmt.Sprintf("%s: %s of the time", text, percent(share)),
-		f.whole(around(share, 0.5, 1.3)), false}, true
-}
-
 func logging(f *features) (finding, bool) {
 	calls, syncs := f.get(telemetry.TaskWriteCalls), f.syncs()
-	if !syncs && !(calls >= manyWrites) || f.writeSize >= smallWrite || syncs && !f.starved() {
+	if !syncs && !(calls >= manyWrites) || f.writeSize >= smallWrite || syncs && !f.starved() || f.passes() {
 		return finding{}, false
 	}
 	system, own, waits := f.get(telemetry.TaskSystem), f.get(telemetry.TaskCPU), f.waitShare()
@@ -183,22 +169,6 @@ func logging(f *features) (finding, bool) {
 		text += ", while the program waits for its disk"
 	}
 	return finding{class.Logging, text + ": " + f.used(), f.whole(around(share, 0.5, 1.5)), false}, true
-}
-
-func evaluation(f *features) (finding, bool) {
-	share := f.stalls.other
-	least := small
-	if !f.stalls.evaluates { // only the pace suggests it
-		least = 0.15
-	}
-	if share < least || !f.again() && !f.stalls.evaluates {
-		return finding{}, false
-	}
-	text := fmt.Sprintf("steps stop again and again, %s of the time, while the program is busy", percent(share))
-	if f.stalls.evaluates {
-		text += ", and its output speaks of evaluation"
-	}
-	return finding{class.Evaluation, text, f.whole(around(share, 0.4, 1)), false}, true
 }
 
 func oversubscription(f *features) (finding, bool) {
@@ -272,6 +242,12 @@ func dataLoading(f *features) (finding, bool) {
 	task, main, waits := f.get(telemetry.TaskCPU), f.get(telemetry.TaskMain), f.waitShare()
 	workers := task - main
 	_, logs := logging(f)
+	if kernel := f.get(telemetry.TaskSystem) / task; f.passes() && !f.gpu && kernel >= 0.15 {
+		return finding{class.DataLoading,
+			fmt.Sprintf("%s; its processes pass each other %.0f small messages a second, and %s of its processor time is "+
+				"the kernel's: let a worker make whole batches", f.used(), f.get(telemetry.TaskWriteCalls), percent(kernel)),
+			f.whole(around(kernel, 0.5, 1.8)), false}, true
+	}
 	switch {
 	case !f.starved() && f.gpu, math.IsNaN(task), f.gpu && f.get(telemetry.GPU) < ranNothing, logs:
 	case f.gpu && (task >= fed*f.cores || f.get(telemetry.CPU) >= fed && task >= 0.5*f.cores): // not full of others' work

@@ -260,7 +260,7 @@ func (v Comparison) Text(p show.Place) string {
 		p.Fact(&b, "difference", "%s; the tolerance allows %s", text, allowed(d, *v.Allowed))
 	}
 	if v.Arms[0].TimeUnit == PerRun {
-		p.Fact(&b, "time", "of whole runs: neither epochs nor steps were reported by all of them")
+		p.Fact(&b, "time", "of whole runs: not all of them reported epochs, or steps, over ten seconds or more")
 	}
 	verdict := "not judged"
 	if v.Verdict != nil {
