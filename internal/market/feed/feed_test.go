@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -69,6 +70,19 @@ func TestAWSPrices_KeepsWholeLinuxMachines(t *testing.T) {
 		}
 	}
 	if got := intake.Summary(c.Skipped); got != "1 bad_currency, 1 no_price, 5 other_use, 1 zero_price" {
+		t.Errorf("skipped %s", got)
+	}
+}
+
+// A price without a usable time is skipped, and the other prices of the file count.
+func TestAWSSpot_SkipsPriceWithABadTime(t *testing.T) {
+	body := bytes.Replace(page(t, "aws-spot.json"), []byte("2026-11-20T09:30:00+00:00"), []byte("yesterday"), 1)
+	c, _, err := aws.ReadSpot(known(), body)
+	must.Do(t, err)
+	if got := price(t, c, "aws/us-east-1a/p4d.24xlarge/spot"); got != "9.8329 USD 2026-11-19" {
+		t.Errorf("us-east-1a: %s", got)
+	}
+	if got := intake.Summary(c.Skipped); got != "1 bad_row, 1 negative, 1 no_machine, 1 other_use" {
 		t.Errorf("skipped %s", got)
 	}
 }

@@ -19,11 +19,11 @@ import (
 func ReadSpot(p intake.Page, page []byte) (catalog.Catalog, string, error) {
 	var answer struct {
 		History *[]struct {
-			Zone    string    `json:"AvailabilityZone"`
-			Type    string    `json:"InstanceType"`
-			Product string    `json:"ProductDescription"`
-			Price   string    `json:"SpotPrice"`
-			At      time.Time `json:"Timestamp"`
+			Zone    string `json:"AvailabilityZone"`
+			Type    string `json:"InstanceType"`
+			Product string `json:"ProductDescription"`
+			Price   string `json:"SpotPrice"`
+			At      string `json:"Timestamp"`
 		} `json:"SpotPriceHistory"`
 		Next string `json:"NextToken"`
 	}
@@ -51,14 +51,19 @@ func ReadSpot(p intake.Page, page []byte) (catalog.Catalog, string, error) {
 			t.Skip(why, name, h.Price)
 			continue
 		}
+		at, err := time.Parse(time.RFC3339, h.At)
+		if err != nil && h.At != "" {
+			t.Skip(catalog.BadRow, name, fmt.Sprintf("Timestamp %q is not a time", h.At))
+			continue
+		}
 		shape, ok := p.Shapes.Machine("aws", h.Type)
 		if !ok {
 			t.Skip(catalog.NoMachine, name, "import a price list first: it says what the machine is")
 			continue
 		}
-		q := market.Quote{Rate: rate, Priced: true, At: h.At.UTC(), Source: p.Source} // always in dollars
+		q := market.Quote{Rate: rate, Priced: true, At: at.UTC(), Source: p.Source} // always in dollars
 		l := catalog.Sell(shape, region, h.Zone, market.Spot, q, money.USD)
-		if old, ok := newest[l.Offer.ID]; !ok || old.Quote.At.Before(h.At) {
+		if old, ok := newest[l.Offer.ID]; !ok || old.Quote.At.Before(at) {
 			newest[l.Offer.ID] = l
 		}
 	}
