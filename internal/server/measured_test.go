@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -38,7 +39,11 @@ func (w *world) went(id, spec string, steps int64, hours float64) {
 	w.must("POST", "/v1/jobs", spec, nil)
 	w.until(func(m *core.Machine) bool { _, asked := m.Allocation(id + ".1"); return asked })
 	var at time.Time // the core's time, which earlier jobs have advanced
-	w.control.Read(func(m *core.Machine) { at = m.Now() })
+	var offer market.OfferID
+	w.control.Read(func(m *core.Machine) {
+		asked, _ := m.Allocation(id + ".1")
+		at, offer = m.Now(), asked.Offer()
+	})
 	// Propose all events at once, so that the server does nothing of its own in between, hours earlier or later.
 	var events []core.Event
 	tell := func(after time.Duration, b core.Body) {
@@ -46,7 +51,7 @@ func (w *world) went(id, spec string, steps int64, hours float64) {
 	}
 	a := id + ".1"
 	took := time.Duration(hours * float64(time.Hour))
-	tell(0, core.LaunchDone{Launch: a, Instance: "i-" + id, Offer: "p/z/m/on-demand", Rate: 1e12, From: at})
+	tell(0, core.LaunchDone{Launch: a, Instance: "i-" + id, Offer: offer, Rate: 1e12, From: at})
 	tell(time.Second, core.AgentClaimed{Attempt: a})
 	tell(2*time.Second, core.AttemptStarted{Attempt: a, Message: 1})
 	tell(took+2*time.Second, core.Progressed{Attempt: a, Message: 2, Step: steps, Total: steps,
@@ -106,6 +111,63 @@ func TestMeasured_ListsVisibleRunsNewestFirst(t *testing.T) {
 		if rec, p := w.ask("GET", "/v1/measured?limit="+bad, auth.OwnerName, nil); rec.Code != 400 || p.Field != "limit" {
 			t.Errorf("limit %s: %d %+v", bad, rec.Code, p)
 		}
+	}
+}
+
+// Jobs have run on 4 processors for an hour, and on 8 for 0.651 hours: 0.698 of the work is shared. The plan of a job of
+// cpus: 4..16 and the job that the server takes then have that share: 16 are 2.1 times as fast as 4, and its explanation
+// says so. A stated share goes before the measured one.
+func TestMeasured_RangesUseSpeedOfEarlierRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, deaf{}, nil)
+	sells := func(cpus ...int) {
+		var seen core.MarketSeen
+		for _, n := range cpus {
+			id := market.OfferID(fmt.Sprintf("p/z/m%d/on-demand", n))
+			seen.Offers = append(seen.Offers, market.Offer{ID: id, Provider: "p", Zone: "z", Machine: fmt.Sprint("m", n),
+				Capacity: market.OnDemand, Currency: money.USD, CPUs: n, Memory: 1 << 40})
+			rate := money.Rate(1e12 + int64(n)*1e10)
+			seen.Quotes = append(seen.Quotes, market.Quote{Offer: id, Rate: rate, Priced: true, Available: true, At: w.control.Now()})
+		}
+		must.Do(t, w.control.Propose(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default", Body: seen}))
+	}
+	spec := func(name, cpus, more string) string {
+		return fmt.Sprintf(`{"spec":{"name":%q,"command":"train","resources":{"cpus":%q},"work":{"steps":1000%s}}}`, name, cpus, more)
+	}
+	parallel := func(id string) (share float64) {
+		w.control.Read(func(m *core.Machine) {
+			if j, ok := m.Job(id); ok {
+				share = j.Terms().Need.Parallel
+			}
+		})
+		return share
+	}
+	sells(4, 8)
+	w.went("train", spec("train", "4", ""), 1000, 1)
+	w.must("POST", "/v1/jobs", spec("train", "4..16", ""), nil)
+	if got := parallel("train-2"); got != 0 {
+		t.Fatalf("with runs on one number the share is %v", got)
+	}
+	w.went("train-3", spec("train", "8", ""), 1000, 0.651)
+	sells(4, 8, 16)
+
+	var planned client.Plan
+	w.must("POST", "/v1/plan", spec("train", "4..16", ""), &planned)
+	if g := planned.Gets; g == nil || g.Units != 16 || math.Abs(g.Faster-2.1) > 0.01 || planned.Take != "p/z/m16/on-demand" {
+		t.Errorf("planned: %q, %+v", planned.Take, g)
+	}
+	w.must("POST", "/v1/jobs", spec("train", "4..16", ""), nil)
+	if got := parallel("train-4"); math.Abs(got-0.698) > 0.002 {
+		t.Errorf("the job's share is %v, want 0.698", got)
+	}
+	var why []client.Decision
+	w.must("GET", "/v1/jobs/train-4/explain", nil, &why)
+	if len(why) == 0 || why[0].Gets.Units != 16 || math.Abs(why[0].Gets.Faster-2.1) > 0.01 {
+		t.Errorf("explained: %+v", why)
+	}
+	w.must("POST", "/v1/jobs", spec("train", "4..16", `,"parallel":0.5`), nil)
+	if got := parallel("train-5"); got != 0.5 {
+		t.Errorf("a stated share is %v, want 0.5", got)
 	}
 }
 

@@ -256,3 +256,43 @@ func TestConsolidate_NeverCostsMoreThanItSaves(t *testing.T) {
 		t.Errorf("%d moves, and with the planted fault %d cost more than they save", moves, broken)
 	}
 }
+
+// While c saves, its seat beside b is kept for it: a job that comes then gets a machine of its own. Once c is cancelled,
+// paused or too late, the other gets the seat. The planted fault lets it take the seat at once.
+func TestConsolidate_KeepsSeatWhileJobSaves(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*consolidation)
+		fault   bool
+		takes   bool // the other job takes the seat
+	}{
+		"c saves":           {happens: func(*consolidation) {}},
+		"the planted fault": {happens: func(*consolidation) {}, fault: true, takes: true},
+		"c is cancelled":    {happens: func(x *consolidation) { x.step(0, JobEnded{Job: "c", Save: true}) }, takes: true},
+		"c is paused":       {happens: func(x *consolidation) { x.step(0, JobPaused{Job: "c"}) }, takes: true},
+		"c is too late": {happens: func(x *consolidation) {
+			x.at += time.Hour
+		}, takes: true},
+	} {
+		x := newConsolidation(t)
+		x.faults.Unkept = c.fault
+		if len(x.run()) != 1 {
+			t.Fatalf("%s: c does not move", name)
+		}
+		c.happens(x)
+		x.terms["d"] = x.terms["c"]
+		x.begin("d")
+		if x.on("d") == "ib" != c.takes {
+			t.Errorf("%s: d is on %q", name, x.on("d"))
+		}
+		if name == "c saves" {
+			x.step(time.Second, AttemptEnded{Attempt: "c.1", Message: 3, Reason: "drained", Exit: 143, Saved: true})
+			if x.on("c") != "ib" {
+				t.Errorf("c is on %q", x.on("c"))
+			}
+			x.terms["e"] = x.terms["a"] // the keep is over: the seat is c's
+			if x.begin("e"); x.on("e") == "ib" {
+				t.Error("e is beside b and c")
+			}
+		}
+	}
+}

@@ -12,7 +12,7 @@ func (m *Machine) follow(b Body) {
 	m.attempts.Reviews()
 	m.jobs.Due()
 	m.books.PostHours()
-	ended := m.mover.SeatsFreed()
+	freed := m.mover.SeatsFreed()
 	m.jobs.GuardLimits()
 	most := lifecycle.TriesAfter(b)
 	if m.jobs.Added != nil && m.jobs.TryNew(m.jobs.Added) {
@@ -23,7 +23,7 @@ func (m *Machine) follow(b Body) {
 	m.preempter.Preempt()
 	m.instances.Tend()
 	m.instances.TendSeats()
-	m.market.SettleReserved(ended)
+	m.market.SettleReserved(freed)
 	m.mover.AsksRound()
 	m.members.TendGroups()
 	m.jobs.Archives()
@@ -39,7 +39,7 @@ func (m *Machine) nextWake() time.Time {
 	soonest = sooner(soonest, m.mover.WakeForRound())
 	soonest = sooner(soonest, m.members.WakeForGroups())
 	soonest = sooner(soonest, m.members.WakeForArchive())
-	if m.market.Review.Left() {
+	if m.market.Review.Left() || m.market.Unsettled() {
 		soonest = sooner(soonest, m.step.Now())
 	}
 	return soonest

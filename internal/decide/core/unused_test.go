@@ -119,3 +119,47 @@ func TestUnused_CountsEveryAttemptOfAFleet(t *testing.T) {
 		t.Error("no job has a reserved machine")
 	}
 }
+
+// However many jobs started at the same time, a step books the hour of a few of them and the unused time of one
+// reservation. The rest follows in steps at the same time, and then nothing is left.
+func TestStep_BooksALittleAtATime(t *testing.T) {
+	f := newFleet(t, 100)
+	f.now = f.now.Add(time.Hour + time.Minute)
+	most, posted, settled := 0, 0, 0
+	for n := 0; ; n++ {
+		if n > 10_000 {
+			t.Fatal("the steps do not end")
+		}
+		out := f.tell("", core.Tick{})
+		jobs, offers := map[string]bool{}, 0
+		for _, p := range out.Postings {
+			if p.Owner.Job != "" {
+				jobs[p.Owner.Job] = true
+			}
+		}
+		for _, fact := range out.Facts {
+			if _, ok := fact.(state.ReserveSettled); ok {
+				offers++
+			}
+		}
+		if most, posted, settled = max(most, len(jobs)), posted+len(jobs), settled+offers; offers > 1 {
+			t.Fatalf("step %d books %d reservations", n, offers)
+		}
+		if out.Wake.IsZero() || out.Wake.After(f.now) {
+			break
+		}
+	}
+	for _, a := range f.m.Live() {
+		if k := a.Tasks()[0]; f.now.Sub(k.Accrued()) >= time.Hour {
+			t.Errorf("%s was booked at %v", a.ID(), k.Accrued())
+		}
+	}
+	for _, l := range f.m.State().Sale() {
+		if o := l.Offer(); o.Reserved.Count > 0 && !f.m.State().Stock(o.ID).Settled.Equal(f.now) {
+			t.Errorf("%s was booked at %v", o.ID, f.m.State().Stock(o.ID).Settled)
+		}
+	}
+	if t.Logf("%d jobs, at most %d a step, and %d reservations", posted, most, settled); most > 16 || posted < 500 || settled != 10 {
+		t.Errorf("%d jobs were booked, at most %d a step, and %d reservations", posted, most, settled)
+	}
+}

@@ -31,6 +31,9 @@ func (s *State) applyTask(e *Event, f Fact) {
 		if !f.Rests.IsZero() {
 			s.jobs[a.r.Job].runs().Placing.Rests = f.Rests
 		}
+		if f.Keeps != nil {
+			s.keep(s.jobs[a.r.Job], *f.Keeps)
+		}
 		for _, t := range a.tasks {
 			if i := t.instance; i != nil && i.r.Phase == Ready && len(i.r.Seats) == 1 {
 				move(NextInstance, "instance", i.r.ID, &i.r.Phase, Draining)

@@ -40,6 +40,8 @@ type (
 		MigratesTo market.OfferID `json:"migrates_to,omitempty"`
 		// Rests is the time before which neither a round nor a consolidation moves the job again; zero: no change.
 		Rests time.Time `json:"rests,omitzero"`
+		// Keeps is the part of a shared machine that is kept for the job until it has left its own; nil: none.
+		Keeps *Keep `json:"keeps,omitempty"`
 	}
 	// TaskEnded: its program has ended.
 	TaskEnded struct {

@@ -28,6 +28,8 @@ type instanceRecord struct {
 	Cause      string        `json:"cause,omitempty"`
 	Release    string        `json:"release,omitempty"` // why it is being terminated
 	Seats      []Seat        `json:"seats,omitempty"`
+	// Keeps are parts kept for jobs that leave other machines for it.
+	Keeps []Keep `json:"keeps,omitempty"`
 	// Spans are the times during which the same tasks had it, from when it first had several at once. Several is
 	// set from then on: its bill is split.
 	Spans     []span       `json:"spans,omitempty"`

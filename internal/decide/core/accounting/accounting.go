@@ -146,14 +146,19 @@ func (bk *Books) PostsAt(j *state.Job) {
 	}
 }
 
+// postsAtOnce bounds the jobs that PostHours posts in a step, which takes a millisecond or two.
+const postsAtOnce = 16
+
 // PostHours posts, once an hour, the use of each running job's time: useful up to its newest checkpoint. Time older
-// than an hour that is in no checkpoint is posted as open.
+// than an hour that is in no checkpoint is posted as open. It posts a bounded number of jobs; the others follow in
+// steps of their own, because thousands may have started at the same time.
 func (bk *Books) PostHours() {
-	for len(bk.Hours) > 0 && !bk.Hours[0].At.After(bk.Now()) {
+	for n := 0; n < postsAtOnce && len(bk.Hours) > 0 && !bk.Hours[0].At.After(bk.Now()); {
 		w := bk.Hours.Pop()
 		if !w.At.Equal(step.TimesOf(w.Job).Posts) {
 			continue
 		}
+		n++
 		step.TimesOf(w.Job).Posts = time.Time{}
 		bk.Works(w.Job)
 		live := false

@@ -88,13 +88,20 @@ func (is *Instances) Ended(b state.InstanceEnded) {
 	}
 }
 
+// freesReserved notes the offer of a machine that is gone, if it is reserved.
+func (is *Instances) freesReserved(i *state.Instance) {
+	if m := i.Machine(); m.Prepaid && !slices.Contains(is.freed, m.Offer) {
+		is.freed = append(is.freed, m.Offer)
+	}
+}
+
 // strayEnded books an instance that scrimp did not request as overhead, until its bill replaces that.
 func (is *Instances) strayEnded(i *state.Instance, until time.Time, cause string) {
 	if !i.Paid() {
 		is.books.BookStray(i, i.LaunchRate().Until(until.Sub(i.From())), "")
 	}
 	is.Fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause})
-	is.freedReserved = is.freedReserved || i.Machine().Prepaid
+	is.freesReserved(i)
 }
 
 // instanceEnded settles the use of the rest of its tasks' time, and lets jobs whose programs were cut off try
@@ -127,9 +134,8 @@ func (is *Instances) instanceEnded(i *state.Instance, until time.Time, cause str
 	for _, end := range ends[1:] {
 		f.Others = append(f.Others, end.SeatEnd)
 	}
-	prepaid := i.Machine().Prepaid
+	is.freesReserved(i)
 	is.Fact(f)
-	is.freedReserved = is.freedReserved || prepaid
 	is.jobs.Freed()
 	for n, k := range tasks {
 		is.attempts.lacks(is.State.Job(k.Attempt().Job()), i)
@@ -225,7 +231,7 @@ func (is *Instances) late(i *state.Instance, until time.Time, cause string) {
 	if until.After(is.Now()) {
 		until = is.Now()
 	}
-	is.freedReserved = is.freedReserved || i.Machine().Prepaid
+	is.freesReserved(i)
 	tasks := is.State.TasksOn(i)
 	if slices.ContainsFunc(tasks, func(k *state.Task) bool { return k.Taken() && k.Over().IsZero() }) {
 		cause = "interrupted" // its program was interrupted, however the machine ended after it was heard from again

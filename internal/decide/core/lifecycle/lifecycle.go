@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/decide/core/queue"
 	"scrimp/internal/decide/core/step"
 	"scrimp/internal/decide/state"
+	"scrimp/internal/market"
 )
 
 // Below has the packages below this one. All parts use it.
@@ -53,7 +54,7 @@ type Attempts struct {
 type Instances struct {
 	Below
 	*Parts
-	freedReserved bool // a reserved machine became free in this step
+	freed []market.OfferID // reserved offers of which a machine became free in this step
 }
 
 // Mover requests rounds, and moves jobs as they propose.

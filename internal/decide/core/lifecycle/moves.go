@@ -267,17 +267,18 @@ func (mv *Mover) place(p *possible, by time.Time) (left time.Time) {
 	return left
 }
 
-// SeatsFreed lets jobs continue for which a reserved machine was kept that is now free, and reports whether one was
-// freed.
-func (mv *Mover) SeatsFreed() bool {
-	if !mv.instances.freedReserved {
-		return false
+// SeatsFreed lets jobs continue for which a reserved machine was kept that is now free. It returns the offers of which
+// one was freed.
+func (mv *Mover) SeatsFreed() []market.OfferID {
+	freed := mv.instances.freed
+	if len(freed) == 0 {
+		return nil
 	}
-	mv.instances.freedReserved = false
+	mv.instances.freed = nil
 	for _, j := range slices.Clone(mv.bids.Rounds.Kept) {
 		if offer, _ := j.Kept(mv.Now()); offer != "" && j.State() == state.Running {
 			mv.attempts.reviewJob(j)
 		}
 	}
-	return true
+	return freed
 }

@@ -188,13 +188,14 @@ func (ts *Attempts) moves(j *state.Job, a *state.Attempt) {
 }
 
 // consolidates makes a job leave a machine that it has alone if a seat beside others saves more than the move costs,
-// and reports whether it did. The job takes the seat like any waiting job, once it has saved.
+// and reports whether it did. The seat is kept for it until it must have left its machine.
 func (ts *Attempts) consolidates(j *state.Job, a *state.Attempt) bool {
 	c, ok := ts.decider.Consolidates(j)
 	if ok {
 		ts.decider.Decided(j, c.Decision)
+		by := ts.Now().Add(j.Terms().Grace + 2*ts.Config().Patience + 2*ts.market.TimingOf(a.Machine()).Detect)
 		ts.jobs.drains(j, a, state.DrainRequested{Why: placement.MoveConsolidates, MigratesTo: c.Decision.Take,
-			Rests: c.Rests})
+			Rests: c.Rests, Keeps: &state.Keep{Instance: c.Decision.Instance, Portion: c.Portion, By: by}})
 	}
 	return ok
 }

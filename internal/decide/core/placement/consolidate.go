@@ -15,7 +15,8 @@ import (
 // use, so that its own machine is released.
 type Consolidation struct {
 	Decision plan.Decision
-	Rests    time.Time // when the move has earned what it cost; nothing moves the job before
+	Portion  *state.Portion // kept for the job while it saves
+	Rests    time.Time      // when the move has earned what it cost; nothing moves the job before
 }
 
 // MoveConsolidates is why an attempt of a consolidation is drained.
@@ -38,8 +39,12 @@ func (dc *Decider) Consolidates(j *state.Job) (c Consolidation, ok bool) {
 		if d.Take != p.i.Machine().Offer || d.Table != nil {
 			continue
 		}
+		portion, free := dc.Part(j, dc.State.Listing(d.Take).Offer(), d.Variant, p.i)
+		if !free || portion == nil {
+			continue
+		}
 		d.Why, d.Instance = plan.Consolidates, p.i.ID()
-		return Consolidation{d, rests}, true
+		return Consolidation{d, portion, rests}, true
 	}
 	return c, false
 }

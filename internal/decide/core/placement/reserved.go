@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"slices"
 	"time"
 
 	"scrimp/internal/decide/ledger"
@@ -14,21 +15,39 @@ import (
 const settleEvery = 15 * time.Minute
 
 // SettleReserved posts what reservations have cost so far and no attempt used. Together with the attempts' postings
-// that is exactly what was paid.
-func (mk *Market) SettleReserved(ended bool) {
+// that is exactly what was paid. It books the offers of which a machine was freed, or else one that is due, because
+// each asks all jobs on its machines. The others that are due follow in steps at the same time.
+func (mk *Market) SettleReserved(freed []market.OfferID) {
 	for _, l := range mk.Prepaid {
-		o := l.Offer()
-		r, s := o.Reserved, mk.State.Stock(o.ID)
-		soon := mk.Now().Sub(s.Settled) < settleEvery && (mk.Now().Before(r.Until) || !s.Settled.Before(r.Until))
-		if mk.Now().Before(r.From) || soon && !ended {
-			continue
+		switch o := l.Offer(); {
+		case slices.Contains(freed, o.ID) && !mk.Now().Before(o.Reserved.From):
+			mk.settleReserved(o)
+		case len(freed) == 0 && mk.unsettled(o):
+			mk.settleReserved(o)
+			return
 		}
-		idle, p := mk.Unused(o, mk.Now()), mk.ReservedEntry(o, ledger.Billed, mk.Event.Tenant, mk.Now())
-		mk.Fact(state.ReserveSettled{Offer: o.ID})
-		mk.books.Enter(p, idle, ledger.Payable(o.Provider), ledger.Cost(ledger.Fixed, ledger.Idle))
-		p.Use = ledger.Open
-		mk.books.Enter(p, idle, ledger.Invoice(o.Provider), ledger.Payable(o.Provider))
 	}
+}
+
+// settleReserved is SettleReserved of one offer.
+func (mk *Market) settleReserved(o *market.Offer) {
+	idle, p := mk.Unused(o, mk.Now()), mk.ReservedEntry(o, ledger.Billed, mk.Event.Tenant, mk.Now())
+	mk.Fact(state.ReserveSettled{Offer: o.ID})
+	mk.books.Enter(p, idle, ledger.Payable(o.Provider), ledger.Cost(ledger.Fixed, ledger.Idle))
+	p.Use = ledger.Open
+	mk.books.Enter(p, idle, ledger.Invoice(o.Provider), ledger.Payable(o.Provider))
+}
+
+// unsettled reports whether the unused hours of a reservation must be booked.
+func (mk *Market) unsettled(o *market.Offer) bool {
+	r, settled := o.Reserved, mk.State.Stock(o.ID).Settled
+	return !mk.Now().Before(r.From) &&
+		(mk.Now().Sub(settled) >= settleEvery || !mk.Now().Before(r.Until) && settled.Before(r.Until))
+}
+
+// Unsettled reports whether SettleReserved has left a reservation to the next step.
+func (mk *Market) Unsettled() bool {
+	return slices.ContainsFunc(mk.Prepaid, func(l *state.Listing) bool { return mk.unsettled(l.Offer()) })
 }
 
 // ReservedEntry is a posting about the unused cost of a reservation from the last settlement to t, without its amount.

@@ -20,9 +20,17 @@ const whole = 1_000_000
 func (dc *Decider) Part(j *state.Job, o *market.Offer, variant string, i *state.Instance) (p *state.Portion, ok bool) {
 	var seats []state.Seat
 	if i != nil {
-		seats = i.Seats()
+		seats = dc.seatsFor(j, i)
 	}
 	return dc.partBeside(j, o, variant, seats)
+}
+
+// seatsFor returns the seats of i, and the parts of it that are kept for jobs other than j.
+func (dc *Decider) seatsFor(j *state.Job, i *state.Instance) []state.Seat {
+	if dc.Faults.Unkept {
+		return i.Seats()
+	}
+	return dc.State.SeatsFor(j, i)
 }
 
 // partBeside is Part on a machine with those seats.

@@ -54,7 +54,7 @@ func (dc *Decider) PartFits(j *state.Job, i *state.Instance, gone map[string]boo
 	if l == nil || !dc.market.listed(l) || j.Terms().Most() > 1 || !dc.sharesWith(j, i) {
 		return false
 	}
-	seats := slices.DeleteFunc(slices.Clone(i.Seats()), func(s state.Seat) bool { return gone[s.Attempt] })
+	seats := slices.DeleteFunc(slices.Clone(dc.seatsFor(j, i)), func(s state.Seat) bool { return gone[s.Attempt] })
 	p, free := dc.partBeside(j, l.Offer(), "", seats)
 	return free && dc.lasts(j, i, l.Offer(), unitsOf(p, j.Terms().Need.RequirementsOf("")))
 }

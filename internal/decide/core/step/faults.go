@@ -30,6 +30,7 @@ type Faults struct {
 	Hasty      bool // jobs are preempted before they have had their minimum run
 	Costly     bool // jobs are preempted whatever that costs and saves
 	Restless   bool // running jobs move to shared machines whatever that costs and saves
+	Unkept     bool // a part is not kept for the job that leaves its machine for it
 	Rivals     bool // a preempted job may take its seat again before the critical job has it
 	Seizes     bool // jobs take reserved machines by themselves, even if those are kept for others
 	Hoards     bool // a gang keeps some of its machines however long the others do not come

@@ -1,0 +1,47 @@
+package state
+
+import "time"
+
+// Keep is a part of a shared machine that nobody else may take until By: the job saves, and leaves its own machine for
+// it.
+type Keep struct {
+	Instance string    `json:"instance"`
+	Job      string    `json:"job,omitempty"`
+	Epoch    int       `json:"epoch,omitempty"` // of the job at that time; its next request ends the keep
+	Portion  *Portion  `json:"portion,omitempty"`
+	By       time.Time `json:"by"`
+}
+
+// keep keeps a part for j, and forgets those of others that have ended.
+func (s *State) keep(j *Job, k Keep) {
+	i := s.instances[k.Instance]
+	if i == nil {
+		return
+	}
+	k.Job, k.Epoch = j.ID(), j.Epoch()
+	var list []Keep // a snapshot may share the old one
+	for _, o := range i.r.Keeps {
+		if o.Job != k.Job && s.keeps(&o) {
+			list = append(list, o)
+		}
+	}
+	i.r.Keeps = append(list, k)
+}
+
+// keeps reports whether a part is still kept: its job still saves, or looks for its next machine in time.
+func (s *State) keeps(k *Keep) bool {
+	j := s.jobs[k.Job]
+	return j != nil && s.now.Before(k.By) && j.Epoch() == k.Epoch && !j.State().Over() && j.State() != Paused &&
+		j.Ending() == ""
+}
+
+// SeatsFor returns the seats of i as j finds them: those of its tasks, and the parts kept for other jobs.
+func (s *State) SeatsFor(j *Job, i *Instance) []Seat {
+	list := i.r.Seats
+	for n := range i.r.Keeps {
+		if k := &i.r.Keeps[n]; k.Job != j.ID() && s.keeps(k) {
+			list = append(list[:len(list):len(list)], Seat{Portion: k.Portion})
+		}
+	}
+	return list
+}
