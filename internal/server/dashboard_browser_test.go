@@ -314,7 +314,13 @@ func TestPages_UpdateThemselves(t *testing.T) {
 	b.Eval(`document.getElementById("pause").click()`, nil)
 	w.revokesSessions()
 	b.Eval(`document.getElementById("pause").click()`, nil)
-	b.Until(`location.pathname === "/sign-in"`)
+	b.Until(`location.pathname === "/sign-in" && document.body.innerText.includes("Your session has ended")`)
+	// a form that is sent without a session stays, with what the reader filled in
+	w.signsIn(b, at)
+	b.Go(at + "/submit?as=file")
+	w.revokesSessions()
+	b.Eval(`document.getElementById("text").value = "name: kept"; document.querySelector("button[value=plan]").click()`, nil)
+	b.Until(`document.getElementById("away").innerText.includes("nothing was sent") && document.getElementById("text").value === "name: kept"`)
 }
 
 // A page says that the server does not answer, and follows it again once it does.

@@ -73,7 +73,7 @@ func (g Gantt) SVG() string {
 		y := float64(i)*34 + 10
 		fmt.Fprintf(&s,
 			`<text x="0" y="%.1f" class="lane">%s</text><line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="rail"/>`,
-			y+15, html.EscapeString(Cut(l, 26)), laneLeft, svgWidth-laneRight, y+11, y+11)
+			y+15, laneText(l), laneLeft, svgWidth-laneRight, y+11, y+11)
 	}
 	for _, b := range g.Blocks {
 		y := float64(row[b.Lane])*34 + 10
@@ -99,6 +99,15 @@ func (g Gantt) SVG() string {
 	g.keys(&s, height-10)
 	s.WriteString("</svg>")
 	return s.String()
+}
+
+// laneText returns the name of a lane in HTML. A name that is cut is whole in its tooltip.
+func laneText(name string) string {
+	short := Cut(name, 26)
+	if short == name {
+		return html.EscapeString(name)
+	}
+	return html.EscapeString(short) + "<title>" + html.EscapeString(name) + "</title>"
 }
 
 // extent returns all lanes in order, the row of each, and the times of the first and the last thing drawn.

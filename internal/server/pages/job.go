@@ -203,7 +203,8 @@ func timeline(r client.Receipt) string {
 	var blocks []draw.Block
 	var marks []draw.Mark
 	for _, t := range r.Tries {
-		lane := t.Offer + " " + money.Format(money.Picos(int64(t.Rate)), r.Currency, 2) + "/h"
+		// The price comes first: the drawing cuts a long lane at its end.
+		lane := money.Format(money.Picos(int64(t.Rate)), r.Currency, 2) + "/h " + t.Offer
 		begun := t.Until
 		if t.Begun != nil {
 			begun = *t.Begun
