@@ -303,6 +303,10 @@ func TestPages_UpdateThemselves(t *testing.T) {
 	w.must("POST", "/v1/jobs", `{"spec":{"name":"evil","command":"true","tags":{"a":"<img src=x onerror=document.title='owned'>"}}}`, nil)
 	b.Go(at + "/jobs/evil")
 	b.Until(`document.title.startsWith("evil") && !document.querySelector("main img")`)
+	// the buttons of an open page follow the state of its job
+	b.Until(`document.querySelector(".actions").innerText.includes("Cancel…")`)
+	w.must("POST", "/v1/jobs/evil/end", api.End{}, nil)
+	b.Until(`!document.querySelector(".actions").innerText.includes("Cancel…")`)
 	if list := b.Errors(); len(list) > 0 {
 		t.Errorf("the console says %s", list)
 	}

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"html/template"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
@@ -123,7 +125,7 @@ func reasonOf(j client.Job) string {
 	case j.State == "running" || j.State == "succeeded":
 		return ""
 	}
-	return readable(j.Why)
+	return cmp.Or(plan.Reason(j.Why).Text(), readable(j.Why))
 }
 
 // shares computes the used shares of the steps, the budget and the time.

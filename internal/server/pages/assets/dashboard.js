@@ -11,7 +11,9 @@
       if (from.data !== to.data) from.data = to.data;
       return;
     }
-    if (from.nodeType !== Node.ELEMENT_NODE || from.hasAttribute('data-keep')) return;
+    if (from.nodeType !== Node.ELEMENT_NODE) return;
+    // What the reader works in stays; buttons on a job change with its state unless one of their forms is open.
+    if (from.hasAttribute('data-keep') && !(from.matches('.actions') && !from.querySelector('details[open]'))) return;
     if (from.isEqualNode(to)) return;
     for (const {name} of [...from.attributes])
       if (!to.hasAttribute(name) && !(name === 'open' && from.nodeName === 'DETAILS')) from.removeAttribute(name);
@@ -234,5 +236,9 @@
   by('keys-open')?.addEventListener('click', () => by('keys').showModal());
 
   for (const e of document.querySelectorAll('[data-newest]')) e.scrollLeft = e.scrollWidth;
+  // On a narrow screen the navigation scrolls to where the reader is.
+  for (const a of document.querySelectorAll('.top [aria-current]'))
+    for (let e = a.parentElement; e && !e.matches('.top'); e = e.parentElement)
+      if (e.scrollWidth > e.clientWidth) e.scrollLeft += a.getBoundingClientRect().right - e.getBoundingClientRect().right + 24;
   showPause(); local(document); marked(); follow(); output();
 })();
