@@ -206,7 +206,7 @@ func timeline(r client.Receipt) string {
 	var marks []draw.Mark
 	for _, t := range r.Tries {
 		// The price comes first: the drawing cuts a long lane at its end.
-		lane := money.Format(money.Picos(int64(t.Rate)), r.Currency, 2) + "/h " + t.Offer
+		lane := rateText(t.Rate, r.Currency) + " " + t.Offer
 		begun := t.Until
 		if t.Begun != nil {
 			begun = *t.Begun

@@ -137,7 +137,7 @@
   // What is searched for in the output.
   const find = by('log-search');
   function found() {
-    if (!find || !log) return;
+    if (!find?.isConnected || !log) return; // a job that ends without output takes both off the page
     const text = log.textContent, what = find.value;
     if (!what) {
       if (log.firstElementChild) log.textContent = text;
