@@ -303,6 +303,10 @@ func TestPages_UpdateThemselves(t *testing.T) {
 	w.must("POST", "/v1/jobs", `{"spec":{"name":"evil","command":"true","tags":{"a":"<img src=x onerror=document.title='owned'>"}}}`, nil)
 	b.Go(at + "/jobs/evil")
 	b.Until(`document.title.startsWith("evil") && !document.querySelector("main img")`)
+	// the buttons of an open page follow the state of its job
+	b.Until(`document.querySelector(".actions").innerText.includes("Cancel…")`)
+	w.must("POST", "/v1/jobs/evil/end", api.End{}, nil)
+	b.Until(`!document.querySelector(".actions").innerText.includes("Cancel…")`)
 	if list := b.Errors(); len(list) > 0 {
 		t.Errorf("the console says %s", list)
 	}
@@ -314,7 +318,13 @@ func TestPages_UpdateThemselves(t *testing.T) {
 	b.Eval(`document.getElementById("pause").click()`, nil)
 	w.revokesSessions()
 	b.Eval(`document.getElementById("pause").click()`, nil)
-	b.Until(`location.pathname === "/sign-in"`)
+	b.Until(`location.pathname === "/sign-in" && document.body.innerText.includes("Your session has ended")`)
+	// a form that is sent without a session stays, with what the reader filled in
+	w.signsIn(b, at)
+	b.Go(at + "/submit?as=file")
+	w.revokesSessions()
+	b.Eval(`document.getElementById("text").value = "name: kept"; document.querySelector("button[value=plan]").click()`, nil)
+	b.Until(`document.getElementById("away").innerText.includes("nothing was sent") && document.getElementById("text").value === "name: kept"`)
 }
 
 // A page says that the server does not answer, and follows it again once it does.

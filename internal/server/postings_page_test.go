@@ -2,7 +2,9 @@ package server
 
 import (
 	"encoding/csv"
+	"fmt"
 	"html"
+	"maps"
 	"net/url"
 	"regexp"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/test/must"
+	"scrimp/internal/wire/api"
 	"scrimp/internal/work/bill"
 )
 
@@ -116,4 +119,51 @@ func TestPages_SumsOfBillsAndStatementsEqualTheirPostings(t *testing.T) {
 	}
 	ann.shows("/data/export/costs?except=nonsense", 400, "write NAME=VALUE")
 	ann.shows("/data/export/costs?rented=yes", 400, "write 1")
+}
+
+// A viewer of one of two teams that share a machine sees the job of that team alone, whichever came first, and no link
+// whose postings are less than the sum; who sees both teams sees both jobs and the link.
+func TestMachines_ThatTeamsShareShowWhatTheReaderMaySee(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
+	w.must("PUT", "/v1/teams/team-0", api.SetTeam{}, nil)
+	w.must("PUT", "/v1/teams/team-1", api.SetTeam{}, nil)
+	var cfg core.Config
+	w.control.Read(func(m *core.Machine) { cfg = *m.State().Config() })
+	cfg.Seats, cfg.Providers = 4, maps.Clone(cfg.Providers)
+	for name, timing := range cfg.Providers {
+		timing.Seats = 4
+		cfg.Providers[name] = timing
+	}
+	w.event(core.Configured{Config: cfg}, 0)
+	submit := func(name, team string) {
+		w.must("POST", "/v1/jobs", fmt.Sprintf(`{"spec":{"name":%q,"command":"true","team":%q,"resources":{"cpus":1}}}`, name, team), nil)
+	}
+	submit("first", "team-0")
+	first := w.booting(1)[0]
+	w.event(core.MachineRegistered{Instance: w.instance(first), Allocation: first, Key: "k"}, time.Second)
+	w.event(core.AgentClaimed{Attempt: first, By: "a"}, 2*time.Second)
+	w.event(core.AttemptStarted{Attempt: first, Message: 1}, time.Minute)
+	submit("second", "team-1")
+	second := w.booting(2)
+	if one, two := w.instance(second[0]), w.instance(second[1]); one != two {
+		t.Fatalf("the jobs are on %s and %s", one, two)
+	}
+	w.event(core.AttemptStarted{Attempt: "second.1", Message: 1}, time.Hour)
+	for team, want := range map[string][2]string{"team-0": {"first", "second"}, "team-1": {"second", "first"}} {
+		vic := w.signedIn(w.user("vic-"+team, identity.Grant{Team: team, Role: identity.Viewer}))
+		text := vic.shows("/machines", 200, `/jobs/`+want[0]+`"`, "over all its jobs")
+		if strings.Contains(text, `/jobs/`+want[1]+`"`) {
+			t.Errorf("a viewer of %s sees the job %s of another team", team, want[1])
+		}
+		if link := linkedSum.FindString(text); link != "" {
+			t.Errorf("a viewer of %s gets a link to fewer postings than the sum: %s", team, link)
+		}
+		if strings.Contains(vic.shows("/data/machines", 200), `"`+want[1]+`"`) {
+			t.Errorf("the API names the job %s to a viewer of %s", want[1], team)
+		}
+	}
+	ann := w.signedIn(w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer}))
+	ann.shows("/machines", 200, `/jobs/first"`, `/jobs/second"`)
+	ann.sumsAreLinked("/machines", 2)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"scrimp/client"
@@ -27,7 +28,8 @@ func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
 			if !i.Live() && !i.Lost() {
 				continue
 			}
-			if v := rented(m, i, now, s.control.Clock().ToWall); c.Role(v.Team) >= identity.Viewer {
+			sees := func(team string) bool { return c.Role(team) >= identity.Viewer }
+			if v := rented(m, i, now, s.control.Clock().ToWall, sees); sees(v.Team) {
 				list = append(list, v)
 			}
 		}
@@ -35,14 +37,22 @@ func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, list)
 }
 
-// rented converts a machine for the API, at a market time; wall converts market times to wall times.
-func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Time) time.Time) api.Machine {
+// rented converts a machine for the API, at a market time; wall converts market times to wall times. Of the jobs that
+// share the machine it names those whose team the caller sees.
+func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Time) time.Time,
+	sees func(team string) bool,
+) api.Machine {
 	on := i.Machine()
 	v := api.Machine{Instance: i.ID(), Engine: on.Provider, Offer: string(on.Offer), Type: on.Type, Zone: on.Zone,
 		Image: on.Image, State: stateOf(i), Since: wall(i.From()), SinceMarket: i.From(),
 		Rate: i.PresentRate(), Cost: i.Cost(now), Currency: on.Currency,
 		Served: len(i.Served()) + len(i.Seats())}
-	if a := m.State().Seated(i); a != nil {
+	seated := m.State().SeatedAll(i) // empty while a gang has only part of its machines
+	if n := slices.IndexFunc(seated, func(a *state.Attempt) bool { return sees(teamOf(m, a)) }); n > 0 {
+		seated = seated[n:] // the caller sees none of those before it
+	}
+	if len(seated) > 0 {
+		a := seated[0]
 		v.Job, v.Attempt = a.Job(), a.ID()
 		if k := a.On(i.ID()); a.Nodes() > 1 && k != nil {
 			v.Node, v.Nodes = k.Rank(), a.Nodes()
@@ -56,9 +66,10 @@ func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Ti
 			v.State = client.MachineWaiting
 		}
 	}
-	seated := m.State().SeatedAll(i) // empty while a gang has only part of its machines
 	for _, a := range seated[min(1, len(seated)):] {
-		v.Beside = append(v.Beside, a.Job())
+		if sees(teamOf(m, a)) {
+			v.Beside = append(v.Beside, a.Job())
+		}
 	}
 	if j, ok := m.Job(v.Job); ok {
 		v.User, v.Team = j.User(), j.Terms().Owner.Team
@@ -69,6 +80,14 @@ func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Ti
 		v.IdleSince, v.IdleUntil, v.IdleUntilMarket, v.IdleCost = wall(idle.From), wall(idle.Keep), idle.Keep, &cost
 	}
 	return v
+}
+
+// teamOf returns the team of the job of an attempt.
+func teamOf(m *core.Machine, a *state.Attempt) string {
+	if j, ok := m.Job(a.Job()); ok {
+		return j.Terms().Owner.Team
+	}
+	return ""
 }
 
 // stateOf returns what a machine is doing.

@@ -3,8 +3,11 @@ package draw
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -178,5 +181,50 @@ func TestTick_HasThreeDigits(t *testing.T) {
 		if got := Tick(v); got != want {
 			t.Errorf("%g reads %q, want %q", v, got, want)
 		}
+	}
+}
+
+// A lane whose name is cut has all of it in a tooltip; a short one needs none.
+func TestTimeline_CutsALongLane(t *testing.T) {
+	t.Parallel()
+	at, long := time.Unix(0, 0).UTC(), "$12.50/h cloud/us-east-1a/p5.48xlarge/spot"
+	drawing := Timeline([]Block{{long, at, at.Add(time.Hour), "useful", "a"}, {"short", at, at.Add(time.Hour), "useful", "b"}}, nil)
+	for _, want := range []string{`class="lane">$12.50/h cloud/us-east-`, "<title>" + long + "</title></text>", `class="lane">short</text>`} {
+		if !strings.Contains(drawing, want) {
+			t.Errorf("%s is not in %s", want, drawing)
+		}
+	}
+}
+
+// The names of lines do not overlap: those that do not fit side by side get a row of their own, above the lines.
+func TestLines_NamesHaveRoom(t *testing.T) {
+	t.Parallel()
+	var all []Series
+	for i := range 5 {
+		all = append(all, Series{Name: fmt.Sprintf("cloud/us-east-1a/p5.48xlarge/on-demand-%d", i), Class: "one", Points: []Point{{0, 1}, {1, 2}}})
+	}
+	drawing := Lines("prices", all, Moment, Tick)
+	type place struct{ x, y, wide float64 }
+	var names []place
+	for _, m := range regexp.MustCompile(`<text x="([0-9.]+)" y="([0-9.]+)" class="key one">([^<]+)<`).FindAllStringSubmatch(drawing, -1) {
+		x, _ := strconv.ParseFloat(m[1], 64)
+		y, _ := strconv.ParseFloat(m[2], 64)
+		names = append(names, place{x, y, 7 * float64(len(m[3]))})
+	}
+	if len(names) != len(all) {
+		t.Fatalf("%d names in %s", len(names), drawing)
+	}
+	for i, a := range names {
+		if a.x+a.wide > svgWidth {
+			t.Errorf("the name %d ends outside of the drawing: %+v", i, a)
+		}
+		for _, b := range names[:i] {
+			if a.y == b.y && a.x < b.x+b.wide {
+				t.Errorf("the names %+v and %+v overlap", b, a)
+			}
+		}
+	}
+	if !strings.Contains(drawing, fmt.Sprintf("viewBox=\"0 0 900 %.0f\"", 252+names[4].y-12)) {
+		t.Errorf("the drawing did not grow with its names: %.80s", drawing)
 	}
 }

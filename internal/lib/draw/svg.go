@@ -73,7 +73,7 @@ func (g Gantt) SVG() string {
 		y := float64(i)*34 + 10
 		fmt.Fprintf(&s,
 			`<text x="0" y="%.1f" class="lane">%s</text><line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="rail"/>`,
-			y+15, html.EscapeString(Cut(l, 26)), laneLeft, svgWidth-laneRight, y+11, y+11)
+			y+15, laneText(l), laneLeft, svgWidth-laneRight, y+11, y+11)
 	}
 	for _, b := range g.Blocks {
 		y := float64(row[b.Lane])*34 + 10
@@ -99,6 +99,15 @@ func (g Gantt) SVG() string {
 	g.keys(&s, height-10)
 	s.WriteString("</svg>")
 	return s.String()
+}
+
+// laneText returns the name of a lane in HTML. A name that is cut is whole in its tooltip.
+func laneText(name string) string {
+	short := Cut(name, 26)
+	if short == name {
+		return html.EscapeString(name)
+	}
+	return html.EscapeString(short) + "<title>" + html.EscapeString(name) + "</title>"
 }
 
 // extent returns all lanes in order, the row of each, and the times of the first and the last thing drawn.
@@ -191,6 +200,9 @@ func lines(title string, series []Series, ticks func(x0, x1 float64) []float64, 
 		step := t[1] - t[0]
 		y0, y1 = math.Floor(y0/step+1e-9)*step, math.Ceil(y1/step-1e-9)*step
 	}
+	names := namePlaces(series, left)
+	lower := names[len(names)-1][1] - 12
+	top, bottom = top+lower, bottom+lower
 	x := func(v float64) float64 { return left + (v-x0)/(x1-x0)*(svgWidth-left-right) }
 	y := func(v float64) float64 { return bottom - (v-y0)/(y1-y0)*(bottom-top) }
 	var s strings.Builder
@@ -214,11 +226,25 @@ func lines(title string, series []Series, ticks func(x0, x1 float64) []float64, 
 			fmt.Fprintf(&path, "%s%.1f %.1f", command, x(p.X), y(p.Y))
 		}
 		fmt.Fprintf(&s, `<path d="%s" class="line %s" fill="none"/><text x="%.1f" y="%.1f" class="key %s">%s</text>`,
-			path.String(), html.EscapeString(line.Class), left+float64(i)*180, 12.0, html.EscapeString(line.Class),
+			path.String(), html.EscapeString(line.Class), names[i][0], names[i][1], html.EscapeString(line.Class),
 			html.EscapeString(line.Name))
 	}
 	s.WriteString("</svg>")
 	return s.String()
+}
+
+// namePlaces returns the places of the names of series: side by side, and in further rows where one does not fit.
+func namePlaces(series []Series, left float64) (at [][2]float64) {
+	x, y := left, 12.0
+	for _, one := range series {
+		wide := 8.5 * float64(Width(one.Name))
+		if x > left && x+wide > svgWidth {
+			x, y = left, y+18
+		}
+		at = append(at, [2]float64{x, y})
+		x += max(180, wide+20)
+	}
+	return at
 }
 
 func open(s *strings.Builder, class string, height float64, title string) {

@@ -24,10 +24,21 @@ type machinesPage struct {
 	Rates    map[money.Currency]money.Rate
 	Costs    sums
 	Does     map[string]string // present use of the machines, by job
+	SeesAll  bool              // the reader sees the costs of all teams
 }
 
+// Links reports whether the postings that the reader sees add up to the cost of each of the machines: jobs of other
+// teams, such as those of a user with roles in two, may have paid for a machine that has served several.
+func (p *machinesPage) Links(list ...client.Machine) bool {
+	return p.SeesAll || !slices.ContainsFunc(list, func(m client.Machine) bool { return m.Served > 1 })
+}
+
+// LinksAll is Links of all machines of the page.
+func (p *machinesPage) LinksAll() bool { return p.Links(p.Machines...) }
+
 func machines(v *visit) (any, error) {
-	p := &machinesPage{Now: v.now, Rates: map[money.Currency]money.Rate{}, Costs: sums{}, Does: map[string]string{}}
+	p := &machinesPage{Now: v.now, Rates: map[money.Currency]money.Rate{}, Costs: sums{}, Does: map[string]string{},
+		SeesAll: atLeast(v.role(client.Everywhere), client.Viewer)}
 	if err := v.get("/v1/machines", &p.Machines); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"html/template"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/receipt"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
@@ -123,7 +125,7 @@ func reasonOf(j client.Job) string {
 	case j.State == "running" || j.State == "succeeded":
 		return ""
 	}
-	return readable(j.Why)
+	return cmp.Or(plan.Reason(j.Why).Text(), readable(j.Why))
 }
 
 // shares computes the used shares of the steps, the budget and the time.
@@ -203,7 +205,8 @@ func timeline(r client.Receipt) string {
 	var blocks []draw.Block
 	var marks []draw.Mark
 	for _, t := range r.Tries {
-		lane := t.Offer + " " + money.Format(money.Picos(int64(t.Rate)), r.Currency, 2) + "/h"
+		// The price comes first: the drawing cuts a long lane at its end.
+		lane := rateText(t.Rate, r.Currency) + " " + t.Offer
 		begun := t.Until
 		if t.Begun != nil {
 			begun = *t.Begun

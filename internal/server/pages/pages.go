@@ -7,7 +7,6 @@ package pages
 import (
 	"bytes"
 	"net/http"
-	"net/url"
 	"time"
 
 	"scrimp/client"
@@ -157,11 +156,7 @@ func (s *Site) show(w http.ResponseWriter, r *http.Request, p page) {
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
 	problem := asProblem(err)
 	if problem.Status == http.StatusUnauthorized {
-		to := "/sign-in"
-		if r.Method == http.MethodGet && r.URL.Path != "/" {
-			to += "?to=" + url.QueryEscape(r.URL.RequestURI())
-		}
-		http.Redirect(w, r, to, http.StatusSeeOther)
+		http.Redirect(w, r, signInAddress(r), http.StatusSeeOther)
 		return
 	}
 	send(w, r, problem.Status, s.frame(v, page{file: "problem", title: "Not possible", still: true}, problem))

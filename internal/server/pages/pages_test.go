@@ -207,10 +207,24 @@ func TestPages_WithoutASessionLeadToTheSignIn(t *testing.T) {
 	t.Parallel()
 	_, s := newFake(t)
 	for _, cookie := range []string{"", "scrimp-7077=bad", "scrimp-80=good"} {
-		for path, want := range map[string]string{"/": "/sign-in", "/jobs?state=failed": "/sign-in?to=%2Fjobs%3Fstate%3Dfailed"} {
-			rec := asks(s, "GET", path, "", header("Cookie", cookie))
-			if rec.Code != 303 || rec.Header().Get("Location") != want {
+		for path, want := range map[string][2]string{"/": {"/sign-in", "/sign-in?ended=1"}, "/jobs?state=failed": {
+			"/sign-in?to=%2Fjobs%3Fstate%3Dfailed", "/sign-in?ended=1&to=%2Fjobs%3Fstate%3Dfailed"}} {
+			rec, had := asks(s, "GET", path, "", header("Cookie", cookie)), 0
+			if cookie == "scrimp-7077=bad" {
+				had = 1
+			}
+			if rec.Code != 303 || rec.Header().Get("Location") != want[had] {
 				t.Errorf("%q: %s: %d to %q", cookie, path, rec.Code, rec.Header().Get("Location"))
+			}
+		}
+		// a form leads back to its page, which says that it changed nothing
+		for path, want := range map[string]string{"/do": "/sign-in?ended=unsent&to=%2Fjobs%3Fstate%3Dfailed",
+			"/submit": "/sign-in?ended=unsent&to=%2Fsubmit"} {
+			rec := asks(s, "POST", path, "act=stop&job=a&back=/jobs?state%3Dfailed", header("Cookie", cookie))
+			if at := rec.Header().Get("Location"); rec.Code != 303 || at != want {
+				t.Errorf("%q: %s: %d to %q", cookie, path, rec.Code, at)
+			} else if text := asks(s, "GET", at, "").Body.String(); !strings.Contains(text, "Your form changed nothing") {
+				t.Errorf("%s does not say that the form changed nothing", at)
 			}
 		}
 		if rec := asks(s, "GET", "/live?at=/", "", header("Cookie", cookie)); rec.Code != 204 {
@@ -241,6 +255,9 @@ func TestLinks_WorkOnceAndExpire(t *testing.T) {
 	cookie := header("Cookie", c[0].Name+"="+c[0].Value)
 	if rec := asks(s, "GET", "/", "", cookie); rec.Code != 200 {
 		t.Errorf("the cookie: %d", rec.Code)
+	}
+	if rec := asks(s, "GET", "/open?to=/jobs&key="+key, "", cookie); rec.Code != 200 || rec.Header().Get("Refresh") != "0; url=/jobs" {
+		t.Errorf("a link that was used, in the browser that used it: %d", rec.Code)
 	}
 	for name, bad := range map[string]string{"the key": key, "a token": "good", "nothing": ""} {
 		if rec := asks(s, "GET", "/", "", header("Cookie", c[0].Name+"="+bad)); rec.Code != 303 {

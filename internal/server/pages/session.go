@@ -65,6 +65,34 @@ func setCookie(w http.ResponseWriter, r *http.Request, value string, life time.D
 	http.SetCookie(w, c)
 }
 
+// What the parameter "ended" of the sign-in page says about the reader's session.
+const (
+	endedSession = "1"      // the session has ended
+	endedForm    = "unsent" // it had ended when the reader sent a form
+)
+
+// signInAddress returns the address of the sign-in page that leads back to the page of the request, or to that of the
+// form that it sends.
+func signInAddress(r *http.Request) string {
+	q, to := url.Values{}, r.URL.RequestURI()
+	if _, err := r.Cookie(cookieName(r)); err == nil {
+		q.Set("ended", endedSession)
+	}
+	if r.Method == http.MethodPost {
+		q.Set("ended", endedForm)
+		if r.URL.Path == "/do" {
+			to = local(r.PostFormValue("back"))
+		}
+	}
+	if to != "/" {
+		q.Set("to", to)
+	}
+	if len(q) == 0 {
+		return "/sign-in"
+	}
+	return "/sign-in?" + q.Encode()
+}
+
 // signInPage asks for a token.
 func (s *Site) signInPage(w http.ResponseWriter, r *http.Request) {
 	guard(w)
@@ -75,10 +103,11 @@ func (s *Site) signInPage(w http.ResponseWriter, r *http.Request) {
 func (s *Site) askToken(w http.ResponseWriter, r *http.Request, status int, to string, wrong *client.Problem) {
 	send(w, r, status, s.frame(nil, page{file: "sign-in", title: "Sign in", still: true}, struct {
 		To    string
-		Own   bool  // the server is its owner's alone
-		Away  *away // nil: no identity provider
+		Own   bool   // the server is its owner's alone
+		Away  *away  // nil: no identity provider
+		Ended string // endedSession or endedForm; "": the reader had no session
 		Wrong *client.Problem
-	}{local(to), s.Owner != nil, s.awayTo(to), wrong}))
+	}{local(to), s.Owner != nil, s.awayTo(to), r.URL.Query().Get("ended"), wrong}))
 }
 
 // signIn exchanges a token for a session: another token, which expires earlier and which its user can revoke.
@@ -137,6 +166,10 @@ func (s *Site) Link() string { return s.links.make("link", s.Now(), linkLife) }
 func (s *Site) open(w http.ResponseWriter, r *http.Request) {
 	guard(w)
 	if s.Owner == nil || !s.links.good("link", r.URL.Query().Get("key"), s.Now(), true) {
+		if _, ok := s.credentials(r); ok && s.Owner != nil { // this browser has opened it before
+			s.opened(w, r, local(r.URL.Query().Get("to")))
+			return
+		}
 		s.askToken(w, r, http.StatusForbidden, "/", &client.Problem{Title: "this link was used before, or is too old"})
 		return
 	}

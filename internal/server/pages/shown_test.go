@@ -152,6 +152,21 @@ func whole(f *fake, j client.Job) {
 	f.answers[at+"/log"] = "a line\n"
 }
 
+// The label of an attempt begins with its price, whole however long the offer's name is; a waiting job says why in words.
+func TestJob_NamesPricesAndReasonsInFull(t *testing.T) {
+	t.Parallel()
+	rate, err := money.ParseRate("0.0303")
+	must.Do(t, err)
+	drawing := timeline(client.Receipt{Currency: "USD", Tries: []client.Try{{Attempt: "a.1", Rate: rate, From: now.Add(-time.Hour), Until: now,
+		Offer: "cloud/us-east-1a/p5.48xlarge/spot"}}})
+	if !strings.Contains(drawing, ">$0.0303/h cloud/") {
+		t.Errorf("the price is not in front of the offer: %s", drawing)
+	}
+	if why := reasonOf(client.Job{State: "queued", Why: "no_offer"}); why != "no matching offers" {
+		t.Errorf("it waits for %q", why)
+	}
+}
+
 func TestPages_AreValidWithNoneOneAndManyJobs(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 8, 50, 1000} {

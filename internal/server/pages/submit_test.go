@@ -98,6 +98,13 @@ func TestSubmit_NamesWrongFieldsBesideThem(t *testing.T) {
 		Problems: []client.JobProblem{{Field: "budget", Line: 2, Cause: "is not an amount", Fix: "write $25.00"}}}
 	rec = asks(s, "POST", "/submit", url.Values{"as": {"file"}, "act": {"plan"}, "text": {"command: x\r\nbudget: many\r\n"}}.Encode())
 	has(t, rec.Body.String(), "line 2", "<code>budget: many</code>", "is not an amount: write $25.00", "command: x\nbudget: many")
+	// a checkpoint that was removed meanwhile marks its own field, and not the job file
+	f.answers["POST /v1/plan"] = &client.Problem{Status: 422, Title: "there is no such checkpoint", Field: "from", Detail: "there is no checkpoint 7"}
+	rec = asks(s, "POST", "/submit", url.Values{"as": {"file"}, "act": {"plan"}, "text": {"command: x\n"}, "from": {"lm@7"}}.Encode())
+	has(t, rec.Body.String(), `name="from" value="lm@7" placeholder="none: from nothing" maxlength="510" autocomplete="off" aria-invalid="true" aria-describedby="wrong"`)
+	if n := strings.Count(rec.Body.String(), "aria-invalid"); n != 1 {
+		t.Errorf("the page marks %d fields", n)
+	}
 	for what, text := range map[string]string{"a hidden space": "command: a\u200bb\n", "a megabyte": "command: " + strings.Repeat("x", 1<<20)} {
 		if rec := asks(s, "POST", "/submit", url.Values{"as": {"file"}, "act": {"plan"}, "text": {text}}.Encode()); !strings.Contains(rec.Body.String(), `id="wrong"`) {
 			t.Errorf("%s is planned", what)

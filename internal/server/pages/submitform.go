@@ -126,3 +126,15 @@ func problemsOf(p *client.Problem) []client.JobProblem {
 	}
 	return []client.JobProblem{{Field: p.Field, Line: p.Line, Cause: cmp.Or(p.Detail, p.Title), Fix: p.Fix}}
 }
+
+// WrongIn reports whether a problem is about one of the page's own fields: rerun or from.
+func (p *submitPage) WrongIn(field string) bool {
+	return slices.ContainsFunc(p.Wrong, func(one client.JobProblem) bool { return one.Field == field && one.Line == 0 })
+}
+
+// WrongFile reports whether a problem is about the job file.
+func (p *submitPage) WrongFile() bool {
+	return slices.ContainsFunc(p.Wrong, func(one client.JobProblem) bool {
+		return one.Line > 0 || one.Field != "rerun" && one.Field != "from"
+	})
+}

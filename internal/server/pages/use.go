@@ -7,7 +7,6 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/lib/draw"
-	"scrimp/internal/lib/size"
 	"scrimp/internal/wire/telemetry"
 )
 
@@ -21,16 +20,15 @@ type useChart struct {
 var useLines = []struct {
 	name, title string
 	lines       []useLine
-	text        func(float64) string
-	whole       bool // the axis goes from 0 to 1
+	per         string // follows the unit of bytes
+	whole       bool   // the values are shares: the axis goes from 0 to 1
 }{
-	{"In use", "GPU and CPU in use over time", []useLine{{telemetry.GPU, "GPU"}, {telemetry.CPU, "CPU"}},
-		func(v float64) string { return fmt.Sprintf("%.0f %%", v*100) }, true},
+	{"In use", "GPU and CPU in use over time", []useLine{{telemetry.GPU, "GPU"}, {telemetry.CPU, "CPU"}}, "", true},
 	{"Memory", "Memory in use over time", []useLine{{telemetry.GPUMemory, "each GPU"}, {telemetry.Memory, "machine"}},
-		size.About, false},
+		"", false},
 	{"Disk and network", "Bytes a second over time", []useLine{{telemetry.DiskRead, "read"},
 		{telemetry.DiskWrite, "written"}, {telemetry.NetReceive, "received"}, {telemetry.NetTransmit, "sent"}},
-		func(v float64) string { return size.About(v) + "/s" }, false},
+		"/s", false},
 }
 
 type useLine struct {
@@ -60,12 +58,36 @@ func useCharts(t client.Telemetry) (list []useChart) {
 		if len(all) == 0 {
 			continue
 		}
-		if of.whole {
+		text := func(v float64) string { return fmt.Sprintf("%.0f %%", v*100) }
+		if !of.whole {
+			unit := inBytes(all) + of.per
+			text = func(v float64) string { return draw.Tick(v) + unit }
+		} else {
 			all = append(all, draw.Series{Class: "none", Points: []draw.Point{{Y: 0}, {Y: 1}}}) // invisible: sets the axis
 		}
-		list = append(list, useChart{of.name, template.HTML(draw.Lines(of.title, all, draw.Moment, of.text))})
+		list = append(list, useChart{of.name, template.HTML(draw.Lines(of.title, all, draw.Moment, text))})
 	}
 	return list
+}
+
+// inBytes converts bytes to the largest binary unit that the highest value reaches, so that the axis has round numbers
+// of it. It returns the unit.
+func inBytes(all []draw.Series) string {
+	units, most, n := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}, 0.0, 0
+	for _, s := range all {
+		for _, p := range s.Points {
+			most = max(most, p.Y)
+		}
+	}
+	for ; most >= 1024 && n < len(units)-1; n++ {
+		most /= 1024
+	}
+	for _, s := range all {
+		for i := range s.Points {
+			s.Points[i].Y /= float64(int64(1) << (10 * n))
+		}
+	}
+	return units[n]
 }
 
 func mean(list []*float64) (v float64, known bool) {

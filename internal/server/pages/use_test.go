@@ -29,6 +29,14 @@ func TestUseCharts_DrawEachUnitByItself(t *testing.T) {
 	if strings.Contains(string(list[2].Drawing), "sent") {
 		t.Error("it draws a metric without values")
 	}
+	for _, tick := range []string{">1GiB<", ">2GiB<", ">3GiB<"} { // round numbers of the unit that the axis names
+		if !strings.Contains(string(list[1].Drawing), tick) {
+			t.Errorf("the axis of memory has no %s: %s", tick, list[1].Drawing)
+		}
+	}
+	if !strings.Contains(string(list[2].Drawing), "MiB/s<") {
+		t.Errorf("the axis of the network is not in MiB/s: %s", list[2].Drawing)
+	}
 	if useCharts(client.Telemetry{}) != nil {
 		t.Error("it draws nothing of nothing")
 	}

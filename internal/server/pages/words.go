@@ -178,12 +178,17 @@ func rateOf(c money.Currency, v any) template.HTML {
 	if !known {
 		return unknown
 	}
-	text := money.Format(money.Picos(int64(r)), c, 2)
-	if f := math.Abs(r.Float()); f > 0 && f < 0.1 {
-		text = money.Format(money.Picos(int64(r)), c, 4)
-	}
-	return element("data", text+"/h", "class", "money", "value", r.String(), "title",
+	return element("data", rateText(r, c), "class", "money", "value", r.String(), "title",
 		fmt.Sprintf("%s %s an hour exactly", r, c))
+}
+
+// rateText formats a price per hour in plain text, a low one with four decimals.
+func rateText(r money.Rate, c money.Currency) string {
+	decimals := 2
+	if f := math.Abs(r.Float()); f > 0 && f < 0.1 {
+		decimals = 4
+	}
+	return money.Format(money.Picos(int64(r)), c, decimals) + "/h"
 }
 
 // timeOf returns the time that v is or points to.

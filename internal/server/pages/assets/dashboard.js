@@ -11,7 +11,9 @@
       if (from.data !== to.data) from.data = to.data;
       return;
     }
-    if (from.nodeType !== Node.ELEMENT_NODE || from.hasAttribute('data-keep')) return;
+    if (from.nodeType !== Node.ELEMENT_NODE) return;
+    // What the reader works in stays; buttons on a job change with its state unless one of their forms is open.
+    if (from.hasAttribute('data-keep') && !(from.matches('.actions') && !from.querySelector('details[open]'))) return;
     if (from.isEqualNode(to)) return;
     for (const {name} of [...from.attributes])
       if (!to.hasAttribute(name) && !(name === 'open' && from.nodeName === 'DETAILS')) from.removeAttribute(name);
@@ -42,33 +44,48 @@
   // One stream a page. It rests while nobody sees the page, and while updates are paused.
   const page = document.body.dataset.live;
   let stream = null, lost = 0, paused = sessionStorage.getItem('paused') === '1';
-  function away(text) { by('away').textContent = text; by('away').hidden = !text; }
+  function away(...says) { by('away').replaceChildren(...says); by('away').hidden = !says.length; }
+  function unanswered() {
+    lost = lost || Date.now();
+    away('The server does not answer since ' + new Date(lost).toLocaleString() + '. What you see is from then. A server of your own machine: scrimp open leads to it again.');
+  }
+  // signedIn says whether the reader has a session; null: the server does not answer.
+  async function signedIn() {
+    try {
+      const got = await fetch(location.href, {method: 'HEAD', redirect: 'manual', cache: 'no-store'});
+      return got.type !== 'opaqueredirect';
+    } catch { return null; }
+  }
+  function signIn() {
+    location.replace('/sign-in?' + new URLSearchParams({ended: '1', to: location.pathname + location.search}));
+  }
   function follow() {
     const wanted = page && !paused && !document.hidden;
     if (!wanted && stream) { stream.close(); stream = null; }
     if (!wanted || stream) return;
     stream = new EventSource('/live?at=' + encodeURIComponent(page));
-    stream.onopen = () => { lost = 0; away(''); };
+    stream.onopen = () => { lost = 0; away(); };
     stream.addEventListener('main', e => {
       const to = document.createElement('main');
       to.innerHTML = JSON.parse(e.data);
       if (!document.activeElement?.closest('main form:not(#bulk)')) children(main, to);
       found(); local(main); marked();
     });
-    stream.addEventListener('gone', () => location.reload());
+    stream.addEventListener('gone', async () => {
+      stream.close();
+      if (await signedIn() === false) signIn(); else location.reload();
+    });
     stream.onerror = () => {
-      lost = lost || Date.now();
-      away('The server does not answer since ' + new Date(lost).toLocaleString() + '. What you see is from then. A server of your own machine: scrimp open leads to it again.');
-      if (stream.readyState === EventSource.CLOSED) { stream = null; setTimeout(again, 3000); }
+      if (stream.readyState === EventSource.CLOSED) { stream = null; again(); } else unanswered();
     };
   }
   // again follows anew, or leads to the sign-in where the session has ended.
   async function again() {
-    try {
-      const got = await fetch(location.href, {method: 'HEAD', redirect: 'manual', cache: 'no-store'});
-      if (got.type === 'opaqueredirect') { location.reload(); return; }
-    } catch { /* it does not answer yet */ }
-    follow();
+    const good = await signedIn();
+    if (good === false) { signIn(); return; }
+    if (good) away('The server sends no live updates now: too many pages may be open. Reload the page to see what is new.');
+    else unanswered();
+    setTimeout(follow, 3000);
   }
   function showPause() {
     if (!by('pause')) return;
@@ -120,7 +137,7 @@
   // What is searched for in the output.
   const find = by('log-search');
   function found() {
-    if (!find || !log) return;
+    if (!find?.isConnected || !log) return; // a job that ends without output takes both off the page
     const text = log.textContent, what = find.value;
     if (!what) {
       if (log.firstElementChild) log.textContent = text;
@@ -160,6 +177,29 @@
     if (e.target.closest('#bulk')) marked();
     if (e.target.matches('.filters select, .filters input[type=checkbox]')) e.target.form.requestSubmit();
   });
+  // A form is sent only where the server answers and the session is good: else what the reader filled in would be lost.
+  const asked = new WeakSet(), sure = new WeakSet();
+  document.addEventListener('submit', async e => {
+    const form = e.target;
+    if (!form.matches('main form[method=post]:not([action="/sign-in"])') || sure.has(form)) return;
+    e.preventDefault();
+    e.stopImmediatePropagation();
+    if (asked.has(form)) return;
+    asked.add(form);
+    const good = await signedIn();
+    asked.delete(form);
+    if (good) {
+      sure.add(form);
+      form.requestSubmit(e.submitter);
+      sure.delete(form);
+      return;
+    }
+    if (good === null) { away('The server does not answer: nothing was sent. Send the form again once it answers.'); } else {
+      const to = document.createElement('a');
+      to.href = '/sign-in?ended=1'; to.target = '_blank'; to.textContent = 'Sign in in another tab';
+      away('Your session has ended, and nothing was sent. ', to, ', then send the form again.');
+    }
+  });
   document.addEventListener('submit', e => {
     const act = e.submitter?.value;
     if (e.target.id === 'bulk' && ['cancel', 'stop', 'rerun'].includes(act) &&
@@ -196,5 +236,9 @@
   by('keys-open')?.addEventListener('click', () => by('keys').showModal());
 
   for (const e of document.querySelectorAll('[data-newest]')) e.scrollLeft = e.scrollWidth;
+  // On a narrow screen the navigation scrolls to where the reader is.
+  for (const a of document.querySelectorAll('.top [aria-current]'))
+    for (let e = a.parentElement; e && !e.matches('.top'); e = e.parentElement)
+      if (e.scrollWidth > e.clientWidth) e.scrollLeft += a.getBoundingClientRect().right - e.getBoundingClientRect().right + 24;
   showPause(); local(document); marked(); follow(); output();
 })();
