@@ -131,7 +131,8 @@ func parse(b []byte) (s api.Step, ok bool, wrong, err error) {
 			set(name, f)
 			ok = true
 		case v != nil && wrong == nil:
-			wrong = fmt.Errorf("%.100s is %.100s, which is not a number: send a number, or leave the field out", path, asText(v))
+			wrong = fmt.Errorf("%.100s is %.100s, which is not a number: send a number, or leave the field out", path,
+				asText(v))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -156,11 +157,11 @@ func asText(v any) string {
 	return string(b)
 }
 
-// ParseAll calls Parse for one report or for each of a list. It returns what it can read, also with an error, which names
-// the first report and field that it cannot.
+// ParseAll calls Parse for one report or for each of a list. It returns what it can read, also with an error, which
+// names the first report and field that it cannot.
 func ParseAll(b []byte) (all []api.Step, err error) {
 	if len(bytes.TrimSpace(b)) == 0 {
-		return nil, errors.New(`the body is empty: send a report such as {"step":12,"metrics":{"loss":2.3}}, or a list of them`)
+		return nil, errors.New(`the body is empty: send a report such as {"step":12,"metrics":{"loss":2.3}}, or a list`)
 	}
 	list, many := []json.RawMessage{b}, false
 	if quoted := quoteNaN(b); bytes.HasPrefix(bytes.TrimSpace(quoted), []byte("[")) {

@@ -95,7 +95,7 @@ func (c *row) text(f field) string {
 	if at < 0 || at >= len(c.fields) {
 		return ""
 	}
-	return plainText(c.fields[at])
+	return record.Plain(c.fields[at])
 }
 
 // fail keeps the first error with its column.

@@ -37,11 +37,11 @@ type Reader struct {
 	numbers  numbers
 	dates    dates
 	seen     *record.Repeated
-	content  hash.Hash                 // of all rows
-	columns  *record.Columns           // nil: the records have their sums
-	prefixes []string                  // of the columns in a row's common form
-	cells    map[string]string         // the common forms of cells that were met before
-	trees    map[string]tree           // the last cell in JSON of each column
+	content  hash.Hash         // of all rows
+	columns  *record.Columns   // nil: the records have their sums
+	prefixes []string          // of the columns in a row's common form
+	cells    map[string]string // the common forms of cells that were met before
+	leaves   record.Leaves
 	currency map[string]money.Currency // of each account
 	lastTags string                    // of the previous row: most rows have the same
 	lastRead map[string]string
@@ -67,6 +67,7 @@ func Table(file string, header []string, next func() ([]string, error), limits b
 
 func newReader(file string, from record.Source, header []string, limits bill.Limits) (*Reader, error) {
 	r := &Reader{file: file, from: from, header: header, content: sha256.New()}
+	r.leaves.Common = r.common
 	r.Beside(&record.Repeated{Most: limits.Repeated})
 	for len(r.ahead) < sampled && !r.ended {
 		r.fetch()
