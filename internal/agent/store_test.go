@@ -3,6 +3,8 @@ package agent
 import (
 	"errors"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -38,6 +40,39 @@ func manifests(t *testing.T, dir string) []string {
 		names[i] = filepath.Base(names[i])
 	}
 	return names
+}
+
+// A bucket that is gone is gone for every machine: the attempt ends as a failure that no other machine would repair, and
+// says which bucket, which field of the job file, and nothing of a server that refuses something.
+func TestStore_MissingBucketFailsTheJob(t *testing.T) {
+	gone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`<?xml version="1.0"?><Error><Code>NoSuchBucket</Code><Message>none</Message></Error>`))
+	}))
+	t.Cleanup(gone.Close)
+	for _, variable := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		t.Setenv(variable, "k")
+	}
+	a := stored(t, "", 1, "train")
+	a.Checkpoint.URL = "s3://gone?region=us-east-1&endpoint=" + gone.URL
+	r := newRig(t, a)
+	withStore(r)
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	e := told(r.server, endedIn)
+	if len(e) != 1 || e[0].Reason != api.EndFailed || len(told(r.server, started)) > 0 {
+		t.Fatalf("ended as %+v", e)
+	}
+	for _, want := range []string{"s3://gone", "(checkpoint.store)", "no other machine is tried"} {
+		if !strings.Contains(e[0].Error, want) {
+			t.Errorf("no %q in %q", want, e[0].Error)
+		}
+	}
+	if strings.Contains(e[0].Error, "refuses") {
+		t.Error(e[0].Error)
+	}
 }
 
 func TestStore_NextAttemptResumesAfterKill(t *testing.T) {

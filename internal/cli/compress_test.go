@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -272,6 +273,25 @@ func TestCompress_CalibratesWithBatches(t *testing.T) {
 	_, errOut, _ := scrimp(t, "compress", filepath.Join(h.dir, "lstm.onnx"), "--method", "int8-static", "--calibration", data, "-o", out)
 	if !strings.Contains(errOut, "does not compute the operator LSTM; take int8-dynamic") {
 		t.Error(errOut)
+	}
+}
+
+// The page of the command shows the sizes that the command prints for the classifier of hack/digits. The times of the page
+// are those of one machine.
+func TestCompress_PrintsTheSizesOfItsPage(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.classifier()
+	digits := onnxrun.Digits(200, 5) // as hack/digits calibrate writes
+	h.batch("data/digits.npy", 200, 64, func(i int) float64 { return digits[i/64].Pixels[i%64] })
+	text := h.out("compress", filepath.Join(h.dir, "model.onnx"), "--method", "int8-static", "--calibration",
+		filepath.Join(h.dir, "data"), "-o", filepath.Join(h.dir, "small.onnx"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "compress.md"))
+	must.Do(t, err)
+	row := regexp.MustCompile(`(?m)^size .* x$`)
+	shown, printed := strings.Fields(row.FindString(string(page))), strings.Fields(row.FindString(text))
+	if len(printed) != 5 || !slices.Equal(shown, printed) {
+		t.Errorf("docs/compress.md shows %v, and the command prints %v", shown, printed)
 	}
 }
 

@@ -196,8 +196,11 @@ func (g *Attempt) openKeeper(ctx context.Context) error {
 		o.Aside = g.Folders.Own
 	}
 	k, err := g.Open(ctx, o)
+	if errors.Is(err, wire.ErrBad) { // such as a bucket that is gone: it is gone for other machines, too
+		err = fmt.Errorf("%w: %w", err, workspace.ErrEverywhere)
+	}
 	if err != nil {
-		return fmt.Errorf("open the store: %w", err)
+		return fmt.Errorf("open the store of the checkpoints (checkpoint.store): %w", err)
 	}
 	g.keeper = k
 	return nil

@@ -139,12 +139,28 @@ func (k *store) openCheckpoints(ctx context.Context) (*gcblob.Bucket, error) {
 	if !c.Lent || k.lends == nil {
 		return k.openStore(ctx, c.URL)
 	}
-	return blob.OpenLent(ctx, c.URL, blob.Loan{Prefix: c.Prefix,
+	b, err := blob.OpenLent(ctx, c.URL, blob.Loan{Prefix: c.Prefix,
 		Fetch: func(ctx context.Context) (scopedcreds.Credentials, error) {
 			c, err := k.lends(ctx)
 			return scopedcreds.Credentials{Key: c.Key, Secret: c.Secret, Token: c.Token, Region: c.Region,
 				Expires: c.Expires}, err
 		}})
+	return b, finalOf(err)
+}
+
+// final is an error that a retry, here or on another machine, meets again. It says nothing of the server, which refused
+// nothing.
+type final struct{ error }
+
+func (f final) Is(target error) bool { return target == wire.ErrBad }
+func (f final) Unwrap() error        { return f.error }
+
+// finalOf marks an error of a store that can never be opened as things are, such as a bucket that is gone.
+func finalOf(err error) error {
+	if blob.Hopeless(err) {
+		return final{err}
+	}
+	return err
 }
 
 // openStore opens the store at an address. scrimp: is the server's own store, and may have a prefix.
@@ -152,10 +168,7 @@ func (k *store) openStore(ctx context.Context, address string) (*gcblob.Bucket, 
 	rest, own := strings.CutPrefix(address, api.ServerStore)
 	if !own || k.server == nil {
 		b, err := blob.Open(ctx, address)
-		if blob.Hopeless(err) {
-			return nil, fmt.Errorf("%w: %w", wire.ErrBad, err)
-		}
-		return b, err
+		return b, finalOf(err)
 	}
 	prefix, ok := strings.CutPrefix(rest, "?prefix=")
 	if rest != "" && !ok {

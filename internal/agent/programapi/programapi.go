@@ -4,6 +4,7 @@
 package programapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -85,11 +86,8 @@ func programHandler(b Backend, token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/progress", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusNoContent, r, func(body []byte) error {
-			list, err := progress.ParseAll(body)
-			if err != nil {
-				return err
-			}
-			return tell(b, list...)
+			list, wrong := progress.ParseAll(body)
+			return cmp.Or(tell(b, list...), wrong)
 		})
 	})
 	mux.HandleFunc("POST /v1/saved", func(w http.ResponseWriter, r *http.Request) {

@@ -3,6 +3,7 @@ package progress
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,40 +109,61 @@ func setField(s *api.Step, name string, value float64) bool {
 // "metrics". It accepts NaN and Infinity, which Python writes although JSON has no such numbers. ok
 // is false if no value is a number.
 func Parse(b []byte) (s api.Step, ok bool, err error) {
+	s, ok, _, err = parse(b)
+	return s, ok, err
+}
+
+// parse is Parse. wrong is the first field whose value is no number and not null, with the reason.
+func parse(b []byte) (s api.Step, ok bool, wrong, err error) {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(quoteNaN(b)))
 	decoder.UseNumber() // 1e999 is a valid number in JSON, and too large for float64
 	if err := decoder.Decode(&fields); err != nil {
-		return s, false, fmt.Errorf("progress is not a JSON object: %w", err)
+		return s, false, nil, fmt.Errorf("progress is not a JSON object: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return s, false, errors.New("progress has text after its JSON object: write one report a line, or a list")
+		return s, false, nil, errors.New("progress has text after its JSON object: write one report a line, or a list")
 	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		switch v := fields[name].(type) {
-		case map[string]any:
-			if name != "metrics" {
-				continue
-			}
-			for _, metric := range slices.Sorted(maps.Keys(v)) {
-				if f, is := number(v[metric]); is {
-					setMetric(&s, metric, f)
-					ok = true
-				}
-			}
-		default:
-			if f, is := number(v); is {
-				setField(&s, name, f)
-				ok = true
-			}
+	take := func(path, name string, v any, set func(string, float64)) {
+		f, is := number(v)
+		switch {
+		case is:
+			set(name, f)
+			ok = true
+		case v != nil && wrong == nil:
+			wrong = fmt.Errorf("%.100s is %.100s, which is not a number: send a number, or leave the field out", path,
+				asText(v))
 		}
 	}
-	return s, ok, nil
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		metrics, is := fields[name].(map[string]any)
+		if !is || name != "metrics" {
+			take(name, name, fields[name], func(name string, f float64) { setField(&s, name, f) })
+			continue
+		}
+		for _, metric := range slices.Sorted(maps.Keys(metrics)) {
+			take("metrics."+metric, metric, metrics[metric], func(name string, f float64) { setMetric(&s, name, f) })
+		}
+	}
+	if !ok && wrong == nil {
+		wrong = errors.New("the report has no number: send step, total, epoch or a metric")
+	}
+	return s, ok, wrong, nil
 }
 
-// ParseAll calls Parse for one report or for each of a list, and drops reports without a number.
+// asText returns a decoded value as it stood in the report.
+func asText(v any) string {
+	b, _ := json.Marshal(v) // it was JSON, so it cannot fail
+	return string(b)
+}
+
+// ParseAll calls Parse for one report or for each of a list. It returns what it can read, also with an error, which
+// names the first report and field that it cannot.
 func ParseAll(b []byte) (all []api.Step, err error) {
-	list := []json.RawMessage{b}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil, errors.New(`the body is empty: send a report such as {"step":12,"metrics":{"loss":2.3}}, or a list`)
+	}
+	list, many := []json.RawMessage{b}, false
 	if quoted := quoteNaN(b); bytes.HasPrefix(bytes.TrimSpace(quoted), []byte("[")) {
 		if err := json.Unmarshal(quoted, &list); err != nil {
 			return nil, fmt.Errorf("progress is not a JSON list: %w", err)
@@ -149,17 +171,22 @@ func ParseAll(b []byte) (all []api.Step, err error) {
 		if len(list) > maxReports {
 			return nil, fmt.Errorf("%d reports in one list, want %d or fewer", len(list), maxReports)
 		}
-	}
-	for _, one := range list {
-		s, ok, err := Parse(one)
-		if err != nil {
-			return nil, err
+		if many = true; len(list) == 0 {
+			return nil, errors.New("the list has no report: send one or more")
 		}
+	}
+	for i, one := range list {
+		s, ok, wrong, no := parse(one)
 		if ok {
 			all = append(all, s)
 		}
+		if no = cmp.Or(no, wrong); no != nil && err == nil {
+			if err = no; many {
+				err = fmt.Errorf("report %d of the list: %w", i+1, no)
+			}
+		}
 	}
-	return all, nil
+	return all, err
 }
 
 func number(v any) (float64, bool) {

@@ -16,7 +16,7 @@ import (
 	"scrimp/internal/wire/api"
 )
 
-// ErrEverywhere marks an error of an input that the task would meet on every other machine as well.
+// ErrEverywhere marks an error of an input or a store that the task would meet on every other machine as well.
 var ErrEverywhere = errors.New("no other machine is tried")
 
 // bringData fills the folders of the inputs, from the machine's cache or from their stores, and writes that to the log.

@@ -4,7 +4,8 @@
 // Four measures find what a person would notice: a new shape of the last values, a shifted level, a value that
 // is unusual for this hour of the day, and a signal that stops varying. They have no common unit, so each is ranked
 // against its own past: its surprise is -log10 of the probability of a value so large. The score joins the surprises.
-// After a high score the detector rests: it scores only larger surprises, so one incident causes one alert.
+// After a high score the detector rests: it scores only larger surprises. After an alert it waits until the series has
+// recovered, so one incident causes one alert.
 //
 // TestScore_FindsWhatWasPlanted measures its accuracy.
 package anomaly
@@ -28,6 +29,8 @@ const (
 	habit = 3
 	// stillest is the smallest share of the usual variation that counts; less is the same as none.
 	stillest = 0.01
+	// unrest is the surprise of a row at which an incident still goes on.
+	unrest = 2.0
 	// alert is the joined surprise that scores one half.
 	alert = 3.7
 )
@@ -49,6 +52,9 @@ type Detector struct {
 	surprises [3]tail // of shape, level and season
 	stillness tail
 	peaks     []peak // falling, within the rest
+
+	open  float64 // largest surprise of the incident that goes on; 0: none
+	quiet int     // rows in a row without a surprise since it began
 }
 
 // peak is a joined surprise that no later one reaches.
@@ -90,7 +96,25 @@ func (d *Detector) Score(at time.Time, value float64) float64 {
 	if d.rows <= warmUp {
 		return 0
 	}
-	return d.rested(math.Sqrt(sum))
+	surprise := math.Sqrt(sum)
+	return d.once(surprise, d.rested(surprise))
+}
+
+// once returns 0 while an incident goes on that was an alert already.
+func (d *Detector) once(surprise, score float64) float64 {
+	if d.quiet++; surprise >= unrest {
+		d.quiet = 0
+	}
+	if d.quiet >= shape {
+		d.open = 0
+	}
+	switch {
+	case d.open > 0:
+		return 0
+	case score >= Alert:
+		d.open = surprise
+	}
+	return score
 }
 
 // rested returns the score of a surprise: 0 unless it is the largest within the rest.

@@ -75,6 +75,7 @@ func faulty(background, fault string, seed, stream uint64) *labelled {
 // found is the outcome of a set of series at the fixed threshold of an alert.
 type found struct {
 	windows, hits, wrong int
+	again                int     // alerts in a window after its first
 	worth, loss          float64 // of the first alert in each window; of the alerts outside
 }
 
@@ -89,6 +90,8 @@ func (f *found) add(s *labelled) {
 		case !seen[j.window]:
 			seen[j.window] = true
 			f.worth += j.worth
+		default:
+			f.again++
 		}
 	}
 	f.windows, f.hits = f.windows+len(s.windows), f.hits+len(seen)
@@ -105,14 +108,18 @@ func TestScore_FindsStuckDriftingShiftedAndSpikingSignals(t *testing.T) {
 				of.add(faulty(background, fault, 11+seed, uint64(10*n+k)))
 			}
 		}
-		t.Logf("%s: %d of %d found, %d alerts outside", fault, of.hits, of.windows, of.wrong)
+		t.Logf("%s: %d of %d found, %d alerts again, %d outside", fault, of.hits, of.windows, of.again, of.wrong)
 		if 3*of.hits < 2*of.windows {
 			t.Errorf("%s: %d of %d are found", fault, of.hits, of.windows)
+		}
+		if of.again > of.hits {
+			t.Errorf("%s: %d alerts repeat that an incident goes on", fault, of.again)
 		}
 		if most := lane.Pick(10, 40); fault == "none" && of.wrong > most { // in two weeks for each series
 			t.Errorf("%d alerts in signals without a fault", of.wrong)
 		}
-		all = found{all.windows + of.windows, all.hits + of.hits, all.wrong + of.wrong, all.worth + of.worth, all.loss + of.loss}
+		all = found{all.windows + of.windows, all.hits + of.hits, all.wrong + of.wrong, all.again + of.again, all.worth + of.worth,
+			all.loss + of.loss}
 	}
 	least := map[string]float64{"standard": 60, "low-FP": 55}
 	for _, p := range profiles[:len(least)] {

@@ -187,6 +187,8 @@ func TestProblems(t *testing.T) {
 		"span without unit": {"command: a\ngrace: 90",
 			[]string{"job.yaml:2: `grace` is wrong (\"90\" is not a span with its unit, such as 90s, 1h30m or 2d): " +
 				"write it like 90s"}},
+		"span beyond any clock": {"command: a\ngrace: 9999999999h",
+			[]string{"job.yaml:2: `grace` is wrong (\"9999999999h\" is longer than 290 years): write it like 90s"}},
 		"negative span": {"command: a\nidle: -5m",
 			[]string{"job.yaml:2: `idle` is wrong (\"-5m\" is not a span with its unit, such as 90s, 1h30m or 2d): " +
 				"write it like 15m"}},

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -36,15 +37,20 @@ func ParseDuration(s string) (time.Duration, error) {
 		u, ok := units[word[:len(word)-len(after)]]
 		one, err := time.ParseDuration(number + u.name)
 		n := int(u.n)
+		if f, is := strconv.ParseFloat(number, 64); ok && err != nil && n <= last && (is == nil || math.IsInf(f, 1)) {
+			return 0, tooLong(s) // the number is one, so only its size is wrong
+		}
 		if !ok || err != nil || n > last || n == last && n > 1 {
 			return 0, bad
 		}
 		last = n
 		if one > math.MaxInt64/u.n || sum > math.MaxInt64-one*u.n {
-			return 0, fmt.Errorf("%q is longer than 290 years", s)
+			return 0, tooLong(s)
 		}
 		sum += one * u.n
 		rest = strings.TrimLeft(after, " ")
 	}
 	return sum, nil
 }
+
+func tooLong(s string) error { return fmt.Errorf("%.40q is longer than 290 years", s) }

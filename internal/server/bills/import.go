@@ -236,7 +236,8 @@ func (i *arrived) add(row bill.Row) error {
 			return err
 		}
 		if b.Currency = cmp.Or(b.Currency, l.Currency); b.Currency != l.Currency {
-			return fmt.Errorf("%w of %s %s in %s: %s and %s", errMixed, b.Provider, b.Account, b.Month, b.Currency, l.Currency)
+			return fmt.Errorf("%w of %s in %s: %s and %s", errMixed, nameOf(b.Provider, b.Account), b.Month, b.Currency,
+				l.Currency)
 		}
 		b.Lines++
 		same := *l
@@ -381,10 +382,18 @@ func (d *Service) keep(ctx context.Context, i *arrived, from importing) (list []
 	return list, nil
 }
 
+// nameOf names the provider and the account of a bill.
+func nameOf(provider, account string) string {
+	if account == "" {
+		return provider + ", no account,"
+	}
+	return provider + " " + account
+}
+
 func otherCurrency(b *client.Bill, was money.Currency) *reply.Refusal {
 	return &reply.Refusal{Status: http.StatusConflict, Field: "currency",
-		Title: fmt.Sprintf("the kept bill of %s %s in %s is in %s, and this one is in %s", b.Provider, b.Account, b.Month,
-			was, b.Currency),
+		Title: fmt.Sprintf("the kept bill of %s in %s is in %s, and this one is in %s", nameOf(b.Provider, b.Account),
+			b.Month, was, b.Currency),
 		Fix: fmt.Sprintf("import the right file; if the provider changed the currency, --currency %s replaces the bill",
 			b.Currency)}
 }

@@ -31,7 +31,7 @@ func (d *Service) Remove(w http.ResponseWriter, r *http.Request) {
 	at := v.find(&client.Bill{Provider: b.Provider, Account: b.Account, Month: b.Month})
 	if at < 0 {
 		reply.Problem(w, http.StatusNotFound,
-			fmt.Sprintf("there is no bill of %.80s %.80s in %.20s", b.Provider, b.Account, b.Month),
+			fmt.Sprintf("there is no bill of %.162s in %.20s", nameOf(b.Provider, b.Account), b.Month),
 			"scrimp bill list shows provider, account and month of each", nil)
 		return
 	}
@@ -60,7 +60,8 @@ func removal(b *client.Bill, dry bool) string {
 	for _, t := range b.Totals {
 		totals = append(totals, t.Amount+" "+string(t.Currency))
 	}
-	text := fmt.Sprintf("remove the bill of %s %s: %s, %.16s", b.Provider, b.Account, strings.Join(totals, ", "), b.Digest)
+	text := fmt.Sprintf("remove the bill of %s: %s, %.16s", nameOf(b.Provider, b.Account), strings.Join(totals, ", "),
+		b.Digest)
 	if dry {
 		text += " (dry run)"
 	}

@@ -78,7 +78,7 @@ func (b *Books) Costs(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("since"); text != "" {
 		d, err := spec.ParseDuration(text)
 		if err != nil || d < 0 {
-			reply.FieldProblem(w, http.StatusBadRequest, "since", "since is not a span from zero on",
+			reply.FieldProblem(w, http.StatusBadRequest, "since", "this is no span back from now",
 				"write it with its unit, as in 7d or 12h", err)
 			return
 		}

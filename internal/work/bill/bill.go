@@ -166,7 +166,7 @@ type Row struct {
 // Limits bound what a file may make the program hold or unpack.
 type Limits struct {
 	Record   int   // bytes per row
-	Repeated int   // rows remembered to find duplicates; at most twice as many are held
+	Repeated int   // rows remembered to find duplicates, by text and by content; at most twice as many of each
 	Unpacked int64 // bytes that any file may unpack to, regardless of its size
 	Ratio    int64 // above Unpacked, the factor by which a file may unpack
 }

@@ -243,7 +243,7 @@ class Agent:
             answer = connection.getresponse()
             if 200 <= answer.status < 300:
                 return answer.read(1 << 20)
-            if answer.status == 429:  # it has taken what it takes
+            if path == "/v1/progress" and answer.status in (400, 429):  # it has taken what it takes
                 answer_text = answer.read(1 << 20)
                 self._hint(answer_text)
                 return answer_text

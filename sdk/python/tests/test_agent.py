@@ -118,6 +118,20 @@ class Progress(WithAgent):
         self.assertEqual(len(self.fake.sent("/v1/progress")), 3)
         self.assertEqual(said, "scrimp: too often\n")
 
+    def test_values_that_the_agent_cannot_read_are_not_sent_again(self):
+        agent = Agent({**self.fake.env, "SCRIMP_METRIC": "acc"}, self.clock)
+        self.fake.refuse = 400  # it has taken the good ones
+        before, sys.stderr = sys.stderr, io.StringIO()
+        try:
+            agent.progress(1, None, None, {"acc": 0.5})
+            self.assertFalse(agent.saved(1, 1.0))
+        finally:
+            sys.stderr = before
+        self.fake.refuse = 0
+        self.fake.requests.clear()
+        agent.flush()
+        self.assertEqual(self.fake.sent("/v1/progress"), [])
+
     def test_the_last_step_is_sent_at_once(self):
         self.agent.progress(1, 2, None, {})
         self.agent.progress(2, 2, None, {"loss": 0.5})

@@ -61,12 +61,19 @@ func billTotals(list []api.BillTotal) string {
 	return strings.Join(all, ", ")
 }
 
+// accountOf names the provider and the account of a bill.
+func accountOf(b api.Bill) string {
+	if b.Account == "" {
+		return show.Clean(b.Provider) + ", no account"
+	}
+	return show.Clean(b.Provider) + " of " + show.Clean(b.Account)
+}
+
 // ImportedBills says what an import changed.
 func ImportedBills(list []api.ImportedBill, p show.Place) string {
 	var s strings.Builder
 	for _, b := range list {
-		text := fmt.Sprintf("%s %s of %s: %s, %s", b.Month, show.Clean(b.Provider), show.Clean(b.Account),
-			draw.Count(b.Lines, "line"), billTotals(b.Totals))
+		text := fmt.Sprintf("%s %s: %s, %s", b.Month, accountOf(b.Bill), draw.Count(b.Lines, "line"), billTotals(b.Totals))
 		switch b.Result {
 		case "same":
 			text += ". It was imported before, and nothing changed."
@@ -85,7 +92,7 @@ func ImportedBills(list []api.ImportedBill, p show.Place) string {
 
 // RemovedBill says what a removal has removed, or would remove.
 func RemovedBill(b api.RemovedBill, p show.Place) string {
-	text := fmt.Sprintf("%s %s of %s: %s, %s. ", b.Month, show.Clean(b.Provider), show.Clean(b.Account),
+	text := fmt.Sprintf("%s %s: %s, %s. ", b.Month, accountOf(b.Bill),
 		draw.Count(b.Lines, "line"), billTotals(b.Totals))
 	if !b.Removed {
 		return draw.Wrap("", text+"Nothing is removed yet: add --yes.", p.Columns())

@@ -95,11 +95,7 @@ func (c *row) text(f field) string {
 	if at < 0 || at >= len(c.fields) {
 		return ""
 	}
-	text := strings.TrimSpace(c.fields[at])
-	if text == "NULL" || text == "null" || text == `\N` {
-		return ""
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
+	return record.Plain(c.fields[at])
 }
 
 // fail keeps the first error with its column.
@@ -176,12 +172,16 @@ func (c *row) amount() (bill.Number, money.Currency) {
 	return n, code
 }
 
-// count adds a record to what identifies the content of the file. The sum of a record with a fault is not
-// that of all its text.
-func (r *Reader) count(c record.Record) {
-	if _, _ = r.content.Write(c.Sum[:]); c.Fault != "" { // a hash never fails
-		_, _ = fmt.Fprintf(r.content, "%q %q", c.Fault, c.Fields)
+// count adds a record to what identifies the content of the file, and returns what identifies a row without a fault in
+// whatever encoding a file has it.
+func (r *Reader) count(c record.Record) record.Sum {
+	if c.Fault != "" || len(c.Fields) < len(r.header) {
+		_, _ = fmt.Fprintf(r.content, "%x %q %q", c.Sum, c.Fault, c.Fields) // a hash never fails
+		return c.Sum
 	}
+	sum := record.SumOf(r.alike(c))
+	_, _ = r.content.Write(sum[:])
+	return sum
 }
 
 // understand converts a record to lines, or to a problem.
@@ -190,7 +190,7 @@ func (r *Reader) understand(c record.Record) bill.Row {
 	if r.columns != nil {
 		c.Sum = r.columns.Sum(c.Fields)
 	}
-	r.count(c)
+	alike := r.count(c)
 	fault := c.Fault
 	if extra := len(c.Fields) - len(r.header); fault == "" && extra != 0 {
 		if extra < 0 || slices.ContainsFunc(c.Fields[len(r.header):], func(s string) bool { return s != "" }) {
@@ -206,7 +206,7 @@ func (r *Reader) understand(c record.Record) bill.Row {
 		}
 		return bill.Row{Problem: p}
 	}
-	repeats, also := r.seen.First(c.Sum, c.Line)
+	repeats, also := r.seen.First(c.Sum, alike, c.Line)
 	switch {
 	case also != "":
 		cells.err = fmt.Errorf("the row is the same as line %d of %s", repeats, also)

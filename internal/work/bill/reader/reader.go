@@ -37,8 +37,11 @@ type Reader struct {
 	numbers  numbers
 	dates    dates
 	seen     *record.Repeated
-	content  hash.Hash                 // of all rows
-	columns  *record.Columns           // nil: the records have their sums
+	content  hash.Hash         // of all rows
+	columns  *record.Columns   // nil: the records have their sums
+	prefixes []string          // of the columns in a row's common form
+	cells    map[string]string // the common forms of cells that were met before
+	leaves   record.Leaves
 	currency map[string]money.Currency // of each account
 	lastTags string                    // of the previous row: most rows have the same
 	lastRead map[string]string
@@ -64,6 +67,7 @@ func Table(file string, header []string, next func() ([]string, error), limits b
 
 func newReader(file string, from record.Source, header []string, limits bill.Limits) (*Reader, error) {
 	r := &Reader{file: file, from: from, header: header, content: sha256.New()}
+	r.leaves.Common = r.common
 	r.Beside(&record.Repeated{Most: limits.Repeated})
 	for len(r.ahead) < sampled && !r.ended {
 		r.fetch()
@@ -77,7 +81,7 @@ func newReader(file string, from record.Source, header []string, limits bill.Lim
 		}
 	}
 	if _, is := from.(*record.Objects); !is {
-		r.columns = record.NewColumns(header)
+		r.columns, r.prefixes = record.NewColumns(header), prefixesOf(header)
 	}
 	r.sample()
 	return r, nil
@@ -106,7 +110,7 @@ func (r *Reader) Beside(seen *record.Repeated) {
 	r.seen.Begin(r.file)
 }
 
-// Digest identifies the rows read so far, however the file is packed and its lines end.
+// Digest identifies the rows read so far, however the file is encoded and packed.
 func (r *Reader) Digest() string { return string(r.content.Sum(nil)) }
 
 // Torn returns what is wrong with the rest of the file if it ends early, as far as it was read; "" otherwise. Such a

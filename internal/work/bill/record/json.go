@@ -86,7 +86,7 @@ func (o *Objects) Next() (Record, error) {
 	for err == nil && strings.TrimSpace(l.text) == "" && !l.cut {
 		l, err = next()
 	}
-	c := Record{Line: l.n, Sum: hashOf(l.text)}
+	c := Record{Line: l.n, Sum: SumOf(l.text)}
 	if err != nil {
 		return c, err
 	}
@@ -127,7 +127,7 @@ func flatten(to map[string]string, prefix string, raw map[string]json.RawMessage
 	}
 }
 
-// Arrange puts an object's values in column order.
+// Arrange puts an object's values in column order. The object stays: later rows may have fields that no column has.
 func (o *Objects) Arrange(c Record, header []string) Record {
 	if c.Object == nil {
 		return c
@@ -136,6 +136,5 @@ func (o *Objects) Arrange(c Record, header []string) Record {
 	for i, name := range header {
 		c.Fields[i] = c.Object[name]
 	}
-	c.Object = nil
 	return c
 }

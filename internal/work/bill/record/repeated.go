@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// hash identifies the text of a row.
-type hash [16]byte
+// Sum identifies the text of a row.
+type Sum [16]byte
 
-func hashOf(text string) hash {
+// SumOf returns what identifies a text.
+func SumOf(text string) Sum {
 	sum := sha256.Sum256([]byte(text))
-	return hash(sum[:16])
+	return Sum(sum[:16])
 }
 
 // Columns identifies the rows of a table by their cells, in whatever order the file has its columns.
@@ -34,7 +35,7 @@ func NewColumns(header []string) *Columns {
 }
 
 // Sum identifies a row.
-func (c *Columns) Sum(fields []string) hash {
+func (c *Columns) Sum(fields []string) Sum {
 	var b strings.Builder
 	b.WriteString(c.names)
 	for _, i := range c.order {
@@ -47,39 +48,53 @@ func (c *Columns) Sum(fields []string) hash {
 		b.WriteByte('\x1f')
 		b.WriteString(fields[i])
 	}
-	return hashOf(b.String())
+	return SumOf(b.String())
 }
 
-// Repeated finds duplicate rows of one file or several. It remembers only the latest rows, so its memory is bounded for
-// any file: a provider that repeats a row does so within a few hundred thousand rows.
+// Repeated finds rows that a file has twice, and rows that an earlier file of the same bill has, too. It remembers only
+// the latest rows, so its memory is bounded for any file: a provider that repeats a row does so within a few hundred
+// thousand rows.
 type Repeated struct {
-	Most         int
-	files        []string
-	young, older map[hash]place
+	Most  int
+	files []string
+	same  recent // rows of this file, by their text
+	alike recent // rows of all files, whatever their encoding
 }
+
+// recent remembers the latest rows.
+type recent struct{ young, older map[Sum]place }
 
 // place is where a row stands: the index of its file, and the line.
 type place struct{ file, line int32 }
 
 // Begin says that the rows from now on are those of another file.
-func (r *Repeated) Begin(file string) { r.files = append(r.files, file) }
+func (r *Repeated) Begin(file string) { r.files, r.same = append(r.files, file), recent{} }
 
-// First returns the line of the first identical row, or 0, and its file if that is an earlier one.
-func (r *Repeated) First(sum hash, line int) (first int, file string) {
-	now := int32(len(r.files))
-	at, known := r.young[sum]
-	if !known {
-		at, known = r.older[sum]
+// First returns the line of the first row that this one repeats, or 0, and its file if that is an earlier one. Within a
+// file only a row with the same text is a repetition: a file that has both 1 and 1.0 has two charges. Between files
+// alike decides, since one may be CSV and the other Parquet.
+func (r *Repeated) First(same, alike Sum, line int) (first int, file string) {
+	at := place{int32(len(r.files)), int32(min(line, math.MaxInt32))}
+	if was, known := r.alike.first(alike, at, r.Most); known && was.file != at.file {
+		return int(was.line), r.files[was.file-1]
 	}
-	switch {
-	case known && at.file != now:
-		return int(at.line), r.files[at.file-1]
-	case known:
-		return int(at.line), ""
+	if was, known := r.same.first(same, at, r.Most); known {
+		return int(was.line), ""
 	}
-	if r.young == nil || len(r.young) >= r.Most {
-		r.young, r.older = map[hash]place{}, r.young
-	}
-	r.young[sum] = place{now, int32(min(line, math.MaxInt32))}
 	return 0, ""
+}
+
+// first returns the place of the first row with this sum, and remembers one that is new.
+func (r *recent) first(sum Sum, at place, most int) (was place, known bool) {
+	if was, known = r.young[sum]; known {
+		return was, true
+	}
+	if was, known = r.older[sum]; known {
+		return was, true
+	}
+	if r.young == nil || len(r.young) >= most {
+		r.young, r.older = map[Sum]place{}, r.young
+	}
+	r.young[sum] = at
+	return place{}, false
 }

@@ -20,9 +20,9 @@ import (
 type Record struct {
 	Line   int
 	Fields []string
-	Object map[string]string // replaces fields until the columns are known
+	Object map[string]string // of JSON, by key; nil for a table
 	Fault  string            // why the row is invalid
-	Sum    hash              // of the whole row; of a table it is that of Columns
+	Sum    Sum               // of the whole row; of a table it is that of Columns
 }
 
 // Source reads the rows of a file. An error other than io.EOF also ends the file.
