@@ -122,6 +122,16 @@ func TestDashboard_ShowsAndDoesWhatItsReaderMay(t *testing.T) {
 	if w.must("GET", "/v1/jobs/secret-plan-2", nil, &j); j.State != "queued" || j.User != "ann" {
 		t.Errorf("the job that runs again is %s, of %s", j.State, j.User)
 	}
+	all := url.Values{"act": {"cancel"}, "all": {"?name=secret-%2A"}, "back": {"/jobs"}}
+	if rec := ann.ask("POST", "/do", all); rec.Code != 200 || !strings.Contains(rec.Body.String(), "Cancel 1 job?") ||
+		!strings.Contains(rec.Body.String(), "secret-plan-2") {
+		t.Errorf("all of ann's that match: %d %s", rec.Code, rec.Body)
+	}
+	for _, b := range []*reader{vic, tom} {
+		if rec := b.ask("POST", "/do", all); rec.Code != 422 || !strings.Contains(rec.Body.String(), "no job that matches") {
+			t.Errorf("all that match, for others: %d %s", rec.Code, rec.Body)
+		}
+	}
 	var list []client.Token
 	w.must("GET", "/v1/tokens", nil, &list)
 	for _, one := range list {

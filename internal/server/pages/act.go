@@ -169,7 +169,7 @@ type failure struct {
 }
 
 // mostBulk bounds the jobs that one form changes.
-const mostBulk = 200
+const mostBulk = 500
 
 // perform runs the action on one job.
 func (a *action) perform(v *visit, job string, form url.Values) error {
@@ -203,6 +203,10 @@ func (s *Site) do(w http.ResponseWriter, r *http.Request) {
 	}
 	a, known := actionOf(r.PostFormValue("act"))
 	jobs := r.PostForm["job"]
+	if match := r.PostFormValue("all"); known && match != "" {
+		s.sure(w, r, v, a, match)
+		return
+	}
 	switch {
 	case !known:
 		err = &client.Problem{Status: http.StatusBadRequest, Title: "the form asks for nothing that a page does"}

@@ -21,6 +21,7 @@ type jobsPage struct {
 	Teams   []string
 	Several bool // the jobs belong to more than one user or team
 	Actions []action
+	Match   string // the filter as a query of the API, behind a question mark
 	asked   string
 }
 
@@ -67,6 +68,7 @@ func jobs(v *visit) (any, error) {
 		p.Sorts = append(p.Sorts, option{o.name, o.text, o.name == p.Query.Sort})
 	}
 	ask, border := p.Query.api(), "before"
+	p.Match = "?" + ask.Encode()
 	if p.Query.Sort != "" {
 		border = "after"
 		ask.Set("sort", p.Query.Sort)

@@ -166,9 +166,9 @@
   // Jobs that are marked.
   function marked() {
     const boxes = [...document.querySelectorAll('#bulk input[name=job]')];
-    const n = boxes.filter(b => b.checked).length;
-    if (by('marked')) by('marked').textContent = n ? n + (n === 1 ? ' job:' : ' jobs:') : 'Mark jobs to';
-    for (const b of document.querySelectorAll('.bulk button')) b.disabled = boxes.length > 0 && n === 0;
+    const n = boxes.filter(b => b.checked).length, all = by('all-match')?.checked;
+    if (by('marked')) by('marked').textContent = all ? 'All that match:' : n ? n + (n === 1 ? ' job:' : ' jobs:') : 'Mark jobs to';
+    for (const b of document.querySelectorAll('.bulk button')) b.disabled = !all && boxes.length > 0 && n === 0;
     if (by('mark-all')) by('mark-all').checked = n > 0 && n === boxes.length;
   }
   document.addEventListener('change', e => {
@@ -202,7 +202,7 @@
   });
   document.addEventListener('submit', e => {
     const act = e.submitter?.value;
-    if (e.target.id === 'bulk' && ['cancel', 'stop', 'rerun'].includes(act) &&
+    if (e.target.id === 'bulk' && !by('all-match')?.checked && ['cancel', 'stop', 'rerun'].includes(act) &&
       !confirm(e.submitter.textContent + ' the jobs that are marked?')) e.preventDefault();
   });
 
