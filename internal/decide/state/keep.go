@@ -19,13 +19,13 @@ func (s *State) keep(j *Job, k Keep) {
 		return
 	}
 	k.Job, k.Epoch = j.ID(), j.Epoch()
-	var list []Keep // a snapshot may share the old one
+	list := []Keep{k} // a snapshot may share the old one
 	for _, o := range i.r.Keeps {
 		if o.Job != k.Job && s.keeps(&o) {
 			list = append(list, o)
 		}
 	}
-	i.r.Keeps = append(list, k)
+	i.r.Keeps = list
 }
 
 // keeps reports whether a part is still kept: its job still saves, or looks for its next machine in time.

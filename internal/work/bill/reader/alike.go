@@ -105,7 +105,7 @@ func (r *Reader) number(text string) (decimal string, ok bool) {
 // instant returns a time in UTC.
 func (r *Reader) instant(text string) (string, bool) {
 	at := strings.IndexFunc(text, func(c rune) bool { return c < '0' || c > '9' })
-	if at > 4 || at < 0 && len(text) != len("20060102") || at >= 0 && !strings.Contains("-/.", text[at:at+1]) {
+	if at > 4 || at < 0 && len(text) != len("20060102") || at >= 0 && !strings.ContainsRune("-/.", rune(text[at])) {
 		return "", false
 	}
 	t, _, err := r.dates.read(text)
