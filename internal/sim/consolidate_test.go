@@ -21,7 +21,7 @@ func (t *twin) consolidated(out core.Outcome) {
 		a := s.AttemptOf(d.Attempt)
 		j := s.Job(a.Job())
 		own, to := s.Instance(a.Instance()), s.Instance(j.Last().Instance)
-		if to == nil || own == to || len(own.Seats()) != 1 || !j.HasSaved() || j.Terms().Unpreemptible {
+		if to == nil || own == to || len(own.Seats())-joined(out, own) != 1 || !j.HasSaved() || j.Terms().Unpreemptible {
 			t.w.breaks("consolidates: %s leaves %s for %s", d.Attempt, a.Instance(), j.Last().Instance)
 			continue
 		}
@@ -43,6 +43,17 @@ func (t *twin) consolidated(out core.Outcome) {
 				j.ID(), seat, to.PresentRate(), shared, stay, own.PresentRate())
 		}
 	}
+}
+
+// joined returns the number of tasks that a step has seated on a machine. A waiting job may take the rest of one that
+// another job has just been asked to leave: it needs a machine anyway, and this one has booted.
+func joined(out core.Outcome, i *state.Instance) (n int) {
+	for _, f := range out.Facts {
+		if g, ok := f.(state.AllocationGranted); ok && g.Instance == i.ID() {
+			n++
+		}
+	}
+	return n
 }
 
 // statedRest is restOf, or the part of the stated work that the steps since the checkpoint leave.
