@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,36 +74,8 @@ func BenchmarkLoud(b *testing.B) {
 func agents(b *testing.B, s *loaded, n, watch, loud int) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	c := openCrowd(ctx, b, s.dir)
-	c.exe, c.dir = s.exe, b.TempDir()
-	if *loadInside {
-		defer s.inside(ctx)()
-	} else {
-		s.start("start")
-		defer func() { s.kill() }()
-	}
-	c.address = s.address
-	s.user()
-	for sent := 0; sent < n; sent += 100 {
-		s.trains(sent, min(100, n-sent))
-	}
-	b.Logf("%d jobs are submitted", n)
-	for begun, told := time.Now(), time.Now(); ; pause(100 * time.Millisecond) {
-		c.mu.Lock()
-		came := c.claimed
-		c.mu.Unlock()
-		if came >= n {
-			b.Logf("all have claimed their tasks after %.1f s", time.Since(begun).Seconds())
-			break
-		}
-		if time.Since(told) > 10*time.Second {
-			told = time.Now()
-			b.Logf("%d agents have claimed their tasks", came)
-		}
-		if time.Since(begun) > 10*time.Minute {
-			b.Fatalf("%d of %d agents came", came, n)
-		}
-	}
+	c, stop := s.crowded(ctx, b, n)
+	defer stop()
 	var watchers sync.WaitGroup
 	defer watchers.Wait()
 	watching, end := context.WithCancel(ctx)
@@ -150,6 +123,40 @@ func agents(b *testing.B, s *loaded, n, watch, loud int) {
 	if len(of["report"]) == 0 || len(of["log"]) == 0 || len(of["watch-event"]) == 0 || len(of["watch-progress"]) == 0 {
 		b.Error("the benchmark did not do its work")
 	}
+}
+
+// crowded starts a server with n running jobs, each on an agent of its own.
+func (s *loaded) crowded(ctx context.Context, b *testing.B, n int) (c *crowd, end func()) {
+	c, end = openCrowd(ctx, b, s.dir), func() { s.kill() }
+	c.exe, c.dir = s.exe, b.TempDir()
+	if *loadInside {
+		end = s.inside(ctx)
+	} else {
+		s.start("start")
+	}
+	c.address = s.address
+	s.user()
+	for sent := 0; sent < n; sent += 100 {
+		s.trains(sent, min(100, n-sent))
+	}
+	b.Logf("%d jobs are submitted", n)
+	for begun, told := time.Now(), time.Now(); ; pause(100 * time.Millisecond) {
+		c.mu.Lock()
+		came := c.claimed
+		c.mu.Unlock()
+		if came >= n {
+			b.Logf("all have claimed their tasks after %.1f s", time.Since(begun).Seconds())
+			break
+		}
+		if time.Since(told) > 10*time.Second {
+			told = time.Now()
+			b.Logf("%d agents have claimed their tasks", came)
+		}
+		if time.Since(begun) > 10*time.Minute {
+			b.Fatalf("%d of %d agents came", came, n)
+		}
+	}
+	return c, end
 }
 
 // spread reports how long calls of a kind took.
@@ -279,4 +286,121 @@ func loadAverage() string {
 		return "unknown on " + runtime.GOOS
 	}
 	return fields[0]
+}
+
+// loadPages are the pages that a user of BenchmarkPages keeps open.
+var loadPages = []string{"/", "/jobs", "/jobs?name=probe", "/jobs?sort=spent", "/jobs/train-%d", "/jobs/train-%d",
+	"/machines", "/costs", "/groups", "/teams"}
+
+// BenchmarkPages keeps fifty pages of the dashboard open, ten for each of five users, while as many jobs run as -agents
+// says. It measures how long a submitted job takes to appear on the pages of its name, and the processor time of the
+// server. The full size is -agents 1000.
+func BenchmarkPages(b *testing.B) {
+	exe := testbin.Local.Path(b)
+	for b.Loop() {
+		openPages(b, &loaded{b: b, exe: exe, dir: b.TempDir()}, *loadAgents)
+	}
+}
+
+func openPages(b *testing.B, s *loaded, n int) {
+	ctx, cancel := context.WithCancel(b.Context())
+	c, stop := s.crowded(ctx, b, n)
+	defer stop()
+	var open sync.WaitGroup
+	defer c.agents.Wait()
+	defer open.Wait()
+	defer cancel()
+	var sent sync.Map
+	for user := range 5 {
+		name := fmt.Sprint("reader-", user)
+		var made struct {
+			Text string `json:"text"`
+		}
+		s.owner.ask("PUT", "/v1/users/"+name, map[string]any{"grants": []map[string]any{{"team": "vision", "role": "viewer"}}}, nil)
+		s.owner.ask("POST", "/v1/tokens", map[string]any{"user": name}, &made)
+		cookie := s.signsIn(made.Text)
+		for i, page := range loadPages {
+			if strings.Contains(page, "%d") {
+				page = fmt.Sprintf(page, 10*user+i)
+			}
+			open.Go(func() { s.reads(ctx, c, page, cookie, &sent) })
+		}
+	}
+	pause(10 * time.Second) // the burst of starting agents and pages has passed
+	c.waits.take()
+	spent, began := s.spent(), time.Now()
+	for i := 0; time.Since(began) < *loadFor; i++ {
+		id := fmt.Sprintf("probe-%d", i)
+		sent.Store(id, time.Now())
+		s.ask("POST", "/v1/jobs", map[string]any{"key": id, "spec": json.RawMessage(server.File(id))}, nil)
+		pause(3 * time.Second)
+	}
+	took := time.Since(began)
+	for i, now := range s.spent() {
+		spent[i] = now - spent[i]
+	}
+	of := c.waits.take()
+	for _, kind := range []string{"report", "page", "appears"} {
+		if len(of[kind]) == 0 {
+			b.Fatalf("nothing of %s was seen", kind)
+		}
+		s.spread(kind, of[kind], took)
+	}
+	b.ReportMetric(100*spent[0].Seconds()/took.Seconds(), "server-cpu-%")
+	b.Logf("the server used %.2f of a processor; load average %s", spent[0].Seconds()/took.Seconds(), loadAverage())
+}
+
+// signsIn returns the cookie of a session.
+func (s *loaded) signsIn(token string) string {
+	r, err := http.NewRequestWithContext(s.b.Context(), http.MethodPost, s.address+"/sign-in",
+		strings.NewReader(url.Values{"token": {token}}.Encode()))
+	must.Do(s.b, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", s.address)
+	a, err := http.DefaultTransport.RoundTrip(r)
+	must.Do(s.b, err)
+	must.Do(s.b, a.Body.Close())
+	for _, c := range a.Cookies() {
+		return c.Name + "=" + c.Value
+	}
+	s.b.Fatalf("the sign-in answers %s", a.Status)
+	return ""
+}
+
+// reads follows the live updates of a page until ctx ends. It records the time between two updates, and how long a
+// probe took to appear.
+func (s *loaded) reads(ctx context.Context, c *crowd, page, cookie string, sent *sync.Map) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.address+"/live?at="+url.QueryEscape(page), nil)
+	must.Do(s.b, err)
+	r.Header.Set("Cookie", cookie)
+	a, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil || a.StatusCode != http.StatusOK {
+		s.b.Errorf("%s: %v %v", page, a, err)
+		return
+	}
+	defer func() { _ = a.Body.Close() }()
+	in, seen, last := bufio.NewReaderSize(a.Body, 1<<20), map[string]bool{}, time.Now()
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			break
+		}
+		if strings.HasPrefix(line, "data: ") || line == ": \n" {
+			c.waits.add("page", time.Since(last))
+			last = time.Now()
+		}
+		if page != "/jobs?name=probe" {
+			continue
+		}
+		sent.Range(func(id, at any) bool {
+			if !seen[id.(string)] && strings.Contains(line, "/jobs/"+id.(string)+"\\\"") {
+				seen[id.(string)] = true
+				c.waits.add("appears", time.Since(at.(time.Time)))
+			}
+			return true
+		})
+	}
+	if ctx.Err() == nil {
+		s.b.Errorf("%s was cut off", page)
+	}
 }
