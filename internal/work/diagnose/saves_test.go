@@ -7,8 +7,8 @@ import (
 	"scrimp/internal/work/diagnose/class"
 )
 
-// saver returns two minutes of a program on two cores with 12 saves on its receipt, each of which took 3 s until its
-// upload had ended. It writes the given number of bytes per second, and its steps do not stop.
+// saver returns two minutes of telemetry of a program on two cores. Its receipt shows 12 saves of 3 s each, uploads
+// included. The program writes the given number of bytes per second, and its steps continue during a save.
 func saver(written float64) Input {
 	in := Input{Job: "train", Account: Account{Checkpoints: 12, SaveSeconds: new(3.0)}, Nodes: []Node{{}}}
 	in.Nodes[0].Head = telemetry.Head{Cores: 2, Memory: 8 << 30}

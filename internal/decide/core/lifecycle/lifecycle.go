@@ -54,7 +54,7 @@ type Attempts struct {
 type Instances struct {
 	Below
 	*Parts
-	freed []market.OfferID // reserved offers of which a machine became free in this step
+	freed []market.OfferID // offers whose reserved machines became free in this step
 }
 
 // Mover requests rounds, and moves jobs as they propose.

@@ -267,8 +267,8 @@ func (mv *Mover) place(p *possible, by time.Time) (left time.Time) {
 	return left
 }
 
-// SeatsFreed lets jobs continue for which a reserved machine was kept that is now free. It returns the offers of which
-// one was freed.
+// SeatsFreed lets jobs continue if the reserved machine that was kept for them is free now. It returns the offers of
+// the freed machines.
 func (mv *Mover) SeatsFreed() []market.OfferID {
 	freed := mv.instances.freed
 	if len(freed) == 0 {

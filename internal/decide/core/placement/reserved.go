@@ -14,9 +14,9 @@ import (
 // settleEvery is how often the unused hours of a reservation are booked.
 const settleEvery = 15 * time.Minute
 
-// SettleReserved posts what reservations have cost so far and no attempt used. Together with the attempts' postings
-// that is exactly what was paid. It books the offers of which a machine was freed, or else one that is due, because
-// each asks all jobs on its machines. The others that are due follow in steps at the same time.
+// SettleReserved posts the cost of reserved time that no attempt used. Together with the attempts' postings it adds up
+// to the price of the reservation. A step settles the offers in freed, or else one offer that is due, because settling
+// an offer reads all jobs on its machines. The other due offers follow in their own steps at the same time.
 func (mk *Market) SettleReserved(freed []market.OfferID) {
 	for _, l := range mk.Prepaid {
 		switch o := l.Offer(); {
