@@ -12,7 +12,7 @@ import (
 )
 
 // hang is the limit of one package's tests. It only ends a test that hangs; slow tests pass.
-const hang = "15m"
+const hang = "30m"
 
 var commitFlags = []string{"-trimpath", "-tags", "local", "-ldflags=-s -w", "-parallel", "6", "-timeout", hang}
 

@@ -5,7 +5,6 @@ package measure
 import (
 	"context"
 	"math"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"scrimp/internal/agent/meter"
 	"scrimp/internal/agent/outbox"
 	"scrimp/internal/agent/program"
+	"scrimp/internal/lib/threadtime"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/wire/api"
 	"scrimp/internal/wire/telemetry"
@@ -58,23 +58,16 @@ type Measurer struct {
 	head    telemetry.Head
 }
 
-// Run measures the program and its machine until ctx is done. It holds its thread, so that the thread's processor time
-// is the cost of measuring: on a busy machine most of the wall time is a wait.
+// Run measures the program and its machine until ctx is done, and rests in proportion to the processor time that a
+// measurement costs.
 func (m *Measurer) Run(ctx context.Context, p *program.Program) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	now := time.Now()
 	m.program, m.cores = p.Meter(now), now
 	m.head = m.machine.Head()
 	m.machine.Measure(now, &telemetry.Bucket{})
 	m.taskGPUs(now) // request the first GPU reading
 	for pause := m.Every; wait.For(ctx, pause) == nil; {
-		begun, used := time.Now(), threadTime()
-		m.once(ctx, begun)
-		cost := time.Since(begun)
-		if used > 0 {
-			cost = threadTime() - used
-		}
+		cost := threadtime.Of(func() { m.once(ctx, time.Now()) })
 		pause = max(m.Every, min(measureShare*cost, maxPause))
 	}
 	m.once(ctx, time.Now())

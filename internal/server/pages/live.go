@@ -9,6 +9,9 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"scrimp/client"
+	"scrimp/internal/lib/threadtime"
 )
 
 const (
@@ -16,33 +19,44 @@ const (
 	liveBeat  = 2 * time.Second // interval between looks at what changes without an event
 )
 
-// renderPace limits live updates to two fifths of a processor together: after each, the next waits for one and a
-// half times as long as it took. Readers who see the same share an update; of others, the more have a page open, the
-// longer each waits.
+// renderPace limits live updates to two fifths of a processor together: after each, the next waits for one and a half
+// times the processor time that it took. Readers who see the same share an update; of others, the more have a page
+// open, the longer each waits.
 type renderPace struct {
-	mu   sync.Mutex
-	rest time.Time
-	made map[string]rendered // by what is rendered, and for whom
+	begin sync.Once
+	turn  chan struct{} // holds a value while a reader has its turn
+	rest  time.Time
+	made  map[string]rendered // by what is rendered, and for whom
 }
 
-// rendered is an update that others may take for shareFor.
+// rendered is an update that others may take: those who ask within shareFor, and those who were waiting when it was
+// made.
 type rendered struct {
 	body []byte
 	at   time.Time
 }
 
-const shareFor = liveEvery / 2
+const (
+	shareFor = liveEvery / 2
+	madeFor  = 10 * time.Second // how long an update is kept for those who wait
+)
 
 // accessPath is the address of the page that shows which session is the reader's own.
 const accessPath = "/access"
 
-// do waits for its turn and renders what look returns, or takes what was rendered under its key a moment ago. A key of
+// do waits for its turn and renders what look returns, or takes what was rendered under its key meanwhile. A key of
 // "" is shared with nobody.
 func (p *renderPace) do(r *http.Request, look func() (key string, render func() []byte)) ([]byte, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.begin.Do(func() { p.turn = make(chan struct{}, 1) })
+	came := time.Now()
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
 	key, render := look()
-	if m, ok := p.made[key]; ok && time.Since(m.at) < shareFor {
+	if m, ok := p.made[key]; ok && m.at.After(came.Add(-shareFor)) {
 		return m.body, nil
 	}
 	if wait := time.Until(p.rest); wait > 0 {
@@ -50,11 +64,11 @@ func (p *renderPace) do(r *http.Request, look func() (key string, render func() 
 			return nil, err
 		}
 	}
-	begun := time.Now()
-	body := render()
+	var body []byte
+	cost := threadtime.Of(func() { body = render() })
 	now := time.Now()
-	p.rest = now.Add(now.Sub(begun) * 3 / 2)
-	maps.DeleteFunc(p.made, func(_ string, m rendered) bool { return now.Sub(m.at) >= shareFor })
+	p.rest = now.Add(cost * 3 / 2)
+	maps.DeleteFunc(p.made, func(_ string, m rendered) bool { return now.Sub(m.at) >= madeFor })
 	if key != "" && body != nil {
 		if p.made == nil {
 			p.made = map[string]rendered{}
@@ -122,15 +136,18 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 }
 
 // part returns a function that renders the main part of a page for the reader, or nil if the reader may not see it. The
-// main part is the same for all sessions of a user with the same rights, whose key it returns; that of the page Access
-// is the session's own.
+// main part is the same for all readers with the same rights, whose key it returns: those who may only look, and all
+// sessions of a user who may act on jobs of their own. That of the page Access is the session's own.
 func (s *Site) part(p page, of *http.Request) (key string, render func() []byte) {
 	v, err := s.visit(of)
 	if err != nil {
 		return "", func() []byte { return nil }
 	}
 	if p.path != accessPath {
-		key = fmt.Sprint(of.URL.RequestURI(), "\n", v.me.User, v.me.Best, v.me.Grants)
+		key = fmt.Sprint(of.URL.RequestURI(), "\n", v.me.Best, v.me.Grants)
+		if atLeast(v.me.Best, client.Submitter) {
+			key += "\n" + v.me.User
+		}
 	}
 	return key, func() []byte {
 		body, err := v.render(p)

@@ -40,6 +40,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		v, ok = f.answers[r.URL.Path]
 	}
+	if of, is := v.(func(*http.Request) any); is {
+		v = of(r)
+	}
 	switch v := v.(type) {
 	case string:
 		_, _ = w.Write([]byte(v))

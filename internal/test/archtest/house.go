@@ -34,7 +34,7 @@ var House = []Folder{
 // notPure lists the packages of pure folders that read files, wait or use the network.
 var notPure = []string{
 	"job/jobimport", "job/scaffold", "lib/awshttp", "lib/blockhash", "lib/child", "lib/confined", "lib/durable",
-	"lib/fileid", "lib/inode", "lib/isolate", "lib/quiet", "lib/wait", "lib/weburl",
+	"lib/fileid", "lib/inode", "lib/isolate", "lib/quiet", "lib/threadtime", "lib/wait", "lib/weburl",
 	"market/feed", "market/marketfile", "wire/api", "wire/limits", "wire/httpsig", "wire/tunnel",
 }
 

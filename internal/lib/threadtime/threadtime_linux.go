@@ -1,12 +1,12 @@
-package measure
+package threadtime
 
 import (
 	"syscall"
 	"time"
 )
 
-// threadTime returns the processor time that the calling thread has used; 0 if unknown.
-func threadTime() time.Duration {
+// used returns the processor time of the calling thread; 0 if unknown.
+func used() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_THREAD, &u) != nil {
 		return 0
