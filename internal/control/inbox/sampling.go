@@ -12,7 +12,7 @@ import (
 // Upper bounds on the reports of all agents together and on the events made of those that decide nothing, which the
 // log keeps for a week. With few agents, every report is heard.
 const (
-	reportsASecond  = 1000
+	reportsASecond  = 500
 	progressASecond = 100
 	usagesASecond   = 20
 )
