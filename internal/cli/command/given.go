@@ -2,21 +2,41 @@ package command
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// NoEmptyFlags makes a command refuse flags whose value is empty, such as --budget "$UNSET": they would count as left
-// out.
-func NoEmptyFlags(cmd *cobra.Command) *cobra.Command {
-	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+// noEmptyFlags makes a command refuse flags whose value is empty, such as --month "$UNSET": they would count as left
+// out, and so as every month, team or job. A flag whose help says what "" means accepts it.
+func noEmptyFlags(c *cobra.Command) {
+	before := c.PreRunE
+	c.PreRunE = func(cmd *cobra.Command, args []string) error {
+		var empty []string
 		cmd.Flags().Visit(func(f *pflag.Flag) {
-			if text := f.Value.String(); text == "" || text == "[]" {
-				err = fmt.Errorf("--%s is empty: write its value, or leave the flag out", f.Name)
+			if isEmpty(f.Value) && !strings.Contains(f.Usage, `""`) {
+				empty = append(empty, "--"+f.Name)
 			}
 		})
-		return err
+		switch {
+		case len(empty) == 1:
+			return fmt.Errorf("%s is empty: write its value, or leave the flag out", empty[0])
+		case len(empty) > 1:
+			return fmt.Errorf("%s are empty: write their values, or leave the flags out", strings.Join(empty, " and "))
+		case before != nil:
+			return before(cmd, args)
+		}
+		return nil
 	}
-	return cmd
+}
+
+// isEmpty reports whether a value, or one of a list, is empty.
+func isEmpty(v pflag.Value) bool {
+	list, is := v.(pflag.SliceValue)
+	if !is {
+		return v.String() == ""
+	}
+	return len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")
 }
