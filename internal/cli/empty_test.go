@@ -21,7 +21,7 @@ func TestFlags_NoneTakesAnEmptyValue(t *testing.T) {
 		var texts []*pflag.Flag
 		c.InheritedFlags() // merges them into the command's own
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			f.Changed = false // --data and --server are the same flags in all commands
+			f.Changed = false                                       // --data and --server are the same flags in all commands
 			if c.ParseFlags([]string{"--" + f.Name + "="}) == nil { // a number or a switch is refused here
 				texts = append(texts, f)
 			}
