@@ -50,6 +50,7 @@ func TestEach_HandlesSeveralJobs(t *testing.T) {
 		{"wait e1 e2 --timeout 300ms", "", "2 jobs are not over (e1, e2): the jobs go on", 124},
 		{"wait e1 --timeout soon", "", "is not a span above zero", 1},
 		{"pause quick e1", "", "job quick has succeeded", 1},
+		{"update quick --budget 3", "", "job quick has succeeded (scrimp rerun quick runs it again", 1},
 		{"stop e2 nobody", "e2", "scrimp: job nobody is not known", 1},
 		{"cancel e3 e4", "e4 is cancelled.", "", 0},
 		{"wait e2 e3 e4 quick", "e3 cancelled (cancelled by user) after", "", 3},

@@ -14,7 +14,7 @@ import (
 func (s *Store) Find(ctx context.Context, name string) (format.Manifest, error) {
 	none := fmt.Errorf("checkpoint %s: %w", name, ErrNone)
 	if name == "" {
-		none = fmt.Errorf("checkpoint: %w that is complete", ErrNone)
+		none = fmt.Errorf("complete checkpoint: %w", ErrNone)
 	}
 	var found format.Manifest
 	err := s.each(ctx, func(l Listed) bool {
