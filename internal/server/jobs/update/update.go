@@ -324,7 +324,8 @@ func (d *Service) hasSecrets(w http.ResponseWriter, e core.JobResumed, values se
 // over returns the refusal for a job that has ended. fix is what the user can do, unless the job has succeeded: then
 // only a new job can follow, because scrimp resume refuses it.
 func over(j *core.Job, fix string) *reply.Refusal {
-	no := &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has ended: %s", j.ID(), j.State()), Fix: fix}
+	no := &reply.Refusal{Status: http.StatusConflict, Fix: fix,
+		Title: fmt.Sprintf("job %s has ended: %s", j.ID(), j.State())}
 	if j.State() == core.Succeeded {
 		no.Title, no.Fix = fmt.Sprintf("job %s has succeeded", j.ID()), "scrimp rerun "+j.ID()+" runs it again as a new job"
 		if j.Terms().Saves {

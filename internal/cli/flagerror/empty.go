@@ -1,4 +1,4 @@
-package command
+package flagerror
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// noEmptyFlags makes a command refuse flags whose value is empty, such as --month "$UNSET": they would count as left
+// NoEmpty makes a command refuse flags whose value is empty, such as --month "$UNSET": they would count as left
 // out, and so as every month, team or job. A flag whose help says what "" means accepts it.
-func noEmptyFlags(c *cobra.Command) {
+func NoEmpty(c *cobra.Command) {
 	before := c.PreRunE
 	c.PreRunE = func(cmd *cobra.Command, args []string) error {
 		var empty []string
