@@ -65,7 +65,7 @@ func checkPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 	case j.State() == core.Paused, j.Pausing():
 		return true, nil
 	case j.State().Over():
-		return false, over(j, "there is nothing to pause")
+		return false, over(j)
 	case j.State() == core.Held:
 		return false, &reply.Refusal{Status: http.StatusConflict, Title: is,
 			Fix: "it holds nothing while it waits for approval; scrimp cancel ends it"}
@@ -124,7 +124,7 @@ func (d *Service) Change(w http.ResponseWriter, r *http.Request) {
 		reply.UnknownJob(w, "", id)
 		return
 	case was.State().Over():
-		over(was, "scrimp resume takes it up again, with other terms").Answer(w)
+		over(was).Answer(w)
 		return
 	case was.Ending() != "" && !was.Pausing(): // a higher limit would come too late, and look as if it had been taken
 		reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s is being ended", id),
@@ -236,7 +236,7 @@ func mayResume(j *core.Job) *reply.Refusal {
 	case j.State() == core.Paused, j.Pausing():
 		return nil
 	case j.State() == core.Succeeded:
-		return over(j, "")
+		return over(j)
 	case !j.State().Over():
 		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s is %s, not paused", j.ID(), j.State()),
 			Fix: "scrimp update changes its terms while it waits or runs"}
@@ -321,16 +321,17 @@ func (d *Service) hasSecrets(w http.ResponseWriter, e core.JobResumed, values se
 	return true
 }
 
-// over returns the refusal for a job that has ended. fix is what the user can do, unless the job has succeeded: then
-// only a new job can follow, because scrimp resume refuses it.
-func over(j *core.Job, fix string) *reply.Refusal {
-	no := &reply.Refusal{Status: http.StatusConflict, Fix: fix,
-		Title: fmt.Sprintf("job %s has ended: %s", j.ID(), j.State())}
-	if j.State() == core.Succeeded {
-		no.Title, no.Fix = fmt.Sprintf("job %s has succeeded", j.ID()), "scrimp rerun "+j.ID()+" runs it again as a new job"
-		if j.Terms().Saves {
-			no.Fix += ", and scrimp rerun --from " + j.ID() + " begins one from its checkpoint"
-		}
+// over refuses what a job that has ended no longer takes. Only a new job can follow one that has succeeded.
+func over(j *core.Job) *reply.Refusal {
+	id := j.ID()
+	switch {
+	case j.State() == core.Succeeded && j.Terms().Saves:
+		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has succeeded", id),
+			Fix: "scrimp rerun " + id + " runs it again, and scrimp rerun --from " + id + " begins from its checkpoint"}
+	case j.State() == core.Succeeded:
+		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has succeeded", id),
+			Fix: "scrimp rerun " + id + " runs it again as a new job"}
 	}
-	return no
+	return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has ended: %s", id, j.State()),
+		Fix: "scrimp resume takes it up again, with other terms"}
 }
