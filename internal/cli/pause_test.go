@@ -83,6 +83,9 @@ func TestPause_JobContinuesWhereItWasPaused(t *testing.T) {
 	if n, _ := strconv.Atoi(strings.TrimSpace(string(text))); err != nil || int64(n) < list[0].Step {
 		t.Errorf("the newest checkpoint, of step %d, holds %q: %v", list[0].Step, text, err)
 	}
+	if text, err := h.try("rerun", "--from", "counter@9", "-d"); err == nil || !strings.Contains(text, "job counter has no checkpoint 9, and so the new job was not submitted") {
+		t.Errorf("%v %s", err, text)
+	}
 	h.do("rerun", "--from", "counter@"+list[0].Name, "-d")
 	h.until("the copy goes on", func() bool { return h.job("counter-2").SavedStep > list[0].Step })
 	h.do("checkpoints", "rm", "counter@"+list[0].Name)

@@ -401,7 +401,7 @@ func checkQueueHistory(t *testing.T, h *home, paid float64) {
 	}
 	for flag, says := range map[string]string{"--types=x": "write one of m", "--since=0s": "not a span",
 		"--first=1": "leave out --first", "--trace=x": "leave out --trace", "--weight=a=2": "add --rate", "--rate=0": "above zero",
-		"--rate=": "above zero", "--rate=1 --weight=a=0": "from 0.001 to 1000", "--rate=1 --weight=a=2 --weight=A=3": "name it once",
+		"--rate=": "--rate is empty", "--rate=1 --weight=a=0": "from 0.001 to 1000", "--rate=1 --weight=a=2 --weight=A=3": "name it once",
 		"--rate=1 --weight=nobody=2": "no job of that team", "--rate=1 --policy=eva": "leave out --policy"} {
 		args := append([]string{"simulate", "queue", "--history"}, strings.Fields(flag)...)
 		if text, err := h.try(args...); err == nil || !strings.Contains(text, says) {

@@ -363,6 +363,9 @@ func TestBills_RefusesWhatIsNoBillAndKeepsNothing(t *testing.T) {
 		t.Errorf("%v", files)
 	}
 	must.Do(t, os.Remove(filepath.Join(dir, files[0].Name())))
+	if rec, p := w.ask("POST", "/v1/bills/reconcile", auth.OwnerName, client.BookBills{}); rec.Code != 400 || p.Field != "month" {
+		t.Errorf("a booking of no month: %d %+v", rec.Code, p) // it booked the current one
+	}
 	if rec, p := w.ask("POST", "/v1/bills/reconcile", auth.OwnerName, client.BookBills{Month: w.month}); rec.Code != 409 || !strings.Contains(p.Fix, "import") {
 		t.Errorf("%d %+v", rec.Code, p)
 	}

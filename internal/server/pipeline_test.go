@@ -183,6 +183,9 @@ func TestPipelines_NameTheMissingOutputs(t *testing.T) {
 	if got := stagesOf(g); !slices.Equal(got, []string{"prepare failed", "train skipped", "deploy skipped"}) {
 		t.Errorf("it ends as %v", got)
 	}
+	if g.Succeeded != 0 || g.Failed != 1 {
+		t.Errorf("%d members succeeded and %d failed: the job succeeded, and its stage did not", g.Succeeded, g.Failed)
+	}
 	if s := g.Pipeline.Stages; !strings.Contains(s[0].Why, "did not make prepared") || s[1].Why != "it needs prepare, which failed" {
 		t.Errorf("the stages say %q and %q", s[0].Why, s[1].Why)
 	}

@@ -42,6 +42,24 @@ func TestAsk_PlaysTenYearsOfWorkInFewEvents(t *testing.T) {
 	}
 }
 
+// A forecast bills what the offer states. It used to bill each machine a minute at least: a job of 20 seconds at a cent
+// a second cost $0.60 in scrimp plan, and $0.28 on its receipt.
+func TestAsk_BillsTheMinimumThatTheOfferStates(t *testing.T) {
+	const rate = 0.01 // dollars a second
+	for _, least := range []time.Duration{0, time.Minute} {
+		q := longJob(20 * time.Second)
+		q.Restart, q.Terms.Restart, q.Offers[0].Billing.Minimum, q.Quotes[0].Rate = 3*time.Second, 3*time.Second, least, 36e12
+		f := Ask(q)
+		low, high := rate*20, rate*(f.Finish[1].Seconds()+10) // it ends its machine some seconds after its program
+		if least > 0 {
+			low, high = rate*60, rate*60
+		}
+		if f.Done != 1 || f.Cost[1] < 0.9999*low || f.Cost[1] > 1.0001*high {
+			t.Errorf("billed for %v at least: $%.4f after %v, want $%.4f to $%.4f", least, f.Cost[1], f.Finish[1], low, high)
+		}
+	}
+}
+
 func TestAsk_ReturnsNoAnswerWhenHalted(t *testing.T) {
 	q := longJob(10 * 365 * 24 * time.Hour)
 	q.Runs, q.Halt = 1000, func() bool { return true }

@@ -86,7 +86,7 @@ func (a *app) addAlertCmd() *cobra.Command {
 		"(default: any)")
 	f.StringSliceVar(&b.Kinds, "kind", nil, "anomalies of these `kinds`, as in spend,idle-machine (default: all)")
 	_ = cmd.MarkFlagRequired("to")
-	return command.NoEmptyFlags(cmd)
+	return cmd
 }
 
 // alertFields are the flags of the fields that the server's errors name.

@@ -119,7 +119,7 @@ func (a *app) plannedCmd() *cobra.Command {
 	f.StringVar(&p.Job, "job", "", "`job`, group, or name that the runs of a recurring job share (default: all)")
 	f.StringVar(&p.Why, "why", "", "what is planned, a `text` of at most 1000 bytes; required with another flag "+
 		"(default: none)")
-	return command.NoEmptyFlags(cmd)
+	return cmd
 }
 
 func (a *app) listPlanned(ctx context.Context, c *command.Client) error {

@@ -33,12 +33,6 @@ func (a *app) recommendCmd() *cobra.Command {
 			"less the cost since." + command.PlainExit,
 		Example: "  scrimp recommend --target 25%\n  scrimp recommend --target 25% --team vision --json\n" +
 			"  scrimp recommend --team vision --take \"spot share\"",
-		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("take") && take == "" {
-				return errors.New("--take \"\" names no recommendation: write one that scrimp recommend lists")
-			}
-			return nil
-		},
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			if take != "" || currency != "" {
 				return a.take(ctx, c, api.TakeRecommendation{Name: take, Team: team, Currency: money.Currency(currency)})

@@ -65,7 +65,7 @@ func (a *app) wasteCmd() *cobra.Command {
 			"machines, volumes, reservations and schedules that go on), or does not recur." + command.PlainExit,
 		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
 			"  scrimp waste --bill october.csv\n  scrimp waste --with compute-optimizer.csv",
-		PreRunE: func(cmd *cobra.Command, _ []string) error { return narrows(cmd.Flag("team").Changed, team, bills) },
+		PreRunE: func(*cobra.Command, []string) error { return narrows(team, bills) },
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			clouds, err := readAdvice(ctx, with, bills)
 			if err != nil {
@@ -127,11 +127,8 @@ func (a *app) printWaste(all *wasteJSON) error {
 }
 
 // narrows returns an error if --team cannot select findings. A bill's line without a partner is the cost of no team.
-func narrows(given bool, team string, bills []string) error {
-	switch {
-	case given && team == "":
-		return errors.New("--team \"\" names no team: write its name, or leave --team out")
-	case team != "" && team != api.NoTeam && len(bills) > 0:
+func narrows(team string, bills []string) error {
+	if team != "" && team != api.NoTeam && len(bills) > 0 {
 		return fmt.Errorf("--team %.60s and --bill: the lines of a bill that --bill adds belong to no team: leave one of "+
 			"the two out, or write --team '%s'", team, api.NoTeam)
 	}

@@ -47,6 +47,7 @@ func Help(root *cobra.Command) {
 	var each func(*cobra.Command)
 	each = func(c *cobra.Command) {
 		flagerror.Require(c)
+		flagerror.NoEmpty(c)
 		paragraphs := strings.Split(c.Long, "\n\n")
 		for i, p := range paragraphs {
 			paragraphs[i] = strings.TrimSuffix(draw.Wrap("", p, HelpWidth), "\n")

@@ -76,5 +76,5 @@ func (a *app) gcCmd() *cobra.Command {
 		cmd.MarkFlagsMutuallyExclusive("fit", name)
 	}
 	f.BoolVar(&b.DryRun, "dry-run", false, "list what would go, and remove nothing (default: it is removed)")
-	return command.NoEmptyFlags(cmd)
+	return cmd
 }

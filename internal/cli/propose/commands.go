@@ -122,7 +122,7 @@ func (a *app) listCmd() *cobra.Command {
 		})}
 	cmd.Flags().StringVar(&team, "team", "", "proposals of this `team` (default: of all that you may see)")
 	cmd.Flags().StringVar(&budget, "budget", "", "say which proposals fit into this `amount` (default: no amount)")
-	return command.NoEmptyFlags(cmd)
+	return cmd
 }
 
 func (a *app) showCmd() *cobra.Command {

@@ -71,7 +71,7 @@ func (a *app) queueSetCmd() *cobra.Command {
 			return a.Showf(map[string]string{"done": done}, "%s\n", done)
 		})}
 	x.add(cmd.Flags())
-	return command.NoEmptyFlags(cmd)
+	return cmd
 }
 
 // shareFields are the flags of the fields that the server's errors name.

@@ -62,9 +62,6 @@ Exit status: 0 succeeded or detached, 1 error, 2 not run: not feasible, 3 the jo
 			"  scrimp run -y -d job.yaml --env STEPS=100\n  scrimp run -- python3 train.py --epochs 3",
 		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := t.valid(cmd); err != nil {
-				return err
-			}
 			return a.run(cmd.Context(), args, cmd.ArgsLenAtDash(), f, t, yes, detach, force)
 		},
 	}

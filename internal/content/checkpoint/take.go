@@ -12,9 +12,9 @@ import (
 // Find returns the checkpoint of that name if it counts; "" means the newest that does. It returns ErrNone if there
 // is none.
 func (s *Store) Find(ctx context.Context, name string) (format.Manifest, error) {
-	none := fmt.Errorf("%w: there is no checkpoint %s", ErrNone, name)
+	none := fmt.Errorf("checkpoint %s: %w", name, ErrNone)
 	if name == "" {
-		none = fmt.Errorf("%w: no checkpoint counts", ErrNone)
+		none = fmt.Errorf("complete checkpoint: %w", ErrNone)
 	}
 	var found format.Manifest
 	err := s.each(ctx, func(l Listed) bool {

@@ -26,8 +26,7 @@ func (k *Kept) Seed(ctx context.Context, id, user string, j spec.Job, from strin
 	m, err := k.copyCheckpoint(ctx, id, user, j, other, name)
 	switch {
 	case errors.Is(err, checkpoint.ErrNone):
-		return nil, &reply.Refusal{Status: http.StatusNotFound, Field: "from", Title: "there is no such checkpoint",
-			Fix: "scrimp checkpoints " + other + " lists them", Err: err}
+		return nil, noSource(other, name)
 	case errors.Is(err, errStore):
 		return nil, &reply.Refusal{Status: http.StatusForbidden, Field: "from", Title: "the server does not open the store " +
 			"of job " + other, Fix: k.Stores.Fix()}
@@ -36,6 +35,18 @@ func (k *Kept) Seed(ctx context.Context, id, user string, j spec.Job, from strin
 			Fix: "submit it again with the same key", Err: err}
 	}
 	return &core.Source{Job: other, Checkpoint: m.Name, Step: m.Step}, nil
+}
+
+// noSource refuses a job whose checkpoint to start from does not exist.
+func noSource(job, checkpoint string) *reply.Refusal {
+	no := &reply.Refusal{Status: http.StatusNotFound, Field: "from",
+		Title: "job " + job + " has no complete checkpoint, and so the new job was not submitted",
+		Fix:   "submit it without --from, and it starts from the beginning"}
+	if checkpoint != "" {
+		no.Title = "job " + job + " has no checkpoint " + checkpoint + ", and so the new job was not submitted"
+		no.Fix = "scrimp checkpoints " + job + " lists those it has; --from " + job + " takes the newest"
+	}
+	return no
 }
 
 // copyCheckpoint copies the checkpoint and returns its manifest at the other job.

@@ -52,7 +52,13 @@ func (d *Service) Compare(w http.ResponseWriter, r *http.Request) {
 
 // Book books the differences.
 func (d *Service) Book(w http.ResponseWriter, r *http.Request) {
-	if b, ok := reply.Body[client.BookBills](w, r); ok {
+	b, ok := reply.Body[client.BookBills](w, r)
+	switch {
+	case !ok:
+	case b.Month == "": // what is booked is never a month that nobody named
+		reply.FieldProblem(w, http.StatusBadRequest, "month", "the month is missing",
+			"write the month to book, such as 2026-10", nil)
+	default:
 		d.reconcile(w, r, b.Month, true)
 	}
 }

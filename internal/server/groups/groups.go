@@ -155,6 +155,7 @@ func (d *Service) show(k known, g *state.Group) api.Group {
 	}
 	if t.Pipeline != nil {
 		v.Pipeline = d.pipelineOf(k, g)
+		countStages(&v, k, g)
 	}
 	if g.Schedule != nil {
 		v.Schedule = d.scheduleOf(k, g)

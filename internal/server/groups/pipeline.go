@@ -56,10 +56,31 @@ func (d *Service) pipelineOf(k known, g *state.Group) *api.PipelineState {
 	return v
 }
 
+// countStages counts a stage that failed as failed, also if its job succeeded without its outputs, or if it had no job
+// because its gate could not judge.
+func countStages(v *api.Group, k known, g *state.Group) {
+	for n := range g.Stages {
+		x := &g.Stages[n]
+		if x.Phase != groups.StageFailed {
+			continue
+		}
+		j := k.job(x.Job)
+		switch {
+		case j == nil && x.Job == "":
+			v.Failed++
+		case j != nil && j.State() == state.Succeeded:
+			v.Failed, v.Succeeded = v.Failed+1, v.Succeeded-1
+		}
+	}
+}
+
 // failure says why the job of a stage failed and what to do, in the words of its agent where it has said so.
 func failure(why string, j *core.Job) string {
-	if j.Detail() != "" {
+	switch {
+	case j.Detail() != "":
 		why = "its job failed: " + j.Detail()
+	case j.Exit() != 0:
+		why = fmt.Sprintf("its job failed with exit code %d", j.Exit())
 	}
 	return fmt.Sprintf("%s; scrimp logs %s says more, and the next run goes on here", why, j.ID())
 }

@@ -138,7 +138,7 @@ func (r *reader) distributed(f form, field string) (p study.Param) {
 	s.log = s.log || f.log
 	p.Log, p.Int = s.log, s.whole
 	if f.q != nil {
-		p.Q = r.number(f.q, field+".q")
+		p.Q = r.positive(f.q, field+".q")
 	} else if s.quantised {
 		p.Q = 1
 	}
@@ -169,7 +169,7 @@ func (f *form) distributionName() string {
 func (r *reader) normal(p *study.Param, f form, field string) {
 	p.Sigma = 1
 	if f.sigma != nil {
-		p.Sigma = r.number(f.sigma, field+".sigma")
+		p.Sigma = r.positive(f.sigma, field+".sigma")
 	}
 	if f.mu != nil {
 		p.Mu = r.number(f.mu, field+".mu")

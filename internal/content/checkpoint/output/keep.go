@@ -26,7 +26,7 @@ import (
 const Home = "kept"
 
 // ErrNone says that there is nothing to fetch.
-var ErrNone = errors.New("nothing is kept")
+var ErrNone = errors.New("there is none")
 
 // Store holds the outputs of one job:
 //

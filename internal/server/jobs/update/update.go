@@ -65,7 +65,7 @@ func checkPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 	case j.State() == core.Paused, j.Pausing():
 		return true, nil
 	case j.State().Over():
-		return false, &reply.Refusal{Status: http.StatusConflict, Title: is, Fix: "there is nothing to pause"}
+		return false, over(j)
 	case j.State() == core.Held:
 		return false, &reply.Refusal{Status: http.StatusConflict, Title: is,
 			Fix: "it holds nothing while it waits for approval; scrimp cancel ends it"}
@@ -124,8 +124,7 @@ func (d *Service) Change(w http.ResponseWriter, r *http.Request) {
 		reply.UnknownJob(w, "", id)
 		return
 	case was.State().Over():
-		reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s is %s", id, was.State()),
-			"scrimp resume takes it up again, with other terms", nil)
+		over(was).Answer(w)
 		return
 	case was.Ending() != "" && !was.Pausing(): // a higher limit would come too late, and look as if it had been taken
 		reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s is being ended", id),
@@ -237,8 +236,7 @@ func mayResume(j *core.Job) *reply.Refusal {
 	case j.State() == core.Paused, j.Pausing():
 		return nil
 	case j.State() == core.Succeeded:
-		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has succeeded", j.ID()),
-			Fix: "scrimp rerun --from " + j.ID() + " begins a new job from its checkpoint"}
+		return over(j)
 	case !j.State().Over():
 		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s is %s, not paused", j.ID(), j.State()),
 			Fix: "scrimp update changes its terms while it waits or runs"}
@@ -321,4 +319,19 @@ func (d *Service) hasSecrets(w http.ResponseWriter, e core.JobResumed, values se
 		return false
 	}
 	return true
+}
+
+// over refuses what a job that has ended no longer takes. Only a new job can follow one that has succeeded.
+func over(j *core.Job) *reply.Refusal {
+	id := j.ID()
+	switch {
+	case j.State() == core.Succeeded && j.Terms().Saves:
+		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has succeeded", id),
+			Fix: "scrimp rerun " + id + " runs it again, and scrimp rerun --from " + id + " begins from its checkpoint"}
+	case j.State() == core.Succeeded:
+		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has succeeded", id),
+			Fix: "scrimp rerun " + id + " runs it again as a new job"}
+	}
+	return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has ended: %s", id, j.State()),
+		Fix: "scrimp resume takes it up again, with other terms"}
 }
