@@ -1,0 +1,199 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/decide/core"
+	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/view/search"
+)
+
+// maxTotals bounds the lines of totals.
+const maxTotals = 1000
+
+// Totals sums the jobs that a list would have by one of their properties.
+func (d *Service) Totals(w http.ResponseWriter, r *http.Request) {
+	p, field, wrong := pageOf(r.URL.Query(), d.Control.Clock().ToMarket)
+	if wrong != "" {
+		reply.FieldProblem(w, http.StatusBadRequest, field, wrong, "leave it out for all jobs", nil)
+		return
+	}
+	by := cmp.Or(r.URL.Query().Get("by"), "team")
+	if key, isTag := strings.CutPrefix(by, "tag:"); !slices.Contains(search.Properties, by) && (!isTag || key == "") {
+		reply.FieldProblem(w, http.StatusBadRequest, "by", "jobs have no such property",
+			"write "+strings.Join(search.Properties, ", ")+" or tag:KEY", nil)
+		return
+	}
+	t, err := d.totals(r.Context(), auth.CallerOf(r), p, by)
+	if err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "cannot read archived jobs", "try again", err)
+		return
+	}
+	reply.JSON(w, t.list())
+}
+
+// totals sums jobs.
+type totals struct {
+	by    string
+	lines map[totalKey]*client.JobTotal
+}
+
+type totalKey struct {
+	name     string
+	currency money.Currency
+}
+
+// totals adds up the jobs in memory, and then those that are archived and were not in memory.
+func (d *Service) totals(ctx context.Context, c identity.Caller, p page, by string) (*totals, error) {
+	t := &totals{by: by, lines: map[totalKey]*client.JobTotal{}}
+	s := totalScan{Service: d, totals: t, page: p, caller: c, now: d.Control.Now(), durable: d.Control.Durable()}
+	for more := true; more; {
+		d.Control.ReadUncommitted(func(m *core.Machine) { more = s.some(m) })
+	}
+	d.Control.ReadUpTo(func(*core.Machine) uint64 { return s.last })
+	if p.live {
+		return t, nil
+	}
+	return t, d.Control.Cards(ctx, func(card *search.Card) {
+		_, present := slices.BinarySearch(s.present, card.Order)
+		if !present && c.Role(card.Team) >= identity.Viewer && p.filter.TakesCard(card) {
+			t.add(card)
+		}
+	})
+}
+
+// totalScan adds up the jobs in memory.
+type totalScan struct {
+	*Service
+	*totals
+	page
+	caller  identity.Caller
+	now     time.Time
+	durable uint64
+	next    uint64   // order of submission of the last job
+	last    uint64   // newest event on which the sums depend
+	present []uint64 // orders of submission of the jobs in memory
+}
+
+// some adds up the next jobs, and reports whether others remain.
+func (s *totalScan) some(m *core.Machine) (more bool) {
+	n := 0
+	for j := range m.State().JobsFrom(s.next) {
+		if n++; n > scanAtOnce {
+			return true
+		}
+		s.next = j.Order()
+		s.present = append(s.present, j.Order())
+		if j.Event() > s.durable || !auth.Sees(s.caller, j) {
+			continue
+		}
+		s.last = max(s.last, m.ChangedAt(j))
+		if s.excludes(j) {
+			continue
+		}
+		card := search.CardOf(j)
+		card.Spent = j.Spent(s.now)
+		line := s.add(&card)
+		if j.State().Over() {
+			continue
+		}
+		if a := j.Live(); a != nil && j.Asked() == nil {
+			line.Rate = quantity.Add(line.Rate, a.Rate())
+		}
+		s.foresee(line, j)
+	}
+	return false
+}
+
+// add adds a job without a forecast to its line.
+func (t *totals) add(c *search.Card) *client.JobTotal {
+	key := totalKey{c.Property(t.by), c.Currency}
+	line := t.lines[key]
+	if line == nil {
+		key.name, key.currency = strings.Clone(key.name), money.Currency(strings.Clone(string(key.currency)))
+		line = &client.JobTotal{Name: key.name, Currency: key.currency, States: map[string]int{}}
+		t.lines[key] = line
+	}
+	state := string(c.State)
+	if _, known := line.States[state]; !known {
+		state = strings.Clone(state) // the text of a card is a part of a large one
+	}
+	line.Jobs++
+	line.States[state]++
+	line.Spent = line.Spent.Add(c.Spent)
+	return line
+}
+
+// foresee adds what a job still costs.
+func (d *Service) foresee(line *client.JobTotal, j *core.Job) {
+	var cost *[3]float64
+	switch j.State() {
+	case core.Running:
+		if o := d.Odds.Outlook(j.ID()); o != nil {
+			cost = &o.Cost
+		}
+	case core.Queued:
+		if e := d.Odds.Estimate(j.ID()); e != nil {
+			cost = &e.Cost
+		}
+	}
+	if cost == nil {
+		line.Unknown++
+		return
+	}
+	line.Foreseen++
+	if line.WillCost == nil {
+		line.WillCost = &[2]float64{}
+	}
+	line.WillCost[0] += cost[0]
+	line.WillCost[1] += cost[2]
+}
+
+// list returns the lines, those that spent most first, and their sums.
+func (t *totals) list() client.JobTotals {
+	all := client.JobTotals{By: t.by, Lines: []client.JobTotal{}, Total: []client.JobTotal{}}
+	for _, line := range t.lines {
+		all.Lines = append(all.Lines, *line)
+	}
+	slices.SortFunc(all.Lines, func(a, b client.JobTotal) int {
+		return cmp.Or(strings.Compare(string(a.Currency), string(b.Currency)), b.Spent.Cmp(a.Spent),
+			cmp.Compare(b.Jobs, a.Jobs), strings.Compare(a.Name, b.Name))
+	})
+	for _, line := range all.Lines {
+		if n := len(all.Total); n == 0 || all.Total[n-1].Currency != line.Currency {
+			all.Total = append(all.Total, client.JobTotal{Currency: line.Currency, States: map[string]int{}})
+		}
+		plus(&all.Total[len(all.Total)-1], line)
+	}
+	all.More = max(0, len(all.Lines)-maxTotals)
+	all.Lines = all.Lines[:len(all.Lines)-all.More]
+	return all
+}
+
+// plus adds a line to a sum.
+func plus(sum *client.JobTotal, line client.JobTotal) {
+	sum.Jobs += line.Jobs
+	sum.Foreseen, sum.Unknown = sum.Foreseen+line.Foreseen, sum.Unknown+line.Unknown
+	sum.Spent, sum.Rate = sum.Spent.Add(line.Spent), quantity.Add(sum.Rate, line.Rate)
+	for _, state := range slices.Sorted(maps.Keys(line.States)) {
+		sum.States[state] += line.States[state]
+	}
+	if line.WillCost != nil {
+		if sum.WillCost == nil {
+			sum.WillCost = &[2]float64{}
+		}
+		sum.WillCost[0] += line.WillCost[0]
+		sum.WillCost[1] += line.WillCost[1]
+	}
+}
