@@ -279,8 +279,8 @@ func (c *Control) Search(ctx context.Context, s search.Query) iter.Seq2[*core.Jo
 	}
 }
 
-// Cards calls visit with the card of each job that is or was archived, in the order of submission. A card is valid until
-// visit returns.
+// Cards calls visit with the card of each job that is or was archived, in the order of submission. A card is valid
+// until visit returns.
 func (c *Control) Cards(ctx context.Context, visit func(*search.Card)) error {
 	upTo, err := c.archivedUpTo()
 	if upTo == 0 || err != nil {

@@ -88,9 +88,10 @@ func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Ti
 	return v
 }
 
-// ownPart returns what tasks and idle time of teams that the caller sees have cost of a machine; false if a job that had
-// it is not in memory any more, or its gang is incomplete.
-func ownPart(s *state.State, i *state.Instance, now time.Time, sees func(team string) bool) (sum money.Amount, known bool) {
+// ownPart returns what tasks and idle time of teams that the caller sees have cost of a machine; false if a job that
+// had it is not in memory any more, or its gang is incomplete.
+func ownPart(s *state.State, i *state.Instance, now time.Time, sees func(team string) bool,
+) (sum money.Amount, known bool) {
 	attempts := slices.Clone(i.Served())
 	for _, seat := range i.Seats() {
 		attempts = append(attempts, seat.Attempt)

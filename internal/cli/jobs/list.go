@@ -159,8 +159,8 @@ func (a *app) listCmd(cmd *cobra.Command, open bool) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
 	f.add(cmd)
 	if !open {
-		cmd.Flags().StringVar(&f.by, "by", "", "sum the jobs by this `property` instead: team, project, state, engine, user or "+
-			"tag:KEY")
+		cmd.Flags().StringVar(&f.by, "by", "", "sum the jobs by this `property` instead: team, project, state, engine, "+
+			"user or tag:KEY (default: list them)")
 		for _, name := range []string{"limit", "all", "sort"} {
 			cmd.MarkFlagsMutuallyExclusive("by", name)
 		}

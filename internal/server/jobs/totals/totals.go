@@ -1,4 +1,5 @@
-package jobs
+// Package totals sums the jobs of a list by one of their properties.
+package totals
 
 import (
 	"cmp"
@@ -10,21 +11,44 @@ import (
 	"time"
 
 	"scrimp/client"
+	"scrimp/internal/control"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/quantity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/jobs/filter"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/view/search"
 )
 
-// maxTotals bounds the lines of totals.
-const maxTotals = 1000
+// maxLines bounds the lines of totals.
+const maxLines = 1000
 
-// Totals sums the jobs that a list would have by one of their properties.
-func (d *Service) Totals(w http.ResponseWriter, r *http.Request) {
-	p, field, wrong := pageOf(r.URL.Query(), d.Control.Clock().ToMarket)
+// scanAtOnce is the number of jobs in memory that are added up between two steps of the core.
+const scanAtOnce = 4096
+
+// Odds forecasts what jobs still cost.
+type Odds interface {
+	Outlook(job string) *client.JobOutlook
+	Estimate(job string) *client.JobEstimate
+}
+
+// Service answers requests for totals.
+type Service struct {
+	Control *control.Control
+	Odds    Odds
+}
+
+// selection selects jobs.
+type selection struct {
+	filter.Filter
+	live bool // those that are not closed
+}
+
+// Get sums the jobs that a list would have.
+func (d *Service) Get(w http.ResponseWriter, r *http.Request) {
+	f, field, wrong := filter.Of(r.URL.Query(), d.Control.Clock().ToMarket)
 	if wrong != "" {
 		reply.FieldProblem(w, http.StatusBadRequest, field, wrong, "leave it out for all jobs", nil)
 		return
@@ -35,7 +59,7 @@ func (d *Service) Totals(w http.ResponseWriter, r *http.Request) {
 			"write "+strings.Join(search.Properties, ", ")+" or tag:KEY", nil)
 		return
 	}
-	t, err := d.totals(r.Context(), auth.CallerOf(r), p, by)
+	t, err := d.sum(r.Context(), auth.CallerOf(r), selection{f, r.URL.Query().Get("live") != ""}, by)
 	if err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "cannot read archived jobs", "try again", err)
 		return
@@ -46,18 +70,18 @@ func (d *Service) Totals(w http.ResponseWriter, r *http.Request) {
 // totals sums jobs.
 type totals struct {
 	by    string
-	lines map[totalKey]*client.JobTotal
+	lines map[lineKey]*client.JobTotal
 }
 
-type totalKey struct {
+type lineKey struct {
 	name     string
 	currency money.Currency
 }
 
-// totals adds up the jobs in memory, and then those that are archived and were not in memory.
-func (d *Service) totals(ctx context.Context, c identity.Caller, p page, by string) (*totals, error) {
-	t := &totals{by: by, lines: map[totalKey]*client.JobTotal{}}
-	s := totalScan{Service: d, totals: t, page: p, caller: c, now: d.Control.Now(), durable: d.Control.Durable()}
+// sum adds up the jobs in memory, and then those that are archived and were not in memory.
+func (d *Service) sum(ctx context.Context, c identity.Caller, p selection, by string) (*totals, error) {
+	t := &totals{by: by, lines: map[lineKey]*client.JobTotal{}}
+	s := scan{Service: d, totals: t, selection: p, caller: c, now: d.Control.Now(), durable: d.Control.Durable()}
 	for more := true; more; {
 		d.Control.ReadUncommitted(func(m *core.Machine) { more = s.some(m) })
 	}
@@ -67,17 +91,17 @@ func (d *Service) totals(ctx context.Context, c identity.Caller, p page, by stri
 	}
 	return t, d.Control.Cards(ctx, func(card *search.Card) {
 		_, present := slices.BinarySearch(s.present, card.Order)
-		if !present && c.Role(card.Team) >= identity.Viewer && p.filter.TakesCard(card) {
+		if !present && c.Role(card.Team) >= identity.Viewer && p.TakesCard(card) {
 			t.add(card)
 		}
 	})
 }
 
-// totalScan adds up the jobs in memory.
-type totalScan struct {
+// scan adds up the jobs in memory.
+type scan struct {
 	*Service
 	*totals
-	page
+	selection
 	caller  identity.Caller
 	now     time.Time
 	durable uint64
@@ -87,7 +111,7 @@ type totalScan struct {
 }
 
 // some adds up the next jobs, and reports whether others remain.
-func (s *totalScan) some(m *core.Machine) (more bool) {
+func (s *scan) some(m *core.Machine) (more bool) {
 	n := 0
 	for j := range m.State().JobsFrom(s.next) {
 		if n++; n > scanAtOnce {
@@ -99,7 +123,7 @@ func (s *totalScan) some(m *core.Machine) (more bool) {
 			continue
 		}
 		s.last = max(s.last, m.ChangedAt(j))
-		if s.excludes(j) {
+		if s.live && j.Priced() || !s.Takes(j) {
 			continue
 		}
 		card := search.CardOf(j)
@@ -118,7 +142,7 @@ func (s *totalScan) some(m *core.Machine) (more bool) {
 
 // add adds a job without a forecast to its line.
 func (t *totals) add(c *search.Card) *client.JobTotal {
-	key := totalKey{c.Property(t.by), c.Currency}
+	key := lineKey{c.Property(t.by), c.Currency}
 	line := t.lines[key]
 	if line == nil {
 		key.name, key.currency = strings.Clone(key.name), money.Currency(strings.Clone(string(key.currency)))
@@ -176,7 +200,7 @@ func (t *totals) list() client.JobTotals {
 		}
 		plus(&all.Total[len(all.Total)-1], line)
 	}
-	all.More = max(0, len(all.Lines)-maxTotals)
+	all.More = max(0, len(all.Lines)-maxLines)
 	all.Lines = all.Lines[:len(all.Lines)-all.More]
 	return all
 }
