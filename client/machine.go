@@ -29,6 +29,9 @@ type Machine struct {
 	Rate        money.Rate     `json:"rate"` // per hour of market time
 	Cost        money.Amount   `json:"cost"` // so far, over all its jobs
 	Currency    money.Currency `json:"currency"`
+	// Own is the part of Cost that jobs and idle time of the teams that you see have caused. null: you see all teams, or
+	// it is unknown.
+	Own *money.Amount `json:"own"`
 	// For an idle machine: since when and until when at the latest it is kept, and the cost of its idle time.
 	IdleSince       time.Time     `json:"idle_since,omitzero"`
 	IdleUntil       time.Time     `json:"idle_until,omitzero"`

@@ -39,7 +39,18 @@ func TestJobs_ReportsOmittedJobs(t *testing.T) {
 			t.Errorf("%s has %d lines, want %d", args, n, want)
 		}
 	}
-	for _, args := range []string{"jobs --limit 0", "queue --limit -1", "jobs --limit 1 --all"} {
+	out := h.do("jobs", "--by", "state")
+	for _, want := range []string{"STATE", "queued        3  3 queued", "cancelled     1  1 cancelled", "total         4  3 queued, 1 cancelled",
+		"unknown"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("jobs by state do not have %q:\n%s", want, out)
+		}
+	}
+	if out := h.do("jobs", "--by", "tag:model", "--status", "queued", "--json"); !strings.Contains(out, `"name":"(none)"`) ||
+		!strings.Contains(out, `"jobs":3`) || !strings.Contains(out, `"will_cost":null`) || !strings.Contains(out, `"unknown":3`) {
+		t.Errorf("jobs by tag: %s", out)
+	}
+	for _, args := range []string{"jobs --by size", "jobs --by team --limit 1", "jobs --limit 0", "queue --limit -1", "jobs --limit 1 --all"} {
 		if out, err := h.try(strings.Fields(args)...); err == nil {
 			t.Errorf("%s passes: %s", args, out)
 		}

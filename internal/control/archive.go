@@ -25,6 +25,8 @@ type Archive interface {
 	ArchivedPage(ctx context.Context, upTo uint64, p view.ArchivedPage) ([]*state.Job, error)
 	// Search returns the first archived jobs of a search, and whether others follow the place of the last.
 	Search(ctx context.Context, upTo uint64, s search.Query) (jobs []*state.Job, last search.Place, more bool, err error)
+	// Cards calls visit with the card of each job that is or was archived.
+	Cards(ctx context.Context, upTo uint64, visit func(*search.Card)) error
 	GroupArchive
 }
 
@@ -275,4 +277,14 @@ func (c *Control) Search(ctx context.Context, s search.Query) iter.Seq2[*core.Jo
 			s.After = &last
 		}
 	}
+}
+
+// Cards calls visit with the card of each job that is or was archived, in the order of submission. A card is valid
+// until visit returns.
+func (c *Control) Cards(ctx context.Context, visit func(*search.Card)) error {
+	upTo, err := c.archivedUpTo()
+	if upTo == 0 || err != nil {
+		return err
+	}
+	return c.cfg.Archive.Cards(ctx, upTo, visit)
 }

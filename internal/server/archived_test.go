@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"scrimp/client"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/store/sqlite"
 	"scrimp/internal/test/eventually"
@@ -113,6 +114,11 @@ func TestArchivedJobs_CanBeReadAndResumed(t *testing.T) {
 	w.must("POST", "/v1/jobs/c-0000009/resume", map[string]any{}, &j)
 	if j.State != "queued" && j.State != "running" {
 		t.Errorf("an archived job that is resumed is %s", j.State)
+	}
+	var all client.JobTotals
+	w.must("GET", "/v1/totals?by=state", nil, &all)
+	if len(all.Total) != 1 || all.Total[0].Jobs != closed+queued+1 {
+		t.Errorf("totals with a job that is back in memory: %+v, want %d jobs", all.Total, closed+queued+1)
 	}
 	var verified struct {
 		OK      bool

@@ -132,7 +132,8 @@ func fillListed(b testing.TB, dir string, n int, archived bool) {
 var jobsPages = []string{"", "state=failed", "state=queued", "team=team-3", "user=user-7", "tag=ticket%3D42", "tag=rare",
 	"tag=none", "name=resnet", "name=0000777", "name=nothing-has-this", "name=train-lm-*5", "group=sweep-3",
 	"live=1", "sort=spent", "sort=rate", "sort=deadline", "sort=name", "sort=state", "sort=spent&team=team-3&state=failed",
-	"sort=name&name=bert", "team=team-1&user=user-7"}
+	"sort=name&name=bert", "team=team-1&user=user-7", "by=team", "by=user&state=failed", "by=tag&tag=ticket", "project=p3",
+	"engine=none"}
 
 // BenchmarkJobsPage requests the page of jobs from a server with many jobs, as a user of all teams and as one of a
 // single team: archived ones, and ones in memory. The full size is -listed-jobs 1000000.
@@ -164,6 +165,15 @@ func BenchmarkJobsPage(b *testing.B) {
 					began := processor()
 					for b.Loop() {
 						all.shows("/jobs?"+query, 200)
+					}
+					b.ReportMetric(float64((processor()-began).Microseconds())/1000/float64(b.N), "cpu-ms/op")
+				})
+			}
+			for _, page := range []string{"/", "/costs", "/costs?by=job"} {
+				b.Run(page, func(b *testing.B) {
+					began := processor()
+					for b.Loop() {
+						all.shows(page, 200)
 					}
 					b.ReportMetric(float64((processor()-began).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 				})

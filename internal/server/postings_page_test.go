@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"html"
 	"maps"
@@ -56,7 +57,8 @@ func TestPages_SumsEqualThePostingsThatTheyLinkTo(t *testing.T) {
 	now := w.control.Now()
 	until := now.Add(24 * time.Hour).UTC().Format(time.DateOnly)
 	ann := w.signedIn(w.user("ann", identity.Grant{Team: "*", Role: identity.Admin}))
-	for page, least := range map[string]int{"/": 4, "/jobs": 3, "/jobs/fit": 4, "/jobs/sweep.0": 4, "/groups/sweep": 4, "/teams": 3,
+	for page, least := range map[string]int{"/": 4, "/jobs": 3, "/jobs?by=team": 2, "/jobs?by=project": 2,
+		"/jobs?by=tag&tag=model": 3, "/jobs?by=user&team=team-1": 2, "/jobs?by=state": 1, "/jobs/fit": 4, "/jobs/sweep.0": 4, "/groups/sweep": 4, "/teams": 3,
 		"/review": 5, "/machines": 1, "/groups": 1, "/proposals": 0, "/costs?by=team": 9, "/costs?by=project": 6, "/costs?by=kind": 6, "/costs?by=tag&tag=model": 6,
 		"/costs?by=user": 6, "/costs?by=job": 9, "/costs?by=provider": 6, "/costs?by=region": 6, "/costs?by=sku": 6, "/costs?by=category": 6,
 		"/costs?since=30d": 6, "/costs?since=24h": 2, "/costs?since=24h&by=job": 2, "/costs?since=30d&by=tag&tag=model": 4,
@@ -121,8 +123,8 @@ func TestPages_SumsOfBillsAndStatementsEqualTheirPostings(t *testing.T) {
 	ann.shows("/data/export/costs?rented=yes", 400, "write 1")
 }
 
-// A viewer of one of two teams that share a machine sees the job of that team alone, whichever came first, and no link
-// whose postings are less than the sum; who sees both teams sees both jobs and the link.
+// A viewer of one of two teams that share a machine sees the job of that team alone, whichever came first, and the part
+// of that team with its postings; the parts add up to the cost. Who sees both teams sees both jobs and the whole.
 func TestMachines_ThatTeamsShareShowWhatTheReaderMaySee(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
@@ -150,18 +152,26 @@ func TestMachines_ThatTeamsShareShowWhatTheReaderMaySee(t *testing.T) {
 		t.Fatalf("the jobs are on %s and %s", one, two)
 	}
 	w.event(core.AttemptStarted{Attempt: "second.1", Message: 1}, time.Hour)
+	own, whole := money.Amount{}, money.Amount{}
 	for team, want := range map[string][2]string{"team-0": {"first", "second"}, "team-1": {"second", "first"}} {
 		vic := w.signedIn(w.user("vic-"+team, identity.Grant{Team: team, Role: identity.Viewer}))
-		text := vic.shows("/machines", 200, `/jobs/`+want[0]+`"`, "over all its jobs")
+		text := vic.shows("/machines", 200, `/jobs/`+want[0]+`"`, "your teams’ part of", "the rest belongs to others")
 		if strings.Contains(text, `/jobs/`+want[1]+`"`) {
 			t.Errorf("a viewer of %s sees the job %s of another team", team, want[1])
 		}
-		if link := linkedSum.FindString(text); link != "" {
-			t.Errorf("a viewer of %s gets a link to fewer postings than the sum: %s", team, link)
+		vic.sumsAreLinked("/machines", 1)
+		var list []api.Machine
+		must.Do(t, json.Unmarshal([]byte(vic.shows("/data/machines", 200)), &list))
+		if len(list) != 1 || list[0].Own == nil || list[0].Own.Sign() <= 0 {
+			t.Fatalf("a viewer of %s gets %+v", team, list)
 		}
+		own, whole = own.Add(*list[0].Own), list[0].Cost
 		if strings.Contains(vic.shows("/data/machines", 200), `"`+want[1]+`"`) {
 			t.Errorf("the API names the job %s to a viewer of %s", want[1], team)
 		}
+	}
+	if own != whole {
+		t.Errorf("the parts of the teams add up to %s, and the machine cost %s", own, whole)
 	}
 	ann := w.signedIn(w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer}))
 	ann.shows("/machines", 200, `/jobs/first"`, `/jobs/second"`)

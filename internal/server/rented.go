@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/identity"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/wire/api"
@@ -29,9 +30,14 @@ func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
 				continue
 			}
 			sees := func(team string) bool { return c.Role(team) >= identity.Viewer }
-			if v := rented(m, i, now, s.control.Clock().ToWall, sees); sees(v.Team) {
-				list = append(list, v)
+			v := rented(m, i, now, s.control.Clock().ToWall, sees)
+			if !sees(v.Team) {
+				continue
 			}
+			if own, known := ownPart(m.State(), i, now, sees); known && !sees(identity.Everywhere) {
+				v.Own = &own
+			}
+			list = append(list, v)
 		}
 	})
 	reply.JSON(w, list)
@@ -80,6 +86,34 @@ func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Ti
 		v.IdleSince, v.IdleUntil, v.IdleUntilMarket, v.IdleCost = wall(idle.From), wall(idle.Keep), idle.Keep, &cost
 	}
 	return v
+}
+
+// ownPart returns what tasks and idle time of teams that the caller sees have cost of a machine; false if a job that
+// had it is not in memory any more, or its gang is incomplete.
+func ownPart(s *state.State, i *state.Instance, now time.Time, sees func(team string) bool,
+) (sum money.Amount, known bool) {
+	attempts := slices.Clone(i.Served())
+	for _, seat := range i.Seats() {
+		attempts = append(attempts, seat.Attempt)
+	}
+	for _, id := range attempts {
+		j, a := s.JobOf(id), s.AttemptOf(id)
+		if j == nil || a == nil || a.On(i.ID()) == nil {
+			return sum, false
+		}
+		if sees(j.Terms().Owner.Team) {
+			sum = sum.Add(a.On(i.ID()).Cost(now))
+		}
+	}
+	for _, idle := range i.Idles() {
+		if !sees(idle.Owner.Team) {
+			continue
+		}
+		if sum = sum.Add(idle.Posted); idle.Until.IsZero() {
+			sum = sum.Add(i.Cost(now)).Sub(i.Posted())
+		}
+	}
+	return sum, true
 }
 
 // teamOf returns the team of the job of an attempt.

@@ -13,7 +13,7 @@ import (
 
 // ofSearch holds the columns by which lists filter and sort archived jobs. A job that was brought back keeps its
 // entries, and is not among the rows of ofArchived.
-var ofSearch = projection.Projection{Name: "archived-search", Version: 1, Apply: applySearch}
+var ofSearch = projection.Projection{Name: "archived-search", Version: 2, Apply: applySearch}
 
 // applySearch adds the jobs that an event archives.
 func applySearch(_ context.Context, r *projection.Record, rows *projection.Rows) error {
@@ -51,6 +51,13 @@ func (v *View) Search(ctx context.Context, upTo uint64, q search.Query,
 	last, more = found[len(found)-1].Place, len(found) == q.Limit
 	jobs, err = v.foundJobs(ctx, upTo, found)
 	return jobs, last, more, err
+}
+
+// Cards calls visit with the card of each job that is or was archived, as of a moment when the log had event upTo.
+func (v *View) Cards(ctx context.Context, upTo uint64, visit func(*search.Card)) error {
+	return search.Cards(func(r store.Range) ([]store.Row, error) {
+		return v.follower.Range(ctx, ofSearch, upTo, r)
+	}, visit)
 }
 
 // foundJobs returns the jobs of a search that are archived, in its order.

@@ -23,7 +23,7 @@ import (
 type filterFlags struct {
 	status, tags                  []string
 	user, team, name, since, sort string
-	group                         string
+	group, project, engine, by    string
 	mine                          bool
 }
 
@@ -36,6 +36,8 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.tags, "tag", nil, "with this tag, as `KEY` or KEY=VALUE (may be repeated; default: any)")
 	flags.StringVar(&f.name, "name", "", "whose name or id matches this `pattern`, as 'sweep-*' (default: any)")
 	flags.StringVar(&f.group, "group", "", "members of this `array` (default: of any, and of none)")
+	flags.StringVar(&f.project, "project", "", "of this `project` (default: of any)")
+	flags.StringVar(&f.engine, "engine", "", "whose newest machine is, or was, of this `engine` (default: of any)")
 	flags.StringVar(&f.since, "since", "", "submitted in this `span` until now, as 24h or 7d, or since a time such as "+
 		"2026-12-01T18:00:00Z (default: at any time)")
 	flags.StringVar(&f.sort, "sort", "", "by this `key`: "+strings.Join(sortKeys(), ", ")+" (default: in order of "+
@@ -47,7 +49,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	}
 	_ = cmd.RegisterFlagCompletionFunc("status", command.Words(states...))
 	_ = cmd.RegisterFlagCompletionFunc("sort", command.Words(sortKeys()...))
-	for _, name := range []string{"user", "team", "tag", "name", "since", "group"} {
+	for _, name := range []string{"user", "team", "tag", "name", "since", "group", "project", "engine"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 }
@@ -80,7 +82,8 @@ func (f *filterFlags) query(ctx context.Context, c *command.Client, now time.Tim
 		}
 		q.Set("since", at.UTC().Format(time.RFC3339))
 	}
-	for name, value := range map[string]string{"user": f.user, "team": f.team, "name": f.name, "group": f.group} {
+	for name, value := range map[string]string{"user": f.user, "team": f.team, "name": f.name, "group": f.group,
+		"project": f.project, "engine": f.engine} {
 		if value != "" {
 			q.Set(name, value)
 		}

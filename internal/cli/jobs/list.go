@@ -158,6 +158,14 @@ func (a *app) listCmd(cmd *cobra.Command, open bool) *cobra.Command {
 	cmd.Flags().BoolVar(&every, "all", false, "list all of them (default: as --limit says)")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
 	f.add(cmd)
+	if !open {
+		cmd.Flags().StringVar(&f.by, "by", "", "sum the jobs by this `property` instead: team, project, state, engine, "+
+			"user or tag:KEY (default: list them)")
+		for _, name := range []string{"limit", "all", "sort"} {
+			cmd.MarkFlagsMutuallyExclusive("by", name)
+		}
+		_ = cmd.RegisterFlagCompletionFunc("by", command.Words("team", "project", "state", "engine", "user", "tag:"))
+	}
 	cmd.RunE = a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 		if every || a.JSON && !cmd.Flags().Changed("limit") {
 			limit = 0
@@ -167,6 +175,9 @@ func (a *app) listCmd(cmd *cobra.Command, open bool) *cobra.Command {
 		filter, err := f.query(ctx, c, a.Now())
 		if err != nil {
 			return err
+		}
+		if f.by != "" {
+			return a.totals(ctx, c, f.by, filter)
 		}
 		return a.list(ctx, c, listing{open: open, limit: limit, filter: filter, sort: f.sort,
 			queue: open && f.sort == "" && limit > 0})
@@ -181,9 +192,13 @@ func (a *app) jobsCmd() *cobra.Command {
 		Long: "Lists the newest jobs, those that are over too, and says how many it left out; --all lists them all. Flags " +
 			"choose among them, all of which must hold; --sort lists those first that cost most, are due soonest, and so on. " +
 			"STEP is of all steps, where they are known; SPENT is what the ledger holds; LEFT is the time to the deadline and " +
-			"ON-TIME the chance to meet it." + command.PlainExit,
+			"ON-TIME the chance to meet it. --by sums the jobs instead: how many there are in each state, what they have " +
+			"SPENT, what their machines cost an hour NOW, and what those that are not over WILL COST, the sum of the 10 % and " +
+			"the 90 % of their forecasts; (none) has the jobs without the property, also as a value of a filter." +
+			command.PlainExit,
 		Example: "  scrimp jobs\n  scrimp jobs --status running,queued --mine --sort deadline\n" +
-			"  scrimp jobs --name 'sweep-*' --since 7d --sort cost --limit 10\n  scrimp jobs --tag ticket=42 --json"}, false)
+			"  scrimp jobs --name 'sweep-*' --since 7d --sort cost --limit 10\n  scrimp jobs --tag ticket=42 --json\n" +
+			"  scrimp jobs --by team --since 30d"}, false)
 }
 
 func (a *app) queueCmd() *cobra.Command {

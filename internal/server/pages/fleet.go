@@ -28,9 +28,22 @@ type machinesPage struct {
 }
 
 // Links reports whether the postings that the reader sees add up to the cost of each of the machines: jobs of other
-// teams, such as those of a user with roles in two, may have paid for a machine that has served several.
+// teams may have paid for a machine that has served several. The page then shows the part of the reader's teams.
 func (p *machinesPage) Links(list ...client.Machine) bool {
 	return p.SeesAll || !slices.ContainsFunc(list, func(m client.Machine) bool { return m.Served > 1 })
+}
+
+// Pays returns the part of a machine's cost that the reader's teams pay, or all of it if the part is unknown.
+func (p *machinesPage) Pays(m client.Machine) money.Amount {
+	if m.Own == nil || p.Links(m) {
+		return m.Cost
+	}
+	return *m.Own
+}
+
+// Parts reports whether Costs sums the known parts of the reader's teams.
+func (p *machinesPage) Parts() bool {
+	return !slices.ContainsFunc(p.Machines, func(m client.Machine) bool { return m.Own == nil })
 }
 
 // LinksAll is Links of all machines of the page.
@@ -44,7 +57,7 @@ func machines(v *visit) (any, error) {
 	}
 	for _, m := range p.Machines {
 		p.Rates[m.Currency] += m.Rate
-		p.Costs.add(m.Currency, m.Cost)
+		p.Costs.add(m.Currency, p.Pays(m))
 	}
 	var now []client.JobTelemetry
 	if v.get("/v1/telemetry", &now) == nil {

@@ -2,11 +2,14 @@ package pages
 
 import (
 	"cmp"
+	"html/template"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"scrimp/client"
+	"scrimp/internal/lib/draw"
 )
 
 // jobsPage shows a list of jobs.
@@ -22,6 +25,9 @@ type jobsPage struct {
 	Several bool // the jobs belong to more than one user or team
 	Actions []action
 	Match   string // the filter as a query of the API, behind a question mark
+	Totals  *jobTotals
+	Bys     []option
+	Hidden  []option // filters without a field: name and value
 	asked   string
 }
 
@@ -29,8 +35,8 @@ func (p *jobsPage) twin() string { return p.asked }
 
 // jobsQuery holds the filters and the order of a page of jobs.
 type jobsQuery struct {
-	Name, State, Team, User, Tag, Group, Sort string
-	Live                                      bool
+	Name, State, Team, User, Tag, Group, Project, Engine, Sort, By string
+	Live                                                           bool
 }
 
 // orders lists the ways to sort jobs, as the API names them.
@@ -60,13 +66,39 @@ func jobs(v *visit) (any, error) {
 	q := v.r.URL.Query()
 	p := &jobsPage{Total: v.server.Jobs, Query: jobsQuery{Name: strings.TrimSpace(q.Get("name")), State: q.Get("state"),
 		Team: q.Get("team"), User: q.Get("user"), Tag: strings.TrimSpace(q.Get("tag")), Group: q.Get("group"),
-		Sort: q.Get("sort"), Live: q.Get("live") != ""}}
+		Project: q.Get("project"), Engine: q.Get("engine"), Sort: q.Get("sort"), By: q.Get("by"), Live: q.Get("live") != ""}}
 	for _, s := range states {
 		p.States = append(p.States, option{s, cmp.Or(s, "any state"), s == p.Query.State})
 	}
 	for _, o := range orders {
 		p.Sorts = append(p.Sorts, option{o.name, o.text, o.name == p.Query.Sort})
 	}
+	p.Bys = p.Query.bys()
+	for _, o := range []option{{Value: p.Query.Group, Text: "group"}, {Value: p.Query.Project, Text: "project"},
+		{Value: p.Query.Engine, Text: "engine"}} {
+		if o.Value != "" {
+			p.Hidden = append(p.Hidden, o)
+		}
+	}
+	var teams []client.Team
+	if err := v.get("/v1/teams", &teams); err != nil {
+		return nil, err
+	}
+	for _, t := range teams {
+		p.Teams = append(p.Teams, t.Name)
+	}
+	if at := p.Query.Team; at != "" && len(teams) > 0 && !slices.Contains(p.Teams, at) {
+		p.Teams = append(p.Teams, at) // such as (none)
+	}
+	if p.Query.By != "" {
+		return p, p.sum(v)
+	}
+	return p, p.list(v)
+}
+
+// list fills in a page of the jobs.
+func (p *jobsPage) list(v *visit) error {
+	q := v.r.URL.Query()
 	ask, border := p.Query.api(), "before"
 	p.Match = "?" + ask.Encode()
 	if p.Query.Sort != "" {
@@ -80,7 +112,7 @@ func jobs(v *visit) (any, error) {
 	p.asked = "/v1/jobs?" + ask.Encode()
 	header, err := v.ask("GET", p.asked, nil, &p.Jobs)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if border == "before" {
 		slices.Reverse(p.Jobs)
@@ -99,14 +131,7 @@ func jobs(v *visit) (any, error) {
 		return j.User != p.Jobs[0].User || j.Team != p.Jobs[0].Team
 	})
 	p.Actions = v.bulk(p.Jobs)
-	var teams []client.Team
-	if err := v.get("/v1/teams", &teams); err != nil {
-		return nil, err
-	}
-	for _, t := range teams {
-		p.Teams = append(p.Teams, t.Name)
-	}
-	return p, nil
+	return nil
 }
 
 // api converts the query for the API. A name without a pattern matches anywhere in a job's name.
@@ -120,7 +145,7 @@ func (q jobsQuery) api() url.Values {
 		of.Set("name", name)
 	}
 	for key, value := range map[string]string{"state": q.State, "team": q.Team, "user": q.User, "tag": q.Tag,
-		"group": q.Group} {
+		"group": q.Group, "project": q.Project, "engine": q.Engine} {
 		if value != "" {
 			of.Set(key, value)
 		}
@@ -132,4 +157,22 @@ func (q jobsQuery) api() url.Values {
 }
 
 // Filtered reports whether the query leaves jobs out.
-func (q jobsQuery) Filtered() bool { q.Sort = ""; return q != jobsQuery{} }
+func (q jobsQuery) Filtered() bool { q.Sort, q.By = "", ""; return q != jobsQuery{} }
+
+// due formats the time until a job's deadline, or whether a job that is over met it, and by how much.
+func due(now time.Time, j client.Job) template.HTML {
+	if j.Deadline == nil || j.Finished == nil {
+		return until(now, j.Deadline)
+	}
+	left := j.Deadline.Sub(*j.Finished)
+	switch {
+	case left < 0:
+		return stamp(*j.Deadline, "missed by "+draw.Span(-left))
+	case j.State != "succeeded":
+		return stamp(*j.Deadline, j.State+" "+draw.Span(left)+" before it")
+	}
+	if left == 0 {
+		return stamp(*j.Deadline, "met")
+	}
+	return stamp(*j.Deadline, "met "+draw.Span(left)+" early")
+}

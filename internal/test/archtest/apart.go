@@ -104,6 +104,7 @@ var neighbours = map[string][]string{
 	"server/jobs/exec":     {"server/auth", "server/jobs", "server/jobs/output", "server/reply"},
 	"server/jobs/filter":   {},
 	"server/jobs/output":   {"server/auth", "server/jobs/watchers", "server/reply"},
+	"server/jobs/totals":   {"server/auth", "server/jobs/filter", "server/reply"},
 	"server/jobs/update":   {"server/auth", "server/budgets", "server/jobs", "server/reply", "server/secret"},
 	"server/jobs/watchers": {"server/auth"},
 	"server/joining":       {"server/auth", "server/reply"},

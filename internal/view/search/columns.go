@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
+	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/state"
 )
 
@@ -20,7 +22,7 @@ const blockJobs = 1024
 
 // Columns. An entry begins with the job's place in its block.
 const (
-	columnOwner    = "owner/"    // state, time of submission, hashes of team, user, group and tags
+	columnOwner    = "owner/"    // state, time of submission, hashes of team, user, group, project, engine and tags
 	columnSpent    = "spent/"    // key of BySpent
 	columnDeadline = "deadline/" // key of ByDeadline
 	columnName     = "name/"     // identifier, and name if it differs
@@ -61,6 +63,7 @@ func Add(j *state.Job, appendRow func(key string, entry []byte)) {
 			return appendText(b, string(o.AppendKey(nil, j, j.Finished())))
 		})
 	}
+	entry(columnCard, func(b []byte) []byte { return appendCard(b, j) })
 }
 
 func appendText(b []byte, text string) []byte {
@@ -78,7 +81,8 @@ func appendOwner(b []byte, j *state.Job) []byte {
 	}
 	b = append(b, kind)
 	b = binary.BigEndian.AppendUint32(b, uint32(max(0, j.Submitted().Unix())))
-	for _, text := range []string{t.Owner.Team, j.User(), t.Group} {
+	c := CardOf(j)
+	for _, text := range []string{c.Team, c.User, c.Group, c.Project, c.Engine} {
 		b = binary.BigEndian.AppendUint32(b, short(text))
 	}
 	b = binary.AppendUvarint(b, uint64(2*len(t.Owner.Tags)))
@@ -94,13 +98,16 @@ type span struct{ from, to uint32 }
 
 func (s span) of(row []byte) []byte { return row[s.from:s.to] }
 
+// texted is the number of hashes of an entry of columnOwner besides those of tags.
+const texted = 5
+
 // entryOwner is an entry of columnOwner.
 type entryOwner struct {
-	there             bool
-	kind              byte
-	submitted         uint32
-	team, user, group uint32
-	tags              span // hashes, four bytes each
+	there     bool
+	kind      byte
+	submitted uint32
+	hashes    [texted]uint32 // of team, user, group, project and engine
+	tags      span           // hashes, four bytes each
 }
 
 var errShortRow = errors.New("a row of the search ends too early")
@@ -153,7 +160,7 @@ func (c *cutter) err() error {
 
 // owners reads a row of columnOwner.
 func owners(row []byte, into *[blockJobs]entryOwner) error {
-	const fixed = 1 + 4*4
+	const fixed = 1 + 4 + 4*texted
 	clear(into[:])
 	c := cutter{row: row}
 	for place, ok := c.more(); ok; place, ok = c.more() {
@@ -162,9 +169,11 @@ func owners(row []byte, into *[blockJobs]entryOwner) error {
 		if c.torn {
 			break
 		}
-		into[place] = entryOwner{there: true, kind: b[0], submitted: binary.BigEndian.Uint32(b[1:]),
-			team: binary.BigEndian.Uint32(b[5:]), user: binary.BigEndian.Uint32(b[9:]),
-			group: binary.BigEndian.Uint32(b[13:]), tags: tags}
+		e := entryOwner{there: true, kind: b[0], submitted: binary.BigEndian.Uint32(b[1:]), tags: tags}
+		for i := range e.hashes {
+			e.hashes[i] = binary.BigEndian.Uint32(b[5+4*i:])
+		}
+		into[place] = e
 	}
 	return c.err()
 }
@@ -183,13 +192,13 @@ func texts(row []byte, first, second *[blockJobs]span) error {
 
 // tests compares an entry with a search.
 type tests struct {
-	kinds       [4]bool // by the place in overStates
-	session     bool
-	since       uint32
-	teams       []uint32 // nil: any
-	user, group *uint32
-	tags        []uint32
-	rare        [][]byte // what a row has if it has a job that matches
+	kinds   [4]bool // by the place in overStates
+	session bool
+	since   uint32
+	teams   []uint32        // nil: any
+	hashes  [texted]*uint32 // nil: any; the first is of no use beside teams
+	tags    []uint32
+	rare    [][]byte // what a row has if it has a job that matches
 }
 
 func (s *Query) tests() (t tests) {
@@ -206,11 +215,10 @@ func (s *Query) tests() (t tests) {
 	for _, team := range s.Teams {
 		t.teams = append(t.teams, short(team))
 	}
-	if s.User != "" {
-		t.user = new(short(s.User))
-	}
-	if s.Group != "" {
-		t.group = new(short(s.Group))
+	for i, text := range []string{"", s.User, s.Group, s.Project, s.Engine} {
+		if text != "" {
+			t.hashes[i] = new(short(strings.TrimPrefix(text, charge.None)))
+		}
 	}
 	for key, value := range s.Tags {
 		if value != "" {
@@ -221,7 +229,7 @@ func (s *Query) tests() (t tests) {
 	for _, hash := range t.tags {
 		t.rare = append(t.rare, binary.BigEndian.AppendUint32(nil, hash))
 	}
-	for _, hash := range []*uint32{t.user, t.group} {
+	for _, hash := range t.hashes {
 		if hash != nil {
 			t.rare = append(t.rare, binary.BigEndian.AppendUint32(nil, *hash))
 		}
@@ -229,8 +237,8 @@ func (s *Query) tests() (t tests) {
 	return t
 }
 
-// mayTake reports whether a row of columnOwner may have a job that matches: if the user, the group or a tag occurs
-// nowhere in the row, it has none.
+// mayTake reports whether a row of columnOwner may have a job that matches: if a user, group, project, engine or tag
+// that a job must have occurs nowhere in the row, it has none.
 func (t *tests) mayTake(row []byte) bool {
 	for _, hash := range t.rare {
 		if !bytes.Contains(row, hash) {
@@ -243,9 +251,13 @@ func (t *tests) mayTake(row []byte) bool {
 func (t *tests) take(e *entryOwner, row []byte) bool {
 	if !e.there || !t.kinds[int(e.kind&^sessionMark)%len(t.kinds)] || t.session && e.kind&sessionMark == 0 ||
 		e.submitted < t.since ||
-		t.teams != nil && !slices.Contains(t.teams, e.team) || t.user != nil && *t.user != e.user ||
-		t.group != nil && *t.group != e.group {
+		t.teams != nil && !slices.Contains(t.teams, e.hashes[0]) {
 		return false
+	}
+	for i, want := range t.hashes {
+		if want != nil && *want != e.hashes[i] {
+			return false
+		}
 	}
 	for _, want := range t.tags {
 		found := false
@@ -262,8 +274,10 @@ func (t *tests) take(e *entryOwner, row []byte) bool {
 // Query selects archived jobs.
 type Query struct {
 	States      []state.Status // none: any
-	Teams       []string       // nil: any
-	User, Group string
+	Teams       []string       // nil: any; "": those without one
+	User, Group string         // charge.None: those without one, as of Project and Engine
+	Project     string
+	Engine      string            // of the newest attempt
 	Tags        map[string]string // "": any value
 	Name        Pattern
 	Session     bool      // sessions only

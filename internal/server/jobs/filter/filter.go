@@ -3,11 +3,13 @@ package filter
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"scrimp/internal/decide/charge"
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/view/search"
@@ -16,9 +18,11 @@ import (
 // Filter selects jobs; zero fields select all.
 type Filter struct {
 	states     []core.State
-	user, team string
+	user, team string // charge.None: jobs without one, as of group, project, engine and the value of a tag
 	group      string
-	session    bool // sessions only
+	project    string
+	engine     string // of the newest attempt
+	session    bool   // sessions only
 	name       search.Pattern
 	tags       map[string]string // "": any value
 	since      time.Time         // submitted at or after this market time
@@ -27,7 +31,7 @@ type Filter struct {
 // Of parses a filter, or returns the field that is wrong and why; market converts wall time to market time.
 func Of(q url.Values, market func(wall time.Time) time.Time) (f Filter, field, wrong string) {
 	f = Filter{user: q.Get("user"), team: q.Get("team"), group: q.Get("group"),
-		session: q.Get("session") != "", tags: map[string]string{}}
+		project: q.Get("project"), engine: q.Get("engine"), session: q.Get("session") != "", tags: map[string]string{}}
 	for _, list := range q["state"] {
 		for name := range strings.SplitSeq(list, ",") {
 			if name == "" {
@@ -70,16 +74,17 @@ func (f *Filter) One() core.State {
 
 // Plain reports whether the filter selects all jobs that a caller sees, or all of one state.
 func (f *Filter) Plain(c identity.Caller) bool {
-	return seenTeams(c) == nil && len(f.states) < 2 && f.user == "" && f.team == "" && f.group == "" && !f.session &&
+	return seenTeams(c) == nil && len(f.states) < 2 && f.user+f.team+f.group+f.project+f.engine == "" && !f.session &&
 		f.name.Any() && len(f.tags) == 0 && f.since.IsZero()
 }
 
 // Query returns the search of archived jobs that the filter selects among those that the caller sees.
 func (f *Filter) Query(c identity.Caller) search.Query {
-	s := search.Query{States: f.states, Teams: seenTeams(c), User: f.user, Group: f.group, Tags: f.tags, Name: f.name,
-		Session: f.session, Since: f.since}
+	s := search.Query{States: f.states, Teams: seenTeams(c), User: f.user, Group: f.group, Project: f.project,
+		Engine: f.engine, Tags: maps.Clone(f.tags), Name: f.name, Session: f.session, Since: f.since}
+	maps.DeleteFunc(s.Tags, func(_, value string) bool { return value == charge.None }) // Takes compares them
 	if f.team != "" {
-		s.Teams = []string{f.team}
+		s.Teams = []string{strings.TrimPrefix(f.team, charge.None)}
 	}
 	return s
 }
@@ -104,23 +109,30 @@ func (f *Filter) Older(j *core.Job) bool { return !f.since.IsZero() && j.Submitt
 
 // Takes reports whether the filter selects the job.
 func (f *Filter) Takes(j *core.Job) bool {
-	t := j.Terms()
-	switch {
-	case len(f.states) > 0 && !slices.Contains(f.states, j.State()),
-		f.user != "" && f.user != j.User(),
-		f.team != "" && f.team != t.Owner.Team,
-		f.group != "" && f.group != t.Group,
-		f.session && t.Session == "",
-		f.Older(j):
+	c := search.CardOf(j)
+	return f.TakesCard(&c)
+}
+
+// TakesCard is Takes for the card of a job.
+func (f *Filter) TakesCard(c *search.Card) bool {
+	if len(f.states) > 0 && !slices.Contains(f.states, c.State) || f.session && c.Session == "" ||
+		!f.since.IsZero() && c.Submitted.Before(f.since) || !f.name.Takes(c.ID) && !f.name.Takes(c.Name) {
 		return false
 	}
-	if !f.name.Takes(j.ID()) && !f.name.Takes(t.Name) {
+	if !selects(f.user, c.User) || !selects(f.team, c.Team) || !selects(f.group, c.Group) ||
+		!selects(f.project, c.Project) || !selects(f.engine, c.Engine) {
 		return false
 	}
 	for key, want := range f.tags {
-		if have, ok := t.Owner.Tags[key]; !ok || want != "" && have != want {
+		switch have, ok := c.Tag(key); {
+		case ok == (want == charge.None), ok && want != "" && have != want:
 			return false
 		}
 	}
 	return true
+}
+
+// selects reports whether a filter by a property selects a job that has a value of it.
+func selects(want, have string) bool {
+	return want == "" || want == have || want == charge.None && have == ""
 }

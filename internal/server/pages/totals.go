@@ -1,0 +1,190 @@
+package pages
+
+import (
+	"cmp"
+	"html/template"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scrimp/client"
+	"scrimp/internal/decide/charge"
+	"scrimp/internal/lib/draw"
+	"scrimp/internal/lib/money"
+)
+
+// jobTotals shows jobs by groups.
+type jobTotals struct {
+	client.JobTotals
+	filter  url.Values // of the page of jobs
+	command string
+}
+
+// mostTotals bounds the groups on a page.
+const mostTotals = 200
+
+// bys lists the properties by which jobs are grouped.
+func (q jobsQuery) bys() (list []option) {
+	for _, o := range []option{{Value: "", Text: "no group"}, {Value: "team", Text: "team"},
+		{Value: "project", Text: "project"}, {Value: "state", Text: "state"}, {Value: "engine", Text: "engine"},
+		{Value: "user", Text: "user"}, {Value: "tag", Text: "tag"}} {
+		o.Chosen = o.Value == q.By
+		list = append(list, o)
+	}
+	if key, isTag := strings.CutPrefix(q.By, "tag:"); isTag {
+		list = append(list, option{Value: q.By, Text: "tag " + key, Chosen: true})
+	}
+	return list
+}
+
+// sum fills in the sums of the jobs. "By tag" groups by the key under Tag.
+func (p *jobsPage) sum(v *visit) error {
+	if p.Query.By == "tag" {
+		key, value, _ := strings.Cut(p.Query.Tag, "=")
+		if key == "" {
+			return &client.Problem{Status: 400, Title: "jobs cannot be grouped by a tag without a key", Field: "tag",
+				Fix: "write its KEY under Tag"}
+		}
+		if p.Query.By = "tag:" + key; value == "" {
+			p.Query.Tag = ""
+		}
+		p.Bys = p.Query.bys()
+	}
+	ask := p.Query.api()
+	t := &jobTotals{filter: p.Query.page()}
+	ask.Set("by", p.Query.By)
+	p.asked, t.command = "/v1/totals?"+ask.Encode(), p.Query.command()
+	err := v.get(p.asked, &t.JobTotals)
+	t.More += max(0, len(t.Lines)-mostTotals)
+	t.Lines = t.Lines[:min(len(t.Lines), mostTotals)]
+	p.Totals = t
+	return err
+}
+
+// page returns the filter as a query of the page of jobs.
+func (q jobsQuery) page() url.Values {
+	of := q.api()
+	of.Del("name")
+	if q.Name != "" {
+		of.Set("name", q.Name)
+	}
+	return of
+}
+
+// command returns the command that groups these jobs.
+func (q jobsQuery) command() string {
+	of := q.api()
+	of.Set("status", of.Get("state"))
+	of.Set("by", q.By)
+	return commandOf("scrimp jobs", of, "by", "status", "team", "project", "user", "engine", "tag", "name", "group")
+}
+
+// command returns the command that shows the same.
+func (p *jobsPage) command() string {
+	if p.Totals != nil {
+		return p.Totals.command
+	}
+	return "scrimp jobs"
+}
+
+// List returns the address of the jobs of a line, or of those in one state; "": no filter selects them.
+func (t *jobTotals) List(line client.JobTotal, state string) string {
+	of := url.Values{}
+	for name, values := range t.filter {
+		of[name] = slices.Clone(values)
+	}
+	if line.Name != "" { // not the total
+		name, value := t.By, line.Name
+		if key, isTag := strings.CutPrefix(t.By, "tag:"); isTag {
+			name, value = "tag", key+"="+value
+			if of.Has("tag") && of.Get("tag") != value {
+				return "" // the page has one tag
+			}
+		}
+		of.Set(name, value)
+	}
+	if state != "" {
+		of.Set("state", state)
+	}
+	if len(of) == 0 {
+		return "/jobs"
+	}
+	return "/jobs?" + of.Encode()
+}
+
+// Postings returns the address of what the jobs of a line have spent; "": the ledger does not know the property or the
+// filter.
+func (t *jobTotals) Postings(line client.JobTotal) string {
+	if t.List(line, "") == "" {
+		return ""
+	}
+	at := without(exported, "job", []string{charge.Idle, charge.None, charge.Unused})
+	for name := range t.filter {
+		value := t.filter.Get(name)
+		if key, of, isTag := strings.Cut(value, "="); name == "tag" && isTag {
+			name, value = "tag:"+key, of
+		} else if name == "tag" {
+			return ""
+		}
+		at = namedIn(at, name, value)
+	}
+	if line.Name != "" {
+		at = namedIn(at, t.By, line.Name)
+	}
+	return at
+}
+
+// States counts the jobs of a line by state, with the addresses of their lists.
+func (t *jobTotals) States(line client.JobTotal) template.HTML {
+	var list []string
+	for _, state := range states[1:] {
+		if n := line.States[state]; n > 0 {
+			text := strconv.Itoa(n) + " " + state
+			if to := t.List(line, state); to != "" {
+				text = string(element("a", text, "href", to))
+			}
+			list = append(list, text)
+		}
+	}
+	return template.HTML(strings.Join(list, ", "))
+}
+
+// willCostAll formats what the jobs of a line still cost.
+func willCostAll(line client.JobTotal) template.HTML {
+	var parts []string
+	if w := line.WillCost; w != nil {
+		low, high := money.ShortFloat(w[0], line.Currency), money.ShortFloat(w[1], line.Currency)
+		text := low
+		if low != high {
+			text += " to " + high
+		}
+		exact := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+		parts = append(parts, string(element("data", text, "class", "money", "value", exact(w[0])+" "+exact(w[1]), "title",
+			"sum of 10 % to 90 % of the simulated runs of "+draw.Count(line.Foreseen, "job"))))
+	}
+	switch {
+	case line.Unknown > 0 && len(parts) > 0:
+		parts = append(parts, string(element("span", "and "+draw.Count(line.Unknown, "job")+" unknown", "class", "unknown")))
+	case line.Unknown > 0:
+		return unknown
+	case len(parts) == 0:
+		return `<span class="none dash">–</span>`
+	}
+	return template.HTML(strings.Join(parts, " "))
+}
+
+// Head names the column of the groups.
+func (t *jobTotals) Head() string {
+	key, isTag := strings.CutPrefix(t.By, "tag:")
+	if isTag {
+		return "Tag " + key
+	}
+	return cmp.Or(strings.ToUpper(t.By[:min(1, len(t.By))])+t.By[min(1, len(t.By)):], "Group")
+}
+
+// summedLine is a sum of jobs with the address of its postings; "": none.
+type summedLine struct {
+	client.JobTotal
+	Postings string
+}
