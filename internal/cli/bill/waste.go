@@ -31,6 +31,9 @@ type wasteJSON struct {
 	Survey      *api.Survey              `json:"survey,omitempty"`                // nil without --engines
 }
 
+// wasteFields names the flags of the fields that the server may refuse.
+var wasteFields = map[string]string{"since": "--since", "team": "--team"}
+
 const sinceUse = "`span` until now, up to 90d"
 
 func (a *app) wasteCmd() *cobra.Command {
@@ -73,7 +76,7 @@ func (a *app) wasteCmd() *cobra.Command {
 			}
 			v, err := c.Waste(ctx, team, since)
 			if err != nil {
-				return c.Said(ctx, err)
+				return c.Said(ctx, command.InFlags(err, wasteFields))
 			}
 			unread, err := a.addBills(ctx, c, &v, bills)
 			if err != nil {
@@ -152,13 +155,13 @@ func (a *app) applyCmd() *cobra.Command {
 			if yes {
 				f, err := c.ApplyWaste(ctx, args[0], since)
 				if err != nil {
-					return c.Said(ctx, err)
+					return c.Said(ctx, command.InFlags(err, wasteFields))
 				}
 				return a.applied(f, true)
 			}
 			v, err := c.Waste(ctx, "", since)
 			if err != nil {
-				return c.Said(ctx, err)
+				return c.Said(ctx, command.InFlags(err, wasteFields))
 			}
 			at := slices.IndexFunc(v.Findings, func(f api.WasteFinding) bool { return f.ID == args[0] })
 			if at < 0 {

@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -82,7 +81,7 @@ func isStudy(cmd *cobra.Command, args []string) (is bool, err error) {
 	if cmd.ArgsLenAtDash() >= 0 || len(args) != 1 {
 		return false, nil
 	}
-	text, err := os.ReadFile(args[0])
+	text, err := command.ReadFile(args[0], spec.MaxText)
 	if err != nil || !studyfile.Is(text) {
 		return false, nil // the reader of job files explains what is wrong with it
 	}

@@ -267,18 +267,25 @@ func accumulation(c *Case) (Verdict, string, string) {
 		fact.Supply("accumulation")
 }
 
+// keepsNone judges a job without checkpoints.
+func keepsNone(c *Case) (Verdict, string, string) {
+	const fix = "name checkpoint.dir, and let the program save there and begin from what it finds"
+	long, known := c.length()
+	switch {
+	case c.Job.Checkpoint.Dir != "":
+		return Pass, "it keeps checkpoints", ""
+	case known && long <= shortRun:
+		return Warn, fmt.Sprintf("it keeps none; an interruption repeats up to %s", draw.Span(long)), fix
+	case !c.onSpot():
+		return Warn, "it keeps none, and never runs on spot; a failure still repeats all", fix
+	}
+	return Fail, "it keeps none and may run on spot: every interruption repeats all of it", fix
+}
+
 func checkpoints(c *Case) (Verdict, string, string) {
 	j := c.Job
-	long, known := c.length()
 	if j.Checkpoint.Dir == "" {
-		const fix = "name checkpoint.dir, and let the program save there and begin from what it finds"
-		switch {
-		case known && long <= 30*time.Minute:
-			return Warn, fmt.Sprintf("it keeps none; an interruption repeats up to %s", draw.Span(long)), fix
-		case !c.onSpot():
-			return Warn, "it keeps none, and never runs on spot; a failure still repeats all", fix
-		}
-		return Fail, "it keeps none and may run on spot: every interruption repeats all of it", fix
+		return keepsNone(c)
 	}
 	if v, evidence, fix, ok := c.unread(); ok {
 		return v, evidence, fix

@@ -58,6 +58,7 @@ func (d *Service) evidence(r *http.Request, id string) (in diagnose.Input, no *a
 	}
 	if s, _, err := spec.ParseJSON(spec.Read, raw, "", d.Now()); err == nil { // an older release's may be unreadable
 		in.Account.Requested = int64(s.Resources.Memory.Min)
+		in.Account.Reports = s.Progress.Pattern != "" || s.Work.Steps > 0
 		texts = append(texts, s.Command, s.Setup, strings.Join(s.Args, " "))
 	}
 	in.Framework = class.FrameworkOf(texts...)
@@ -141,6 +142,11 @@ func accountOf(r client.Receipt) (out diagnose.Account) {
 	out.Step, out.Checkpoints, out.SaveSeconds = r.Step, r.Checkpoints, r.SaveSeconds
 	if r.Total != nil {
 		out.Total = *r.Total
+	}
+	if n := len(r.Tries); n > 0 && r.MarketSpeed > 0 {
+		if t := r.Tries[n-1]; t.Begun == nil && t.End == "" {
+			out.NotBegun = t.Until.Sub(t.From).Seconds() / r.MarketSpeed
+		}
 	}
 	cost, hours := 0.0, 0.0
 	for _, t := range r.Tries {

@@ -46,6 +46,10 @@ type Account struct {
 	Checkpoints int
 	SaveSeconds *float64 // mean duration of a save in wall time; nil if unknown
 	Requested   int64    // requested memory per machine in bytes; 0 for none
+	Reports     bool     // the job file says that the program reports its steps
+	// NotBegun is how long the present attempt has had its machines without the program beginning, in seconds of wall
+	// time; 0 once it has begun.
+	NotBegun float64
 }
 
 // Report holds the findings.
@@ -115,6 +119,9 @@ func Diagnose(in Input) Report {
 		r.Operators = append(r.Operators, p.Operators...)
 	}
 	list := ofProfiles(in.Profiles)
+	if late, ok := notBegun(&in); ok {
+		list = append(list, late)
+	}
 	switch {
 	case f.seconds == 0 && len(list) == 0 && in.Live:
 		r.Note = "Nothing was measured yet: agents measure while the program runs, and causes are named after 30 seconds."
@@ -130,6 +137,9 @@ func Diagnose(in Input) Report {
 	}
 	switch {
 	case r.Note != "":
+	case len(list) == 0 && in.Live && f.setUp > 0 && f.work == 0:
+		r.Note = "The program has not reached its first step yet, " + span(f.setUp) + " after it began: causes are named " +
+			"once it works, or if this goes on."
 	case len(list) == 0 && !f.known():
 		r.Note = "Neither processors nor GPUs were measured, so nothing can be said of them."
 	case f.crowded():

@@ -22,6 +22,8 @@ type Ranking struct {
 	Assumed []string    `json:"assumed"` // assumptions
 	Answer  rank.Answer `json:"answer"`
 	Played  *Played     `json:"played"` // the first plan; null if none
+	// SpotPoor is why spot is a poor choice for the job although plans are on spot, and a fix; empty if it is not.
+	SpotPoor string `json:"spot_poor,omitempty"`
 	// Here lists the providers that the engines of the user's server rent from now.
 	Here []string `json:"engines"`
 }
@@ -105,6 +107,9 @@ func (v Ranking) Text(p show.Place) string {
 	if a.Feasible {
 		b.WriteString(draw.Wrap("", head+fmt.Sprintf("%d feasible.", a.Counts[rank.CostsMore]+1), p.Columns()))
 		v.plans(&b, p)
+		if v.SpotPoor != "" {
+			b.WriteString(draw.Wrap("", "! spot is a poor choice for this job: "+v.SpotPoor, p.Columns()))
+		}
 		v.chosen(&b, a.Plans[0], p)
 	} else {
 		b.WriteString(draw.Wrap("", head+"NONE IS FEASIBLE.", p.Columns()))
