@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"time"
 
@@ -68,7 +69,18 @@ func (a *app) wasteCmd() *cobra.Command {
 			"machines, volumes, reservations and schedules that go on), or does not recur." + command.PlainExit,
 		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
 			"  scrimp waste --bill october.csv\n  scrimp waste --with compute-optimizer.csv",
-		PreRunE: func(cmd *cobra.Command, _ []string) error { return narrows(cmd.Flag("team").Changed, team, bills) },
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flag("since").Changed && since == "" {
+				return errors.New("--since is empty: write a span such as 7d, or leave the flag out")
+			}
+			if err := areFiles("--bill", bills); err != nil {
+				return err
+			}
+			if err := areFiles("--with", with); err != nil {
+				return err
+			}
+			return narrows(cmd.Flag("team").Changed, team, bills)
+		},
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			clouds, err := readAdvice(ctx, with, bills)
 			if err != nil {
@@ -127,6 +139,16 @@ func (a *app) printWaste(all *wasteJSON) error {
 	}
 	_, err := io.WriteString(a.Out, text)
 	return err
+}
+
+// areFiles refuses folders as the values of a flag.
+func areFiles(flag string, names []string) error {
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			return fmt.Errorf("%s %s: it is a folder, not a file: name a file in it", flag, name)
+		}
+	}
+	return nil
 }
 
 // narrows returns an error if --team cannot select findings. A bill's line without a partner is the cost of no team.
@@ -260,7 +282,7 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 	for _, file := range files {
 		n, err := readInto(ctx, file, seen, b, loose.add)
 		if unread += n; err != nil {
-			return unread, err
+			return unread, fmt.Errorf("--bill: %w", err)
 		}
 	}
 	b.Finish()

@@ -16,11 +16,11 @@ func ReadFile(name string, most int64) (text []byte, err error) {
 	}
 	defer func() { _ = f.Close() }() // only read
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%s is a folder: name a file in it", name)
+		return nil, fmt.Errorf("%s is a folder, not a file", name)
 	}
 	text, err = io.ReadAll(io.LimitReader(f, most+1))
 	if int64(len(text)) > most {
-		return nil, fmt.Errorf("%s has more than %s: name another file", name, size.Bytes(most))
+		return nil, fmt.Errorf("%s has more than %s", name, size.Bytes(most))
 	}
 	return text, err
 }

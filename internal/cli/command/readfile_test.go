@@ -23,7 +23,7 @@ func TestReadFile_RefusesFoldersAndLargeFiles(t *testing.T) {
 	if _, err := ReadFile(file, 1<<20); err == nil || !strings.Contains(err.Error(), "has more than 1MiB") {
 		t.Errorf("a sparse file: %v", err)
 	}
-	if _, err := ReadFile(dir, 8); err == nil || !strings.Contains(err.Error(), "is a folder: name a file in it") {
+	if _, err := ReadFile(dir, 8); err == nil || !strings.Contains(err.Error(), "is a folder, not a file") {
 		t.Errorf("a folder: %v", err)
 	}
 }

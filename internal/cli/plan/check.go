@@ -136,7 +136,7 @@ func readFacts(file string, flags []string) (map[string]string, error) {
 	facts := map[string]string{}
 	if file != "" {
 		if err := readFactFile(facts, file); err != nil {
-			return nil, fmt.Errorf("--facts %s: %w", file, err)
+			return nil, fmt.Errorf("--facts: %w", err)
 		}
 	}
 	given := map[string]bool{}
@@ -161,15 +161,15 @@ func readFactFile(facts map[string]string, file string) error {
 	}
 	var values map[string]yaml.Node
 	if err := yaml.Unmarshal(text, &values); err != nil {
-		return fmt.Errorf("write one fact a line, such as quantised: int8: %w", err)
+		return fmt.Errorf("%s: write one fact a line, such as quantised: int8: %w", file, err)
 	}
 	for name, v := range values {
 		if v.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: %s has several values: write one, such as %s: VALUE", v.Line, name, name)
+			return fmt.Errorf("%s:%d: %s has several values: write one, such as %s: VALUE", file, v.Line, name, name)
 		}
 		name, value, err := fact.Parse(name + "=" + v.Value)
 		if err != nil {
-			return fmt.Errorf("line %d: %w", v.Line, err)
+			return fmt.Errorf("%s:%d: %w", file, v.Line, err)
 		}
 		facts[name] = value
 	}

@@ -37,6 +37,9 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 			"  scrimp plan --json job.yaml --env STEPS=100",
 		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if most < 0 {
+				return fmt.Errorf("--limit %d: write a number of plans, or 0 for all", most)
+			}
 			if is, err := isStudy(cmd, args); err != nil {
 				return err
 			} else if is {

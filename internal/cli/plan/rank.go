@@ -84,8 +84,8 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 	v.Answer = rank.Rank(q)
 	if v.Answer.Feasible {
 		v.Played = playPlan(j, q, v.Answer.Plans[0])
-		v.SpotPoor = a.poorSpot(ctx, j, len(runs) > 0, v.Answer)
 	}
+	v.SpotPoor = a.poorSpot(ctx, j, len(runs) > 0, v.Answer)
 	if svg != "" {
 		if err := a.drawn(svg, v.SVG()); err != nil {
 			return err
@@ -104,10 +104,14 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 
 // poorSpot returns why spot is a poor choice for the job, as scrimp check says it, if a plan is on spot; else "".
 func (a *app) poorSpot(ctx context.Context, j spec.Job, ran bool, answer rank.Answer) string {
-	if !slices.ContainsFunc(answer.Plans, func(p rank.Plan) bool { return p.Offer.Offer.Capacity == market.Spot }) {
+	plans := slices.Clone(answer.Plans)
+	for _, n := range answer.Nearest {
+		plans = append(plans, n.Plan)
+	}
+	if !slices.ContainsFunc(plans, func(p rank.Plan) bool { return p.Offer.Offer.Capacity == market.Spot }) {
 		return ""
 	}
-	c := check.Case{Job: j, Estimate: &check.Estimate{Time: time.Duration(answer.Plans[0].Hours.Value * float64(time.Hour))}}
+	c := check.Case{Job: j, Estimate: &check.Estimate{Time: time.Duration(plans[0].Hours.Value * float64(time.Hour))}}
 	if ran {
 		if cl, err := a.Open(ctx); err == nil {
 			c.Runs, _ = evidence.Runs(ctx, cl, j.Name) // without them, the job alone tells

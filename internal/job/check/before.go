@@ -275,11 +275,11 @@ func keepsNone(c *Case) (Verdict, string, string) {
 	case c.Job.Checkpoint.Dir != "":
 		return Pass, "it keeps checkpoints", ""
 	case known && long <= shortRun:
-		return Warn, fmt.Sprintf("it keeps none; an interruption repeats up to %s", draw.Span(long)), fix
+		return Warn, fmt.Sprintf("it keeps no checkpoints; an interruption repeats up to %s", draw.Span(long)), fix
 	case !c.onSpot():
-		return Warn, "it keeps none, and never runs on spot; a failure still repeats all", fix
+		return Warn, "it keeps no checkpoints, and never runs on spot; a failure still repeats all", fix
 	}
-	return Fail, "it keeps none and may run on spot: every interruption repeats all of it", fix
+	return Fail, "it keeps no checkpoints and may run on spot: every interruption repeats all of it", fix
 }
 
 func checkpoints(c *Case) (Verdict, string, string) {

@@ -16,7 +16,6 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/lib/nearest"
 	"scrimp/internal/market"
 	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
@@ -254,33 +253,16 @@ func (q *Outlook) limits(p *api.Plan, j spec.Job) {
 
 // noneOf says that no offer of the market will do. Where none has the accelerator, it names the nearest.
 func noneOf(wanted string, unsold bool, sale []sold) string {
-	const fix = "scrimp market shows what is for sale"
+	const fix = ": scrimp market shows what is for sale"
 	if !unsold {
-		return "no offer of this market fits: " + fix
+		return "no offer of this market fits" + fix
 	}
-	kind, _, _ := strings.Cut(wanted, ":")
-	text := "no offer of this market has the accelerator " + wanted
-	var names, has []string
-	known := strings.EqualFold(kind, spec.AnyAccelerator)
-	for _, a := range accelerator.Accelerators() {
-		names, known = append(names, a.Name), known || accelerator.Matches(kind, a.Name)
-	}
-	if near := nearest.Of(strings.ToUpper(kind), names); !known && near != "" {
-		text += " (did you mean " + near + "?)"
-	}
+	var kinds []string
 	for _, s := range sale {
-		if s.offer.Accelerator != "" {
-			has = append(has, s.offer.Accelerator)
-		}
+		kinds = append(kinds, s.offer.Accelerator)
 	}
-	if has = nearest.Order(kind, has); len(has) > 0 {
-		text += "; the nearest for sale are " + strings.Join(has[:min(mostNear, len(has))], ", ")
-	}
-	return text + ": " + fix
+	return "no offer of this market has the accelerator " + wanted + accelerator.Nearest(wanted, kinds) + fix
 }
-
-// mostNear bounds how many names are given for an accelerator that nobody sells.
-const mostNear = 4
 
 // decidesOnce prepares the question for work that nobody knows: it plays the first decision only, as if the work took
 // an hour. No deadline counts, and no offer is too short-lived.
