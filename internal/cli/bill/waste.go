@@ -70,16 +70,8 @@ func (a *app) wasteCmd() *cobra.Command {
 		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
 			"  scrimp waste --bill october.csv\n  scrimp waste --with compute-optimizer.csv",
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flag("since").Changed && since == "" {
-				return errors.New("--since is empty: write a span such as 7d, or leave the flag out")
-			}
-			if err := areFiles("--bill", bills); err != nil {
-				return err
-			}
-			if err := areFiles("--with", with); err != nil {
-				return err
-			}
-			return narrows(cmd.Flag("team").Changed, team, bills)
+			return cmp.Or(hasSpan(cmd.Flag("since").Changed, since), areFiles("--bill", bills), areFiles("--with", with),
+				narrows(cmd.Flag("team").Changed, team, bills))
 		},
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			clouds, err := readAdvice(ctx, with, bills)
@@ -139,6 +131,14 @@ func (a *app) printWaste(all *wasteJSON) error {
 	}
 	_, err := io.WriteString(a.Out, text)
 	return err
+}
+
+// hasSpan refuses --since without a value.
+func hasSpan(given bool, since string) error {
+	if given && since == "" {
+		return errors.New("--since is empty: write a span such as 7d, or leave the flag out")
+	}
+	return nil
 }
 
 // areFiles refuses folders as the values of a flag.

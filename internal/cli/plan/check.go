@@ -155,7 +155,7 @@ func readFacts(file string, flags []string) (map[string]string, error) {
 
 // readFactFile adds the facts of a YAML file.
 func readFactFile(facts map[string]string, file string) error {
-	text, err := command.ReadFile(file, mostFacts)
+	text, err := jobfile.ReadFile(file, mostFacts)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func isStudy(cmd *cobra.Command, args []string) (is bool, err error) {
 	if cmd.ArgsLenAtDash() >= 0 || len(args) != 1 {
 		return false, nil
 	}
-	text, err := command.ReadFile(args[0], spec.MaxText)
+	text, err := jobfile.ReadFile(args[0], spec.MaxText)
 	if err != nil || !studyfile.Is(text) {
 		return false, nil // the reader of job files explains what is wrong with it
 	}

@@ -267,25 +267,18 @@ func accumulation(c *Case) (Verdict, string, string) {
 		fact.Supply("accumulation")
 }
 
-// keepsNone judges a job without checkpoints.
-func keepsNone(c *Case) (Verdict, string, string) {
-	const fix = "name checkpoint.dir, and let the program save there and begin from what it finds"
-	long, known := c.length()
-	switch {
-	case c.Job.Checkpoint.Dir != "":
-		return Pass, "it keeps checkpoints", ""
-	case known && long <= shortRun:
-		return Warn, fmt.Sprintf("it keeps no checkpoints; an interruption repeats up to %s", draw.Span(long)), fix
-	case !c.onSpot():
-		return Warn, "it keeps no checkpoints, and never runs on spot; a failure still repeats all", fix
-	}
-	return Fail, "it keeps no checkpoints and may run on spot: every interruption repeats all of it", fix
-}
-
 func checkpoints(c *Case) (Verdict, string, string) {
 	j := c.Job
+	long, known := c.length()
 	if j.Checkpoint.Dir == "" {
-		return keepsNone(c)
+		const fix = "name checkpoint.dir, and let the program save there and begin from what it finds"
+		switch {
+		case known && long <= shortRun:
+			return Warn, fmt.Sprintf("it keeps no checkpoints; an interruption repeats up to %s", draw.Span(long)), fix
+		case !c.onSpot():
+			return Warn, "it keeps no checkpoints, and never runs on spot; a failure still repeats all", fix
+		}
+		return Fail, "it keeps no checkpoints and may run on spot: every interruption repeats all of it", fix
 	}
 	if v, evidence, fix, ok := c.unread(); ok {
 		return v, evidence, fix

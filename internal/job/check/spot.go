@@ -91,13 +91,12 @@ func candidate(c *Case) (Verdict, string, string) {
 // PoorSpot returns why spot is a poor choice for a job, with the limits, and a fix. poor is false if it is not, or if
 // too little is known. Plans say the same as a check.
 func PoorSpot(c *Case) (why, fix string, poor bool) {
-	if v, why, fix := candidate(c); v == Warn {
-		return why, fix, true
+	v, why, fix := candidate(c)
+	if poor = v == Warn; !poor && c.Job.Checkpoint.Dir == "" {
+		v, why, fix = checkpoints(c)
+		poor = v == Fail
 	}
-	if v, why, fix := keepsNone(c); v == Fail {
-		return why, fix, true
-	}
-	return "", "", false
+	return why, fix, poor
 }
 
 // start returns the longest observed or stated time from a machine to the next step; 0 if unknown.

@@ -1,7 +1,6 @@
 package accelerator
 
 import (
-	"slices"
 	"strings"
 
 	"scrimp/internal/lib/nearest"
@@ -11,8 +10,8 @@ import (
 const mostNear = 4
 
 // Nearest continues a sentence that says that nobody sells the accelerators of a request, such as H100:8. It gives the
-// kind that a misspelt name may mean, and those of the sold kinds with the most similar names.
-func Nearest(wanted string, sold []string) (text string) {
+// kind that a misspelt name may mean, and the kinds of what is for sale with the most similar names.
+func Nearest[T any](wanted string, sale []T, of func(T) string) (text string) {
 	kind, _, _ := strings.Cut(wanted, ":")
 	known := strings.EqualFold(kind, AnyKind)
 	var names []string
@@ -23,7 +22,12 @@ func Nearest(wanted string, sold []string) (text string) {
 	if near := nearest.Of(strings.ToUpper(kind), names); !known && near != "" {
 		text = " (did you mean " + near + "?)"
 	}
-	sold = slices.DeleteFunc(slices.Clone(sold), func(name string) bool { return name == "" })
+	var sold []string
+	for _, s := range sale {
+		if name := of(s); name != "" {
+			sold = append(sold, name)
+		}
+	}
 	if sold = nearest.Order(strings.ToUpper(kind), sold); len(sold) > 0 {
 		text += "; the nearest for sale are " + strings.Join(sold[:min(mostNear, len(sold))], ", ")
 	}

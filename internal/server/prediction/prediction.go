@@ -257,11 +257,8 @@ func noneOf(wanted string, unsold bool, sale []sold) string {
 	if !unsold {
 		return "no offer of this market fits" + fix
 	}
-	var kinds []string
-	for _, s := range sale {
-		kinds = append(kinds, s.offer.Accelerator)
-	}
-	return "no offer of this market has the accelerator " + wanted + accelerator.Nearest(wanted, kinds) + fix
+	return "no offer of this market has the accelerator " + wanted +
+		accelerator.Nearest(wanted, sale, func(s sold) string { return s.offer.Accelerator }) + fix
 }
 
 // decidesOnce prepares the question for work that nobody knows: it plays the first decision only, as if the work took

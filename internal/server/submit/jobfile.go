@@ -78,11 +78,8 @@ func (d *Service) checkOffers(b api.Submission, j spec.Job) (no *reply.Refusal) 
 			met := func(l *state.Listing) bool { return need.met(l.Offer()) }
 			if len(sale) > 0 && !slices.ContainsFunc(sale, met) {
 				if no = need.no; no.Field == "resources.accelerator" {
-					var kinds []string
-					for _, l := range sale {
-						kinds = append(kinds, l.Offer().Accelerator)
-					}
-					no.Title += accelerator.Nearest(j.Resources.Accelerator, kinds)
+					kind := func(l *state.Listing) string { return l.Offer().Accelerator }
+					no.Title += accelerator.Nearest(j.Resources.Accelerator, sale, kind)
 				}
 				return
 			}

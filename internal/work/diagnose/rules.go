@@ -152,8 +152,8 @@ func notBegun(in *Input) (finding, bool) {
 	if !in.Live || waits < lateStart {
 		return finding{}, false
 	}
-	text := fmt.Sprintf("the job has had its machines for %s, and its program has not begun: it brings files or runs setup",
-		span(waits))
+	text := fmt.Sprintf("the job has had its machines for %s, and its program has not begun: it brings files or runs "+
+		"setup", span(waits))
 	if n := len(in.Lines); n > 0 {
 		text += fmt.Sprintf("; the last line of its output is %.60q", in.Lines[n-1].Text)
 	}

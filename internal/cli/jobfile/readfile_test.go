@@ -1,4 +1,4 @@
-package command
+package jobfile
 
 import (
 	"os"
