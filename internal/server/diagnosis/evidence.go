@@ -44,7 +44,7 @@ func (d *Service) evidence(r *http.Request, id string) (in diagnose.Input, no *a
 	for _, n := range t.Nodes {
 		in.Nodes = append(in.Nodes, nodeOf(n))
 	}
-	in.Account = accountOf(paid)
+	in.Account = accountOf(paid, j.Phase)
 	if in.Account.HourlyUSD == nil && j.Rate != nil && j.Currency == money.USD {
 		in.Account.HourlyUSD = new(j.Rate.Float())
 	}
@@ -138,13 +138,14 @@ func valueOf(mean *float64, peaks []*float64, i int) telemetry.Value {
 }
 
 // accountOf returns the job's costs from its receipt, including the cost of an hour with machines.
-func accountOf(r client.Receipt) (out diagnose.Account) {
+// Phase is that of its present attempt; empty without one.
+func accountOf(r client.Receipt, phase string) (out diagnose.Account) {
 	out.Step, out.Checkpoints, out.SaveSeconds = r.Step, r.Checkpoints, r.SaveSeconds
 	if r.Total != nil {
 		out.Total = *r.Total
 	}
 	if n := len(r.Tries); n > 0 && r.MarketSpeed > 0 {
-		if t := r.Tries[n-1]; t.Begun == nil && t.End == "" {
+		if t := r.Tries[n-1]; t.Begun == nil && phase != "" && t.End == phase { // it is the present attempt
 			out.NotBegun = t.Until.Sub(t.From).Seconds() / r.MarketSpeed
 		}
 	}

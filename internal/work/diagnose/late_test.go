@@ -18,7 +18,7 @@ func loads(buckets int) Input {
 		n.Buckets = append(n.Buckets, b)
 	}
 	return Input{Job: "a", Live: true, Nodes: []Node{n}, Account: Account{HourlyUSD: new(2.0), Reports: true},
-		Lines: []Line{{Text: "downloading shard 3 of 90"}}}
+		Lines: []Line{{At: 1_700_000_060, Text: "downloading shard 3 of 90"}}}
 }
 
 // A running job that reports its steps and has reported none for five minutes is told so, with what it does meanwhile.

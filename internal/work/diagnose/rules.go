@@ -152,8 +152,8 @@ func notBegun(in *Input) (finding, bool) {
 	if !in.Live || waits < lateStart {
 		return finding{}, false
 	}
-	text := fmt.Sprintf("the job has had its machines for %s, and its program has not begun: it brings files or runs "+
-		"setup", span(waits))
+	text := fmt.Sprintf("the job has had its machines for %s, and its program has not begun: they start, bring "+
+		"files or run setup", span(waits))
 	if n := len(in.Lines); n > 0 {
 		text += fmt.Sprintf("; the last line of its output is %.60q", in.Lines[n-1].Text)
 	}
@@ -167,7 +167,7 @@ var slow = []string{"download", "install", "compil", "extract", "untar", "unpack
 // during returns a line between two times that names a slow activity.
 func during(lines []Line, from, until int64) string {
 	for _, l := range lines {
-		if l.At != 0 && (l.At < from || l.At > until+1) {
+		if l.At != 0 && (l.At < from || l.At-1 > until) {
 			continue
 		}
 		lower := strings.ToLower(l.Text)
