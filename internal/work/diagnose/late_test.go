@@ -54,7 +54,7 @@ func TestDiagnose_SaysThatAProgramHasNotBegun(t *testing.T) {
 		!strings.HasSuffix(r.Causes[0].Evidence, `"pip install torch"`) {
 		t.Errorf("after twelve minutes: %+v", r)
 	}
-	if in.Account.NotBegun = lateStart - 1; len(Diagnose(in).Causes) != 0 {
+	if in.Account.NotBegun = lateBegin - 1; len(Diagnose(in).Causes) != 0 {
 		t.Error("it is named too early")
 	}
 	if in = over(in); len(Diagnose(in).Causes) != 0 {

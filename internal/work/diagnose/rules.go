@@ -146,10 +146,14 @@ func setUp(f *features) (finding, bool) {
 // minutes.
 const lateStart = 300
 
+// lateBegin is how long a job may have its machines before its program begins, in seconds: a machine whose agent says
+// nothing for five minutes is given up, so this is less.
+const lateBegin = 240
+
 // notBegun finds a job that has had its machines for long, and whose program has not begun.
 func notBegun(in *Input) (finding, bool) {
 	waits := in.Account.NotBegun
-	if !in.Live || waits < lateStart {
+	if !in.Live || waits < lateBegin {
 		return finding{}, false
 	}
 	text := fmt.Sprintf("the job has had its machines for %s, and its program has not begun: they start, bring "+
