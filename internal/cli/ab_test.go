@@ -166,7 +166,7 @@ func TestAB_RefusesInvalidComparison(t *testing.T) {
 		t.Error("a server was started for what cannot be compared")
 	}
 	for args, want := range map[string]string{
-		"job.yaml --set resources.accelerator=H100:9999": "change: nothing on this market fits",
+		"job.yaml --set resources.accelerator=H100:9999": "change: no offer of this market ",
 		"free.yaml --set env.A=b":                        "need a budget",
 		"nobody --set env.A=b":                           "nobody",
 		"job.yaml --set env.A=b --budget free":           "write an amount",

@@ -62,6 +62,19 @@ func TestCheck_ReadsJobProgramAndFactsAndExitsWithVerdict(t *testing.T) {
 			t.Errorf("%v: %d", args, code)
 		}
 	}
+	several := write(t, work, "several.yaml", "onnx: no\nutilisation: [1, 2]\n")
+	above := write(t, work, "above.yaml", "onnx: no\nutilisation: 182%\n")
+	for want, args := range map[string][]string{
+		"--fact utilisation=182%: write a share from 0% to 100%":     {"--fact", "utilisation=182%"},
+		"--fact onnx is given twice: give it once":                   {"--fact", "onnx=no", "--fact", "onnx=yes"},
+		"--facts: " + above + ":2: utilisation=182%: write a share":  {"--facts", above},
+		"--facts: " + several + ":2: utilisation has several values": {"--facts", several},
+		"--facts: " + work + " is a folder, not a file":              {"--facts", work},
+	} {
+		if _, errs, code := call(t, dir, append([]string{"check", bad}, args...)...); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%v: %d %s, which does not say %q", args, code, errs, want)
+		}
+	}
 }
 
 func TestCheck_UsesEstimateOfModel(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scrimp/internal/cli/show/planning"
+	"scrimp/internal/job/check"
 )
 
 func ranked(t *testing.T, dir string, args ...string) (planning.Ranking, string, int) {
@@ -58,6 +59,24 @@ func TestRank_NeedsNoServer(t *testing.T) {
 	v, _, code = ranked(t, dir, write(t, work, "poor.yaml", timed+"deadline: in 7h\nbudget: $20\n"))
 	if code != 2 || v.Answer.Feasible || len(v.Answer.Nearest) == 0 || v.Answer.Nearest[0].Cost <= 20 {
 		t.Errorf("for $20: %d %+v", code, v.Answer.Nearest)
+	}
+}
+
+// A ranking with spot says why spot is poor for the job in the words of scrimp check.
+func TestRank_SaysWhatCheckSaysOfSpot(t *testing.T) {
+	t.Parallel()
+	dir, work := t.TempDir(), t.TempDir()
+	job := write(t, work, "job.yaml", "name: short\ncommand: python train.py\nwork: {time: 20m}\nresources: {accelerator: 'A100-80GB:8'}\n")
+	v, _, _ := ranked(t, dir, job)
+	all, _ := findings(t, dir, job)
+	if f := all["spot"]; f.Verdict != check.Warn || v.SpotPoor != f.Evidence+"; "+f.Fix {
+		t.Errorf("the plan says %q, the check %+v", v.SpotPoor, f)
+	}
+	if text, _, _ := call(t, dir, "plan", "--catalog", job); !strings.Contains(strings.Join(strings.Fields(text), " "), "! spot is a poor choice for this job: 20m 00s of work, and spot pays above 30m 00s") {
+		t.Errorf("the plan for people does not say it:\n%s", text)
+	}
+	if v, _, _ := ranked(t, dir, write(t, work, "long.yaml", timed)); v.SpotPoor != "" {
+		t.Errorf("of ten hours with checkpoints: %q", v.SpotPoor)
 	}
 }
 

@@ -127,7 +127,7 @@ type baseline struct {
 
 // readBaseline reads the job file, or the file of an earlier job.
 func (a *app) readBaseline(ctx context.Context, name string, f flags) (b baseline, err error) {
-	b.text, err = os.ReadFile(name)
+	b.text, err = jobfile.ReadFile(name, spec.MaxText)
 	if err == nil {
 		b.file = name
 		return b, nil

@@ -58,19 +58,21 @@ func (a *app) compare(ctx context.Context, name string, f flags) error {
 	switch {
 	case err != nil:
 		return err
-	case f.plan && a.JSON:
-		return a.Print(p)
 	case f.plan:
-		a.Printf("%s", p.Text(a.Place()))
-		return nil
+		if err := a.Show(p, p.Text(a.Place())); err != nil {
+			return err
+		}
 	case !a.JSON:
 		a.Notef("%s", p.Text(a.Line()))
 	}
-	if budget == nil {
-		return errors.New("not run: all runs together need a budget: give --budget, such as --budget '$20'")
-	}
 	if p.Unfit != "" && !f.force {
 		return &command.Verdict{Exit: command.Infeasible, Err: errors.New("not run: " + p.Unfit)}
+	}
+	if f.plan {
+		return nil
+	}
+	if budget == nil {
+		return errors.New("not run: all runs together need a budget: give --budget, such as --budget '$20'")
 	}
 	if err := a.Ask(ctx, "Run it? [Y/n] ", f.yes); err != nil {
 		return err
@@ -114,9 +116,8 @@ func (a *app) foretell(ctx context.Context, c *command.Client, v api.Server, arm
 		if err != nil {
 			return p, nil, fmt.Errorf("%s: %w", x.name, err)
 		}
-		if one.Unsold || cliplan.Never(one) {
-			p.Unfit = x.name + ": nothing on this market fits: scrimp market shows what is for sale; with --force it waits " +
-				"until something does"
+		if why := cliplan.Unfit(one); why != "" && p.Unfit == "" {
+			p.Unfit = x.name + ": " + why + "; with --force it waits until something fits"
 		}
 		if one.Known && one.CostUSD != nil && one.Take != "" {
 			p.Each[i] = one.CostUSD

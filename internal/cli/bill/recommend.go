@@ -15,6 +15,10 @@ import (
 	"scrimp/internal/work/recommend"
 )
 
+// recommendFields names the flags of the fields that the server may refuse.
+var recommendFields = map[string]string{"target": "--target", "team": "--team", "name": "--take",
+	"currency": "--currency"}
+
 func (a *app) recommendCmd() *cobra.Command {
 	var team, target, take, currency string
 	cmd := &cobra.Command{Use: "recommend", Short: "Rank what would lower spending, up to a target",
@@ -40,7 +44,7 @@ func (a *app) recommendCmd() *cobra.Command {
 			var list []recommend.Plan
 			q := url.Values{"team": {team}, "target": {target}}
 			if err := c.Do(ctx, http.MethodGet, "/v1/recommend?"+q.Encode(), nil, &list); err != nil {
-				return c.Said(ctx, err)
+				return c.Said(ctx, command.InFlags(err, recommendFields))
 			}
 			taken, err := c.TakenRecommendations(ctx, team)
 			if err != nil {
@@ -67,7 +71,7 @@ func (a *app) take(ctx context.Context, c *command.Client, t api.TakeRecommendat
 	}
 	v, err := c.TakeRecommendation(ctx, t)
 	if err != nil {
-		return c.Said(ctx, err)
+		return c.Said(ctx, command.InFlags(err, recommendFields))
 	}
 	return a.Show(v, spending.Took(v, a.Place()))
 }

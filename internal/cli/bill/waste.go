@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"time"
 
@@ -30,6 +31,9 @@ type wasteJSON struct {
 	CloudTotals *[]advice.Total          `json:"recommendation_totals,omitempty"` // nil without --with
 	Survey      *api.Survey              `json:"survey,omitempty"`                // nil without --engines
 }
+
+// wasteFields names the flags of the fields that the server may refuse.
+var wasteFields = map[string]string{"since": "--since", "team": "--team"}
 
 const sinceUse = "`span` until now, up to 90d"
 
@@ -65,7 +69,9 @@ func (a *app) wasteCmd() *cobra.Command {
 			"machines, volumes, reservations and schedules that go on), or does not recur." + command.PlainExit,
 		Example: "  scrimp waste\n  scrimp waste --team vision --since 14d --json\n" +
 			"  scrimp waste --bill october.csv\n  scrimp waste --with compute-optimizer.csv",
-		PreRunE: func(*cobra.Command, []string) error { return narrows(team, bills) },
+		PreRunE: func(*cobra.Command, []string) error {
+			return cmp.Or(areFiles("--bill", bills), areFiles("--with", with), narrows(team, bills))
+		},
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			clouds, err := readAdvice(ctx, with, bills)
 			if err != nil {
@@ -73,7 +79,7 @@ func (a *app) wasteCmd() *cobra.Command {
 			}
 			v, err := c.Waste(ctx, team, since)
 			if err != nil {
-				return c.Said(ctx, err)
+				return c.Said(ctx, command.InFlags(err, wasteFields))
 			}
 			unread, err := a.addBills(ctx, c, &v, bills)
 			if err != nil {
@@ -126,6 +132,16 @@ func (a *app) printWaste(all *wasteJSON) error {
 	return err
 }
 
+// areFiles refuses folders as the values of a flag.
+func areFiles(flag string, names []string) error {
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			return fmt.Errorf("%s %s: it is a folder, not a file: name a file in it", flag, name)
+		}
+	}
+	return nil
+}
+
 // narrows returns an error if --team cannot select findings. A bill's line without a partner is the cost of no team.
 func narrows(team string, bills []string) error {
 	if team != "" && team != api.NoTeam && len(bills) > 0 {
@@ -149,13 +165,13 @@ func (a *app) applyCmd() *cobra.Command {
 			if yes {
 				f, err := c.ApplyWaste(ctx, args[0], since)
 				if err != nil {
-					return c.Said(ctx, err)
+					return c.Said(ctx, command.InFlags(err, wasteFields))
 				}
 				return a.applied(f, true)
 			}
 			v, err := c.Waste(ctx, "", since)
 			if err != nil {
-				return c.Said(ctx, err)
+				return c.Said(ctx, command.InFlags(err, wasteFields))
 			}
 			at := slices.IndexFunc(v.Findings, func(f api.WasteFinding) bool { return f.ID == args[0] })
 			if at < 0 {
@@ -254,7 +270,7 @@ func (a *app) addBills(ctx context.Context, c *command.Client, v *api.Waste, fil
 	for _, file := range files {
 		n, err := readInto(ctx, file, seen, b, loose.add)
 		if unread += n; err != nil {
-			return unread, err
+			return unread, fmt.Errorf("--bill: %w", err)
 		}
 	}
 	b.Finish()

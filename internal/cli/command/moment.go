@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,8 +10,11 @@ import (
 
 // Moment parses a past time: a span before now, or a time. A time without a zone is in the zone of this computer.
 func Moment(text string, now time.Time) (time.Time, error) {
-	if span, err := spec.ParseDuration(text); err == nil {
+	switch span, err := spec.ParseDuration(text); {
+	case err == nil:
 		return now.Add(-span), nil
+	case errors.Is(err, spec.ErrTooLong):
+		return time.Time{}, fmt.Errorf("%w: write a shorter span until now, such as 7d", err)
 	}
 	at, zoneless, ok := spec.ParseTime(text)
 	if !ok {

@@ -102,7 +102,7 @@ func fromCommand(use spec.Use, args []string, now time.Time, settings []spec.Set
 func readJob(use spec.Use, file string, text []byte, now time.Time, settings []spec.Setting) (j spec.Job, folder string,
 	notes []spec.Note, err error) {
 	if text == nil {
-		if text, err = os.ReadFile(file); err != nil {
+		if text, err = ReadFile(file, spec.MaxText); err != nil {
 			return j, "", nil, fmt.Errorf("read the job file: %w: scrimp init writes one", err)
 		}
 	}

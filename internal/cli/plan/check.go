@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -129,32 +128,52 @@ func (a *app) expect(ctx context.Context, c *check.Case, folder string) error {
 	return nil
 }
 
-// readFacts reads the user's facts from a file and from flags.
+// mostFacts bounds a file of facts, in bytes.
+const mostFacts = 64 << 10
+
+// readFacts reads the user's facts from a file and from flags, which replace those of the file.
 func readFacts(file string, flags []string) (map[string]string, error) {
 	facts := map[string]string{}
-	var all []string
 	if file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read facts: %w", err)
+		if err := readFactFile(facts, file); err != nil {
+			return nil, fmt.Errorf("--facts: %w", err)
 		}
-		var values map[string]yaml.Node
-		if err := yaml.Unmarshal(text, &values); err != nil {
-			return nil, fmt.Errorf("read facts of %s: it is a list of lines such as quantised: int8: %w", file, err)
-		}
-		for name, v := range values {
-			all = append(all, name+"="+v.Value)
-		}
-		slices.Sort(all)
 	}
-	for _, s := range append(all, flags...) {
+	given := map[string]bool{}
+	for _, s := range flags {
 		name, value, err := fact.Parse(s)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("--fact %w", err)
+		case given[name]:
+			return nil, fmt.Errorf("--fact %s is given twice: give it once", name)
+		}
+		facts[name], given[name] = value, true
+	}
+	return facts, nil
+}
+
+// readFactFile adds the facts of a YAML file.
+func readFactFile(facts map[string]string, file string) error {
+	text, err := jobfile.ReadFile(file, mostFacts)
+	if err != nil {
+		return err
+	}
+	var values map[string]yaml.Node
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		return fmt.Errorf("%s: write one fact a line, such as quantised: int8: %w", file, err)
+	}
+	for name, v := range values {
+		if v.Kind != yaml.ScalarNode {
+			return fmt.Errorf("%s:%d: %s has several values: write one, such as %s: VALUE", file, v.Line, name, name)
+		}
+		name, value, err := fact.Parse(name + "=" + v.Value)
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("%s:%d: %w", file, v.Line, err)
 		}
 		facts[name] = value
 	}
-	return facts, nil
+	return nil
 }
 
 // history adds the data folder's earlier runs of the same name, and the offers of its market.

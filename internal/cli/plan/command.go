@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -38,6 +37,9 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 			"  scrimp plan --json job.yaml --env STEPS=100",
 		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if most < 0 {
+				return fmt.Errorf("--limit %d: write a number of plans, or 0 for all", most)
+			}
 			if is, err := isStudy(cmd, args); err != nil {
 				return err
 			} else if is {
@@ -82,7 +84,7 @@ func isStudy(cmd *cobra.Command, args []string) (is bool, err error) {
 	if cmd.ArgsLenAtDash() >= 0 || len(args) != 1 {
 		return false, nil
 	}
-	text, err := os.ReadFile(args[0])
+	text, err := jobfile.ReadFile(args[0], spec.MaxText)
 	if err != nil || !studyfile.Is(text) {
 		return false, nil // the reader of job files explains what is wrong with it
 	}

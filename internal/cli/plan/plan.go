@@ -117,3 +117,14 @@ func Never(p planning.Plan) bool {
 	}
 	return p.Take == "" && p.WaitsFor == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, changes)
 }
+
+// Unfit returns why no machine on the market can ever run the job; "" if one can, or if the market may still fill.
+func Unfit(p planning.Plan) string {
+	switch {
+	case !p.Unsold && !Never(p):
+		return ""
+	case len(p.Reasons) > 0:
+		return p.Reasons[0]
+	}
+	return "nothing on this market fits: scrimp market shows what is for sale"
+}

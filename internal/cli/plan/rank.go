@@ -14,11 +14,13 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/evidence"
 	"scrimp/internal/cli/offers"
 	"scrimp/internal/cli/pastruns"
 	"scrimp/internal/cli/show/planning"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/rank"
+	"scrimp/internal/job/check"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/figure"
@@ -67,7 +69,8 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 		return err
 	}
 	from := ""
-	if runs, err := pastruns.Ran(ctx, a.App, j.Name, false); err != nil {
+	runs, err := pastruns.Ran(ctx, a.App, j.Name, false)
+	if err != nil {
 		a.Notef("note: earlier runs are left out: %v\n", err)
 	} else {
 		j, from = pastruns.Fill(a.App, j, runs)
@@ -82,6 +85,7 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 	if v.Answer.Feasible {
 		v.Played = playPlan(j, q, v.Answer.Plans[0])
 	}
+	v.SpotPoor = a.poorSpot(ctx, j, len(runs) > 0, v.Answer)
 	if svg != "" {
 		if err := a.drawn(svg, v.SVG()); err != nil {
 			return err
@@ -96,6 +100,28 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 		return command.Infeasible
 	}
 	return err
+}
+
+// poorSpot returns why spot is a poor choice for the job, as scrimp check says it, if a plan is on spot; else "".
+func (a *app) poorSpot(ctx context.Context, j spec.Job, ran bool, answer rank.Answer) string {
+	plans := slices.Clone(answer.Plans)
+	for _, n := range answer.Nearest {
+		plans = append(plans, n.Plan)
+	}
+	if !slices.ContainsFunc(plans, func(p rank.Plan) bool { return p.Offer.Offer.Capacity == market.Spot }) {
+		return ""
+	}
+	c := check.Case{Job: j, Estimate: &check.Estimate{Time: time.Duration(plans[0].Hours.Value * float64(time.Hour))}}
+	if ran {
+		if cl, err := a.Open(ctx); err == nil {
+			c.Runs, _ = evidence.Runs(ctx, cl, j.Name) // without them, the job alone tells
+		}
+	}
+	why, fix, poor := check.PoorSpot(&c)
+	if !poor {
+		return ""
+	}
+	return why + "; " + fix
 }
 
 // playPlan simulates a plan with the code that would run it: on the plan's offer and its on-demand fallback, at the

@@ -52,6 +52,7 @@ var ofNew = []string{"name", "gpu", "cpus", "memory", "image", "setup", "on", "t
 
 func (a *app) addFlags(f *flags, cmd *cobra.Command) {
 	f.Add(cmd)
+	command.NoEmptyFlags(cmd) // an empty budget would be none
 	f.given = func(flag string) bool { return cmd.Flags().Changed(flag) }
 	v := cmd.Flags()
 	v.StringVar(&f.resume, "resume", "", "go on with the session of this `name`, with its files (default: begin a "+
@@ -161,7 +162,7 @@ func (a *app) begin(ctx context.Context, f *flags, kind string, args []string) (
 		return nil, j, err
 	}
 	j, err = submit.Job(ctx, a.App, c, api.Submission{AcceptUnproven: true}, file, folder)
-	return c, j, err
+	return c, j, command.InFlags(err, map[string]string{"resources.accelerator": "--gpu", "image": "--image"})
 }
 
 // agreed asks at a terminal before money is spent.

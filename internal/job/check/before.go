@@ -273,12 +273,12 @@ func checkpoints(c *Case) (Verdict, string, string) {
 	if j.Checkpoint.Dir == "" {
 		const fix = "name checkpoint.dir, and let the program save there and begin from what it finds"
 		switch {
-		case known && long <= 30*time.Minute:
-			return Warn, fmt.Sprintf("it keeps none; an interruption repeats up to %s", draw.Span(long)), fix
+		case known && long <= shortRun:
+			return Warn, fmt.Sprintf("it keeps no checkpoints; an interruption repeats up to %s", draw.Span(long)), fix
 		case !c.onSpot():
-			return Warn, "it keeps none, and never runs on spot; a failure still repeats all", fix
+			return Warn, "it keeps no checkpoints, and never runs on spot; a failure still repeats all", fix
 		}
-		return Fail, "it keeps none and may run on spot: every interruption repeats all of it", fix
+		return Fail, "it keeps no checkpoints and may run on spot: every interruption repeats all of it", fix
 	}
 	if v, evidence, fix, ok := c.unread(); ok {
 		return v, evidence, fix

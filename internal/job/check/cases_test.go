@@ -182,6 +182,7 @@ var cases = []itemCase{
 	{"spot", check.Pass, "never runs on spot", func(c *check.Case) { c.Job.Priority = "critical" }},
 	{"spot", check.Pass, "3h 00m of work", func(c *check.Case) { hours(c, 3) }},
 	{"spot", check.Warn, "10m 00s of work", func(c *check.Case) { hours(c, 1.0/6) }},
+	{"spot", check.Warn, "an interruption costs another start and all work since the first", func(c *check.Case) { hours(c, 1.0/3) }},
 	{"spot", check.Warn, "kind is inference", func(c *check.Case) { c.Job.Kind = "inference" }},
 	{"spot", check.Warn, "30m 00s of work, and spot pays above 30m 00s", func(c *check.Case) { hours(c, 0.5) }},
 	{"spot", check.Pass, "31m 00s of work", func(c *check.Case) { hours(c, 31.0/60) }},

@@ -12,6 +12,7 @@ import (
 
 	"scrimp/internal/job/check/phase"
 	"scrimp/internal/job/spec"
+	"scrimp/internal/lib/money"
 	"scrimp/internal/lib/size"
 	"scrimp/internal/market"
 	"scrimp/internal/market/catalog"
@@ -256,25 +257,14 @@ func hourly(l catalog.Listing) string { return fmt.Sprintf("%s at $%s/h", l.Offe
 // cheapest returns the cheapest offer in dollars that f accepts. With memory above 0, its accelerators have at least
 // that much.
 func (c *Case) cheapest(f catalog.Filter, memory size.Bytes) (catalog.Listing, bool) {
-	return cheapestOf(c.Offers, f, memory)
+	f.Memory = max(f.Memory, memory)
+	return (catalog.Catalog{Listings: c.Offers}).Cheapest(f, money.USD)
 }
 
 // here is cheapest among the offers on which the job would run, if they are known and one fits.
 func (c *Case) here(f catalog.Filter) (catalog.Listing, bool) {
-	if l, ok := cheapestOf(c.Here, f, 0); ok {
+	if l, ok := (catalog.Catalog{Listings: c.Here}).Cheapest(f, money.USD); ok {
 		return l, true
 	}
 	return c.cheapest(f, 0)
-}
-
-func cheapestOf(offers []catalog.Listing, f catalog.Filter, memory size.Bytes) (catalog.Listing, bool) {
-	f.Memory = max(f.Memory, memory)
-	var best catalog.Listing
-	found := false
-	for _, l := range (catalog.Catalog{Listings: offers}).Match(f) {
-		if l.Plain() && l.Quote.Priced && l.Offer.Currency == "USD" && (!found || l.Quote.Rate < best.Quote.Rate) {
-			best, found = l, true
-		}
-	}
-	return best, found
 }

@@ -198,6 +198,26 @@ func TestParseFact_ErrorListsFacts(t *testing.T) {
 	}
 }
 
+// The error for a wrong value names it, the bounds, and an example.
+func TestParseFact_ErrorNamesBounds(t *testing.T) {
+	for bad, want := range map[string]string{
+		"utilisation=182%":       "utilisation=182%: write a share from 0% to 100%, or from 0.0 to 1.0, such as utilisation=82%",
+		"utilisation=NaN":        "write a share from 0% to 100%",
+		"seeds=-1":               "write a number from 0 to 999999999999",
+		"seeds=1e308":            "write a number from 0 to 999999999999",
+		"resume=99999999999999h": "write a time with its unit (ms, s, m or h), up to 1000h, such as resume=90s",
+		"resume=1001h":           "up to 1000h",
+		"reviewed=2026-02-30":    "write a day of the calendar",
+		"pruning=":               "pruning=: write yes or no, such as pruning=yes",
+		"utilization=82%":        `"utilization" is not a fact: did you mean utilisation?`,
+		"colour=red":             "use one of precision, accumulation",
+	} {
+		if _, _, err := fact.Parse(bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, which does not say %q", bad, err, want)
+		}
+	}
+}
+
 func TestDocs_NameEveryItemAndFact(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/reference/check.md")
 	must.Do(t, err)

@@ -76,12 +76,27 @@ func candidate(c *Case) (Verdict, string, string) {
 				text, draw.Span(startLimit), 100*dearStart),
 			"shorten setup and what precedes the first step, or resources.capacity: on-demand"
 	case known && long <= shortRun:
-		return Warn, fmt.Sprintf("%s of work, and spot pays above %s: it saves little on less, and an interruption costs "+
-			"another start", draw.Span(long), draw.Span(shortRun)), firm
+		loses := "another start"
+		if c.Job.Checkpoint.Dir == "" {
+			loses += " and all work since the first, as no checkpoint is kept"
+		}
+		return Warn, fmt.Sprintf("%s of work, and spot pays above %s: it saves little on less, and an interruption costs %s",
+			draw.Span(long), draw.Span(shortRun), loses), firm
 	case known:
 		return Pass, fmt.Sprintf("%s of work", draw.Span(long)), ""
 	}
 	return Unknown, "its duration is unknown", "give work.time, or let scrimp profile measure it"
+}
+
+// PoorSpot returns why spot is a poor choice for a job, with the limits, and a fix. poor is false if it is not, or if
+// too little is known. Plans say the same as a check.
+func PoorSpot(c *Case) (why, fix string, poor bool) {
+	v, why, fix := candidate(c)
+	if poor = v == Warn; !poor && c.Job.Checkpoint.Dir == "" {
+		v, why, fix = checkpoints(c)
+		poor = v == Fail
+	}
+	return why, fix, poor
 }
 
 // start returns the longest observed or stated time from a machine to the next step; 0 if unknown.

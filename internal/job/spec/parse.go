@@ -54,9 +54,11 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Limits of the input: a job file is short, and aliases must not make it long.
+// MaxText bounds a job file, in bytes: it is short.
+const MaxText = 1 << 20
+
+// Limits of the input besides: aliases must not make it long.
 const (
-	maxText     = 1 << 20
 	maxNodes    = 100_000
 	maxProblems = 50
 )
@@ -110,7 +112,7 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 // document returns the only mapping of the text.
 func document(text []byte) (*yaml.Node, *Problem) {
 	const first = "scrimp init writes a first one"
-	if len(text) > maxText {
+	if len(text) > MaxText {
 		return nil, &Problem{Cause: "is larger than 1 MiB", Fix: "keep what is large in the work folder"}
 	}
 	if at := slices.Index(text, 0); at >= 0 {

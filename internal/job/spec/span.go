@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -53,4 +54,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return sum, nil
 }
 
-func tooLong(s string) error { return fmt.Errorf("%.40q is longer than 290 years", s) }
+// ErrTooLong is the error for a span that no clock can hold.
+var ErrTooLong = errors.New("is longer than 290 years")
+
+func tooLong(s string) error { return fmt.Errorf("%.40q %w", s, ErrTooLong) }

@@ -1,7 +1,10 @@
 // Package nearest finds the word that somebody may have meant.
 package nearest
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Of returns the word that is most similar to s, or "" if none is similar.
 func Of(s string, words []string) string {
@@ -13,6 +16,13 @@ func Of(s string, words []string) string {
 		}
 	}
 	return best
+}
+
+// Order returns the words without repetition, the most similar to s first.
+func Order(s string, words []string) []string {
+	words = slices.Compact(slices.Sorted(slices.Values(words)))
+	slices.SortStableFunc(words, func(a, b string) int { return cmp.Compare(distance(s, a), distance(s, b)) })
+	return words
 }
 
 // distance is the Levenshtein distance.

@@ -83,6 +83,16 @@ func (c Catalog) Match(f Filter) []Listing {
 	return out
 }
 
+// Cheapest returns the cheapest plain offer that f takes, of those with a price in a currency.
+func (c Catalog) Cheapest(f Filter, in money.Currency) (best Listing, ok bool) {
+	for _, l := range c.Match(f) {
+		if l.Plain() && l.Quote.Priced && l.Offer.Currency == in && (!ok || l.Quote.Rate < best.Quote.Rate) {
+			best, ok = l, true
+		}
+	}
+	return best, ok
+}
+
 // Wish is one condition of a filter, with the number of matching listings without it.
 type Wish struct {
 	Name     string // the name of its flag

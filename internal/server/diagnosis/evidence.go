@@ -44,7 +44,7 @@ func (d *Service) evidence(r *http.Request, id string) (in diagnose.Input, no *a
 	for _, n := range t.Nodes {
 		in.Nodes = append(in.Nodes, nodeOf(n))
 	}
-	in.Account = accountOf(paid)
+	in.Account = accountOf(paid, j.Phase)
 	if in.Account.HourlyUSD == nil && j.Rate != nil && j.Currency == money.USD {
 		in.Account.HourlyUSD = new(j.Rate.Float())
 	}
@@ -58,6 +58,7 @@ func (d *Service) evidence(r *http.Request, id string) (in diagnose.Input, no *a
 	}
 	if s, _, err := spec.ParseJSON(spec.Read, raw, "", d.Now()); err == nil { // an older release's may be unreadable
 		in.Account.Requested = int64(s.Resources.Memory.Min)
+		in.Account.Reports = s.Progress.Pattern != "" || s.Work.Steps > 0
 		texts = append(texts, s.Command, s.Setup, strings.Join(s.Args, " "))
 	}
 	in.Framework = class.FrameworkOf(texts...)
@@ -137,10 +138,16 @@ func valueOf(mean *float64, peaks []*float64, i int) telemetry.Value {
 }
 
 // accountOf returns the job's costs from its receipt, including the cost of an hour with machines.
-func accountOf(r client.Receipt) (out diagnose.Account) {
+// Phase is that of its present attempt; empty without one.
+func accountOf(r client.Receipt, phase string) (out diagnose.Account) {
 	out.Step, out.Checkpoints, out.SaveSeconds = r.Step, r.Checkpoints, r.SaveSeconds
 	if r.Total != nil {
 		out.Total = *r.Total
+	}
+	if n := len(r.Tries); n > 0 && r.MarketSpeed > 0 {
+		if t := r.Tries[n-1]; t.Begun == nil && phase != "" && t.End == phase { // it is the present attempt
+			out.NotBegun = t.Until.Sub(t.From).Seconds() / r.MarketSpeed
+		}
 	}
 	cost, hours := 0.0, 0.0
 	for _, t := range r.Tries {

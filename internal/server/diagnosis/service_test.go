@@ -95,3 +95,22 @@ func TestDesk_SendsRefusalsOn(t *testing.T) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 }
+
+// Only the present attempt counts as one whose program has not begun, in wall time.
+func TestAccountOf_CountsThePresentAttempt(t *testing.T) {
+	from := time.Unix(1e9, 0)
+	try := client.Try{From: from, Until: from.Add(time.Hour), End: "provisioning"}
+	begun := try
+	begun.Begun = &from
+	ended := try
+	ended.End = "silent"
+	for name, x := range map[string]struct {
+		try   client.Try
+		phase string
+		want  float64
+	}{"present": {try, "provisioning", 360}, "begun": {begun, "provisioning", 0}, "ended": {ended, "requested", 0}, "waiting": {ended, "", 0}} {
+		if got := accountOf(client.Receipt{MarketSpeed: 10, Tries: []client.Try{x.try}}, x.phase).NotBegun; got != x.want {
+			t.Errorf("%s: %v seconds, want %v", name, got, x.want)
+		}
+	}
+}

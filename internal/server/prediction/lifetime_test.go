@@ -113,7 +113,7 @@ func TestPlan_StatesCostOfInterruptionWithoutSaves(t *testing.T) {
 		must.Do(t, err)
 		m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{c.sale}}
 		p, _ := Of(j, m, api.Server{Market: m.Clock}, 1, nil)
-		says := slices.ContainsFunc(p.Reasons, func(s string) bool { return strings.Contains(s, "loses all") })
+		says := slices.ContainsFunc(p.Reasons, func(s string) bool { return strings.Contains(s, "every interruption repeats all of it") })
 		if p.Take == "" || says != c.says {
 			t.Errorf("%q on %s: begins on %q, says %q", c.text, c.sale.Offer.ID, p.Take, p.Reasons)
 		}
@@ -131,7 +131,58 @@ func TestPlan_FirstReasonIsWhyItIsNotFeasible(t *testing.T) {
 	m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{spot}}
 	p, _ := Of(j, m, api.Server{Market: m.Clock}, 1, nil)
 	n := len(p.Reasons)
-	if p.Feasible || n < 2 || !strings.Contains(p.Reasons[0], "in time") || !strings.Contains(p.Reasons[n-1], "loses all") {
+	if p.Feasible || n < 2 || !strings.Contains(p.Reasons[0], "in time") || !strings.Contains(p.Reasons[n-1], "every interruption repeats all of it") {
 		t.Errorf("feasible %v, says %q", p.Feasible, p.Reasons)
+	}
+}
+
+// A plan that begins on spot says why that is a poor choice for short work, as scrimp check does, and with its limit.
+func TestPlan_SaysWhySpotIsPoor(t *testing.T) {
+	t.Parallel()
+	spot := onDemand("hpc", "gpu", 100_000_000_000)
+	spot.Offer.Capacity, spot.Offer.ID = api.Spot, strings.Replace(spot.Offer.ID, "on-demand", "spot", 1)
+	spot.Quote.Offer = spot.Offer.ID
+	for _, c := range []struct {
+		text string
+		sale api.Listing
+		says string
+	}{
+		{"work: {time: 20m}\n", spot, "spot is a poor choice for this job: 20m 00s of work, and spot pays above 30m 00s: it saves little " +
+			"on less, and an interruption costs another start and all work since the first, as no checkpoint is kept; resources.capacity: " +
+			"on-demand, or bundle several such runs into one job"},
+		{"work: {time: 20m}\ncheckpoint: {dir: c}\n", spot, "an interruption costs another start; resources.capacity"},
+		{"work: {time: 20m}\n", onDemand("hpc", "gpu", 100_000_000_000), ""},
+		{"work: {time: 31m}\ncheckpoint: {dir: c}\n", spot, ""},
+	} {
+		j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\n"+c.text), "", now)
+		must.Do(t, err)
+		m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: []api.Listing{c.sale}}
+		p, _ := Of(j, m, api.Server{Market: m.Clock}, 1, nil)
+		said := strings.Join(p.Reasons, "\n")
+		if p.Take == "" || c.says == "" && strings.Contains(said, "poor") || !strings.Contains(said, c.says) {
+			t.Errorf("%q begins on %q, and says %q, not %q", c.text, p.Take, said, c.says)
+		}
+	}
+}
+
+// A plan for an accelerator that nobody sells names the nearest ones, and the one that a misspelt name may mean.
+func TestPlan_NamesTheNearestAccelerators(t *testing.T) {
+	t.Parallel()
+	var sale []api.Listing
+	for _, kind := range []string{"T4", "H100", "A100-80GB", "H200", "L4", ""} {
+		l := onDemand("hpc"+strings.ToLower(kind), "gpu", 100_000_000_000)
+		l.Offer.Accelerator, l.Offer.Accelerators = kind, min(1, len(kind))
+		sale = append(sale, l)
+	}
+	for wanted, want := range map[string]string{
+		"H10O": "no offer of this market has the accelerator H10O (did you mean H100?); the nearest for sale are H100, H200, L4, T4: scrimp market",
+		"B200": "no offer of this market has the accelerator B200; the nearest for sale are H200, H100, L4, T4: scrimp market",
+	} {
+		j, _, err := spec.Parse(spec.Run, "job.yaml", []byte("command: a\nresources: {accelerator: '"+wanted+"'}\n"), "", now)
+		must.Do(t, err)
+		m := api.Market{Clock: api.MarketClock{Name: "m", Speed: 1, Now: now}, Offers: sale}
+		if p, _ := Of(j, m, api.Server{Market: m.Clock}, 1, nil); p.Feasible || len(p.Reasons) == 0 || !strings.HasPrefix(p.Reasons[0], want) {
+			t.Errorf("%s: %q", wanted, p.Reasons)
+		}
 	}
 }

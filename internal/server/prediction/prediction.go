@@ -12,10 +12,12 @@ import (
 	api "scrimp/client"
 	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/policy"
+	"scrimp/internal/job/check"
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/draw"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/market/catalog"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/server/terms"
@@ -91,11 +93,23 @@ func With(j spec.Job, m api.Market, v api.Server, by Simulation) (api.Plan, *Out
 		expect(&p, q.Scenario, f)
 	}
 	q.windowed(&p, j)
-	if p.Take != "" && q.Spot && !q.Terms.Saves { // the last: run gives the first as why a plan is not feasible
+	q.onSpot(&p, j, m) // the last: run gives the first as why a plan is not feasible
+	return p, q
+}
+
+// onSpot adds why spot is a poor choice for the job, if it begins there, or what an interruption would lose later.
+func (q *Outlook) onSpot(p *api.Plan, j spec.Job, m api.Market) {
+	begins := slices.ContainsFunc(m.Offers, func(l api.Listing) bool {
+		return l.Offer.ID == p.Take && l.Offer.Capacity == api.Spot
+	})
+	if why, fix, poor := check.PoorSpot(&check.Case{Job: j}); begins && poor {
+		p.Reasons = append(p.Reasons, "spot is a poor choice for this job: "+why+"; "+fix)
+		return
+	}
+	if p.Take != "" && q.Spot && !q.Terms.Saves {
 		p.Reasons = append(p.Reasons, "the job saves nothing, so that an interruption loses all that it has done: name the "+
 			"folder that it saves to under checkpoint.dir")
 	}
-	return p, q
 }
 
 // outlookOf returns the simulation of the job on the market, before its first run.
@@ -206,7 +220,7 @@ func (q *Outlook) noOffer(p *api.Plan, j spec.Job, m api.Market, f sim.Forecast,
 	}
 	p.Feasible = false
 	p.Reasons = append(p.Reasons, cmp.Or(shortLived(f), noImages(f, j), unknownFare(f, j), tooSmall(sale, &q.Terms.Need),
-		tooLarge(sale, f, &q.Terms.Need), noneOf(j.Resources.Accelerator, p.Unsold)))
+		tooLarge(sale, f, &q.Terms.Need), noneOf(j.Resources.Accelerator, p.Unsold, sale)))
 	for _, e := range m.Away { // an engine that does not answer may sell an offer that fits
 		p.Reasons = append(p.Reasons, e.What()+" does not answer: "+strings.Join(strings.Fields(e.Error), " "))
 	}
@@ -237,13 +251,14 @@ func (q *Outlook) limits(p *api.Plan, j spec.Job) {
 	}
 }
 
-// noneOf says that no offer of the market will do, and that none has the accelerator where it is unsold.
-func noneOf(accelerator string, unsold bool) string {
-	lacks := "fits"
-	if unsold {
-		lacks = "has the accelerator " + accelerator
+// noneOf says that no offer of the market will do. Where none has the accelerator, it names the nearest.
+func noneOf(wanted string, unsold bool, sale []sold) string {
+	const fix = ": scrimp market shows what is for sale"
+	if !unsold {
+		return "no offer of this market fits" + fix
 	}
-	return "no offer of this market " + lacks + ": scrimp market shows what is for sale"
+	return "no offer of this market has the accelerator " + wanted +
+		accelerator.Nearest(wanted, sale, func(s sold) string { return s.offer.Accelerator }) + fix
 }
 
 // decidesOnce prepares the question for work that nobody knows: it plays the first decision only, as if the work took

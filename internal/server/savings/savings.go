@@ -53,8 +53,8 @@ type Service struct {
 func spanOf(text string) (time.Duration, *reply.Refusal) {
 	back, err := spec.ParseDuration(cmp.Or(text, sinceStandard))
 	if err != nil || back <= 0 || back > sinceMost {
-		return 0, &reply.Refusal{Status: http.StatusBadRequest, Field: "since", Title: "since is not a span of up to 90 days",
-			Fix: "write one such as 7d or 30d", Err: err}
+		return 0, &reply.Refusal{Status: http.StatusBadRequest, Field: "since",
+			Title: fmt.Sprintf("%.40q is not a span above 0 and up to 90 days", text), Fix: "write one such as 7d or 90d"}
 	}
 	return back, nil
 }

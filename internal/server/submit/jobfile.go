@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/job/spec"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/market"
+	"scrimp/internal/market/accelerator"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
@@ -76,7 +77,10 @@ func (d *Service) checkOffers(b api.Submission, j spec.Job) (no *reply.Refusal) 
 		for _, need := range needs {
 			met := func(l *state.Listing) bool { return need.met(l.Offer()) }
 			if len(sale) > 0 && !slices.ContainsFunc(sale, met) {
-				no = need.no
+				if no = need.no; no.Field == "resources.accelerator" {
+					kind := func(l *state.Listing) string { return l.Offer().Accelerator }
+					no.Title += accelerator.Nearest(j.Resources.Accelerator, sale, kind)
+				}
 				return
 			}
 		}

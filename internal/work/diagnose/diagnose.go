@@ -46,6 +46,10 @@ type Account struct {
 	Checkpoints int
 	SaveSeconds *float64 // mean duration of a save in wall time; nil if unknown
 	Requested   int64    // requested memory per machine in bytes; 0 for none
+	Reports     bool     // the job file says that the program reports its steps
+	// NotBegun is how long the present attempt has had its machines without the program beginning, in seconds of wall
+	// time; 0 once it has begun.
+	NotBegun float64
 }
 
 // Report holds the findings.
@@ -115,30 +119,50 @@ func Diagnose(in Input) Report {
 		r.Operators = append(r.Operators, p.Operators...)
 	}
 	list := ofProfiles(in.Profiles)
+	if late, ok := notBegun(&in); ok {
+		list = append(list, late)
+	}
 	switch {
-	case f.seconds == 0 && len(list) == 0 && in.Live:
-		r.Note = "Nothing was measured yet: agents measure while the program runs, and causes are named after 30 seconds."
-	case f.seconds == 0 && len(list) == 0:
-		r.Note = "Nothing was measured: agents measure while the program runs, and figures of an old job go with its output."
-	case f.seconds < Enough && len(list) == 0:
-		r.Note = "Too little was measured: causes are named after 30 seconds."
 	case f.seconds >= Enough:
 		list = merge(list, ofTelemetry(&f, list))
+	case len(list) == 0:
+		r.Note = f.unmeasured()
 	}
 	for _, one := range list {
 		r.Causes = append(r.Causes, cause(one, &in))
 	}
-	switch {
-	case r.Note != "":
-	case len(list) == 0 && !f.known():
-		r.Note = "Neither processors nor GPUs were measured, so nothing can be said of them."
-	case f.crowded():
-		r.Busy = true
-		r.Note = fmt.Sprintf("Other programs have the processors most of the time: %.0f threads want %.0f cores, and this "+
-			"program gets %.1f. Measure again without them to be certain.", f.get(telemetry.RunQueue), f.cores,
-			f.get(telemetry.TaskCPU))
+	if r.Note == "" {
+		r.Note, r.Busy = f.caution(len(list))
 	}
 	return r
+}
+
+// unmeasured says why too little was measured to name a cause.
+func (f *features) unmeasured() string {
+	switch {
+	case f.seconds > 0:
+		return "Too little was measured: causes are named after 30 seconds."
+	case f.in.Live:
+		return "Nothing was measured yet: agents measure while the program runs, and causes are named after 30 seconds."
+	}
+	return "Nothing was measured: agents measure while the program runs, and figures of an old job go with its output."
+}
+
+// caution says why the given number of causes may mislead; empty if it does not. Busy reports that other programs have
+// the processors.
+func (f *features) caution(causes int) (note string, busy bool) {
+	switch {
+	case causes == 0 && f.in.Live && f.setUp > 0 && f.work == 0:
+		return "The program has not reached its first step yet, " + span(f.setUp) + " after it began: causes are named " +
+			"once it works, or if this goes on.", false
+	case causes == 0 && !f.known():
+		return "Neither processors nor GPUs were measured, so nothing can be said of them.", false
+	case f.crowded():
+		return fmt.Sprintf("Other programs have the processors most of the time: %.0f threads want %.0f cores, and this "+
+			"program gets %.1f. Measure again without them to be certain.", f.get(telemetry.RunQueue), f.cores,
+			f.get(telemetry.TaskCPU)), true
+	}
+	return "", false
 }
 
 // merge combines findings: one per class, the largest waste first. Findings from a profile precede those from

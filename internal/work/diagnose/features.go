@@ -123,6 +123,8 @@ func (f *features) span(nodes []Node) {
 		}
 	}
 	switch {
+	case !anyKnown && f.in.Live && f.in.Account.Reports: // it has not reported its first step yet
+		last = first
 	case !anyKnown:
 		first, last = begin, end
 	case last < first && f.steps && !anyGPU: // it works on its second step

@@ -126,10 +126,13 @@ func setUp(f *features) (finding, bool) {
 	if f.setUp <= 30 || share < 0.2 {
 		return finding{}, false
 	}
-	if f.work == 0 && (f.setUp < 60 || f.gpu && !f.in.Live) { // an unused GPU is another cause
-		return finding{}, false
-	}
 	text := fmt.Sprintf("%s until the first step, %s of the time", span(f.setUp), percent(share))
+	if f.work == 0 {
+		if f.setUp < 60 || f.gpu && !f.in.Live || !f.gpu && f.setUp < lateStart { // an unused GPU is another cause
+			return finding{}, false
+		}
+		text = "no step yet after " + span(f.setUp)
+	}
 	if said := during(f.in.Lines, 0, f.workSpan[0]); said != "" {
 		text += "; it printed " + said
 	}
@@ -139,6 +142,28 @@ func setUp(f *features) (finding, bool) {
 	return finding{class.SetUp, text, around(share, 0.4, 1), false}, true
 }
 
+// lateStart is how long a job may be before its first step, in seconds, where only its reports tell: a step may take
+// minutes.
+const lateStart = 300
+
+// lateBegin is how long a job may have its machines before its program begins, in seconds: a machine whose agent says
+// nothing for five minutes is given up, so this is less.
+const lateBegin = 240
+
+// notBegun finds a job that has had its machines for long, and whose program has not begun.
+func notBegun(in *Input) (finding, bool) {
+	waits := in.Account.NotBegun
+	if !in.Live || waits < lateBegin {
+		return finding{}, false
+	}
+	text := fmt.Sprintf("the job has had its machines for %s, and its program has not begun: they start, bring "+
+		"files or run setup", span(waits))
+	if n := len(in.Lines); n > 0 {
+		text += fmt.Sprintf("; the last line of its output is %.60q", in.Lines[n-1].Text)
+	}
+	return finding{class.SetUp, text, around(1, 0.4, 1), false}, true
+}
+
 // slow lists words in lines that name slow startup activities.
 var slow = []string{"download", "install", "compil", "extract", "untar", "unpack", "tokeniz", "preprocess", "prepar",
 	"load", "cache", "warm", "build", "index"}
@@ -146,7 +171,7 @@ var slow = []string{"download", "install", "compil", "extract", "untar", "unpack
 // during returns a line between two times that names a slow activity.
 func during(lines []Line, from, until int64) string {
 	for _, l := range lines {
-		if l.At != 0 && (l.At < from || l.At > until+1) {
+		if l.At != 0 && (l.At < from || l.At-1 > until) {
 			continue
 		}
 		lower := strings.ToLower(l.Text)

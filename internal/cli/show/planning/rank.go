@@ -22,6 +22,8 @@ type Ranking struct {
 	Assumed []string    `json:"assumed"` // assumptions
 	Answer  rank.Answer `json:"answer"`
 	Played  *Played     `json:"played"` // the first plan; null if none
+	// SpotPoor is why spot is a poor choice for the job although plans are on spot, and a fix; empty if it is not.
+	SpotPoor string `json:"spot_poor,omitempty"`
 	// Here lists the providers that the engines of the user's server rent from now.
 	Here []string `json:"engines"`
 }
@@ -105,6 +107,7 @@ func (v Ranking) Text(p show.Place) string {
 	if a.Feasible {
 		b.WriteString(draw.Wrap("", head+fmt.Sprintf("%d feasible.", a.Counts[rank.CostsMore]+1), p.Columns()))
 		v.plans(&b, p)
+		v.poor(&b, p)
 		v.chosen(&b, a.Plans[0], p)
 	} else {
 		b.WriteString(draw.Wrap("", head+"NONE IS FEASIBLE.", p.Columns()))
@@ -115,6 +118,7 @@ func (v Ranking) Text(p show.Place) string {
 			p.Fact(&b, "nearest", "no machine of the catalogue matches resources: scrimp offers lists what there "+
 				"is, scrimp catalog update fetches more")
 		}
+		v.poor(&b, p)
 	}
 	v.levers(&b, p)
 	v.rejected(&b, p)
@@ -124,6 +128,13 @@ func (v Ranking) Text(p show.Place) string {
 		p.Fact(&b, "assumed", "%s", s)
 	}
 	return b.String()
+}
+
+// poor says why spot is a poor choice for the job.
+func (v Ranking) poor(b *strings.Builder, p show.Place) {
+	if v.SpotPoor != "" {
+		b.WriteString(draw.Wrap("", "! spot is a poor choice for this job: "+v.SpotPoor, p.Columns()))
+	}
 }
 
 func (v Ranking) plans(b *strings.Builder, p show.Place) {

@@ -6,28 +6,50 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
+
+	"scrimp/internal/lib/nearest"
 )
 
 // Fact is a statement that the user may make if there is no other source.
 type Fact struct {
 	Name, Doc, Example string
-	form               *regexp.Regexp
+	form               form
 }
 
+// A form is a set of accepted values.
+type form struct {
+	values *regexp.Regexp
+	sound  func(value string) bool // nil: all of values
+	says   string                  // what to write, with the bounds
+}
+
+// mostSpan bounds the spans that a user may state.
+const mostSpan = 1000 * time.Hour
+
 var (
-	yesNo = regexp.MustCompile(`^(?i:yes|no|true|false)$`)
+	yesNo = form{regexp.MustCompile(`^(?i:yes|no|true|false)$`), nil, "yes or no"}
 	// Only number formats used for computation count as a fact.
-	trained = regexp.MustCompile(
+	trained = form{values: regexp.MustCompile(
 		`^(?i:no|32|fp32|float32|tf32|16|fp16|float16|half|bf16|bfloat16|(bf)?16-(mixed|true)|(mixed_)?b?float16|` +
-			`amp|amp_(bf|fp)16|mixed|fp8|mxfp8|fp4|mxfp4|nvfp4)$`)
-	deployedIn = regexp.MustCompile(
+			`amp|amp_(bf|fp)16|mixed|fp8|mxfp8|fp4|mxfp4|nvfp4)$`), says: "a format such as fp32, tf32, fp16, bf16 or fp8"}
+	deployedIn = form{values: regexp.MustCompile(
 		`^(?i:yes|true|no|none|false|u?int[2-8]|fp[468]|mxfp[468]|nvfp4|nf4|[2-8][- ]?bit|awq|gptq|gguf|hqq|` +
-			`w\d{1,2}a\d{1,2}|i?q[2-8](_\w{1,8})?|32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
-	wide   = regexp.MustCompile(`^(?i:32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
-	span   = regexp.MustCompile(`^\d+(\.\d+)?(ms|s|m|h)$`)
-	share  = regexp.MustCompile(`^(\d{1,2}(\.\d+)?|100) ?%$|^0?\.\d+$|^1(\.0+)?$`)
-	number = regexp.MustCompile(`^\d{1,12}(\.\d{1,6})?$`)
-	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+			`w\d{1,2}a\d{1,2}|i?q[2-8](_\w{1,8})?|32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`),
+		says: "no, or a format such as int8, fp8, nf4, awq or bf16"}
+	wide = regexp.MustCompile(`^(?i:32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
+	span = form{regexp.MustCompile(`^\d+(\.\d+)?(ms|s|m|h)$`), func(v string) bool {
+		d, err := time.ParseDuration(v)
+		return err == nil && d <= mostSpan
+	}, "a time with its unit (ms, s, m or h), up to 1000h"}
+	share = form{regexp.MustCompile(`^(\d{1,2}(\.\d+)?|100) ?%$|^0?\.\d+$|^1(\.0+)?$`), nil,
+		"a share from 0% to 100%, or from 0.0 to 1.0"}
+	number = form{regexp.MustCompile(`^\d{1,12}(\.\d{1,6})?$`), nil,
+		"a number from 0 to 999999999999, with at most six decimals"}
+	day = form{regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`), func(v string) bool {
+		_, err := time.Parse(time.DateOnly, v)
+		return err == nil
+	}, "a day of the calendar, as YYYY-MM-DD"}
 )
 
 // All lists all facts that a user may state.
@@ -70,22 +92,31 @@ var All = []Fact{
 	{"production_tags", "whether what serves it is tagged with its owner", "yes", yesNo},
 }
 
-// Parse parses name=value.
+// Parse parses name=value. Its error names the value, what is allowed, and an example.
 func Parse(s string) (name, value string, err error) {
 	name, value, ok := strings.Cut(s, "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	i := slices.IndexFunc(All, func(f Fact) bool { return f.Name == name })
 	if i < 0 {
-		var names []string
-		for _, f := range All {
-			names = append(names, f.Name)
-		}
-		return "", "", fmt.Errorf("%q is not a fact: use one of %s", name, strings.Join(names, ", "))
+		return "", "", unknown(name)
 	}
-	if !ok || !All[i].form.MatchString(value) {
-		return "", "", fmt.Errorf("fact %s is %q: it is %s, such as %s=%s", name, value, All[i].Doc, name, All[i].Example)
+	f := All[i]
+	if !ok || !f.form.values.MatchString(value) || f.form.sound != nil && !f.form.sound(value) {
+		return "", "", fmt.Errorf("%s=%.60s: write %s, such as %s=%s (%s)", name, value, f.form.says, name, f.Example, f.Doc)
 	}
 	return name, value, nil
+}
+
+// unknown returns the error for a fact that does not exist.
+func unknown(name string) error {
+	var names []string
+	for _, f := range All {
+		names = append(names, f.Name)
+	}
+	if near := nearest.Of(name, names); near != "" {
+		return fmt.Errorf("%.60q is not a fact: did you mean %s? scrimp check --help lists all", name, near)
+	}
+	return fmt.Errorf("%.60q is not a fact: use one of %s", name, strings.Join(names, ", "))
 }
 
 // Supply asks for a fact.
