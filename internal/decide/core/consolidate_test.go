@@ -305,11 +305,11 @@ func TestConsolidate_EndOfKeepWakesWaitingJob(t *testing.T) {
 		ends    Body
 		restart bool
 	}{
-		"c saves and is cancelled":     {ends: JobEnded{Job: "c", Save: true}},
-		"c saves and is paused":        {ends: JobPaused{Job: "c"}},
+		"c saves and is cancelled":       {ends: JobEnded{Job: "c", Save: true}},
+		"c saves and is paused":          {ends: JobPaused{Job: "c"}},
 		"c saves and a search pauses it": {ends: JobPaused{Job: "c", Cause: PausedBySearch}},
-		"c is too late":                {ends: Tick{}},
-		"a restart, and c is too late": {ends: Tick{}, restart: true},
+		"c is too late":                  {ends: Tick{}},
+		"a restart, and c is too late":   {ends: Tick{}, restart: true},
 	} {
 		x := newConsolidation(t)
 		if len(x.run()) != 1 {
