@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
+	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/market"
 )
@@ -53,7 +54,8 @@ func (t *twin) takesKept(f state.AllocationRequested, i *state.Instance) {
 }
 
 // awaits reports whether a job still leaves for its kept seat. A job without a machine is late only while the core
-// starts no job, or a quota or a more urgent job stops it.
+// starts no job, a quota or a more urgent job stops it, or the seat's rung of its ladder rests, as after an interruption
+// of the machine that it leaves.
 func (t *twin) awaits(job string, k *state.Keep, now time.Time) bool {
 	j, known := t.w.known(job)
 	if !known || j.State().Over() || j.State() == core.Paused || j.Ending() != "" {
@@ -61,6 +63,11 @@ func (t *twin) awaits(job string, k *state.Keep, now time.Time) bool {
 	}
 	if now.Before(k.By) {
 		return true
+	}
+	offer := t.w.m.State().Instance(k.Instance).Machine().Offer
+	rests := func(r plan.Rejection) bool { return r.Offer == offer && r.Why == plan.LaterRung }
+	if slices.ContainsFunc(j.Last().Rejected, rests) {
+		return false
 	}
 	_, _, full := t.w.m.Full()
 	_, _, waits := t.w.m.Waits(j)
