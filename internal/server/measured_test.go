@@ -171,6 +171,62 @@ func TestMeasured_RangesUseSpeedOfEarlierRuns(t *testing.T) {
 	}
 }
 
+// Jobs have run on one L4 for an hour, and on two for 0.651 hours: 0.698 of the work is shared, as above. Of 1..4
+// accelerators a job gets 4 then, 2.1 times as fast as one, on the machine that it is planned on. Without those runs it
+// gets the cheapest machine. A machine with more accelerators than the range allows is not for it.
+func TestMeasured_RangesOfAcceleratorsUseSpeedOfEarlierRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, deaf{}, nil)
+	sells := func(units ...int) {
+		var seen core.MarketSeen
+		for _, n := range units {
+			id := market.OfferID(fmt.Sprintf("p/z/m%d/on-demand", n))
+			seen.Offers = append(seen.Offers, market.Offer{ID: id, Provider: "p", Zone: "z", Machine: fmt.Sprint("m", n),
+				Capacity: market.OnDemand, Currency: money.USD, CPUs: 8, Memory: 1 << 40, Accelerator: "L4", Accelerators: n})
+			rate := money.Rate(1e12 + int64(n)*1e10)
+			seen.Quotes = append(seen.Quotes, market.Quote{Offer: id, Rate: rate, Priced: true, Available: true, At: w.control.Now()})
+		}
+		must.Do(t, w.control.Propose(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default", Body: seen}))
+	}
+	spec := func(accelerator string) string {
+		return fmt.Sprintf(`{"spec":{"name":"train","command":"train","resources":{"accelerator":%q},"work":{"steps":1000}}}`, accelerator)
+	}
+	sells(1, 2)
+	w.went("train", spec("L4:1"), 1000, 1)
+	sells(4, 8)
+	var planned client.Plan
+	w.must("POST", "/v1/plan", spec("L4:1..4"), &planned)
+	if planned.Take != "p/z/m1/on-demand" {
+		t.Fatalf("with runs on one number it is planned on %q", planned.Take)
+	}
+	w.went("train-2", spec("L4:2"), 1000, 0.651)
+
+	planned = client.Plan{}
+	w.must("POST", "/v1/plan", spec("L4:1..4"), &planned)
+	if g := planned.Gets; g == nil || g.Units != 4 || g.Least != 1 || g.Most != 4 || math.Abs(g.Faster-2.1) > 0.01 ||
+		planned.Take != "p/z/m4/on-demand" {
+		t.Errorf("planned: %q, %+v", planned.Take, g)
+	}
+	w.must("POST", "/v1/jobs", spec("L4:1..4"), nil)
+	w.until(func(m *core.Machine) bool { _, asked := m.Allocation("train-3.1"); return asked })
+	w.control.Read(func(m *core.Machine) {
+		j, _ := m.Job("train-3")
+		if asked := j.Asked(); asked.Offer() != "p/z/m4/on-demand" || math.Abs(j.Terms().Need.Parallel-0.698) > 0.002 {
+			t.Errorf("it requests %s, with a share of %v", asked.Offer(), j.Terms().Need.Parallel)
+		}
+	})
+	var why []client.Decision
+	w.must("GET", "/v1/jobs/train-3/explain", nil, &why)
+	if len(why) == 0 || why[0].Gets.Units != 4 || math.Abs(why[0].Gets.Faster-2.1) > 0.01 || why[0].Take != planned.Take {
+		t.Fatalf("explained: %+v", why)
+	}
+	for _, r := range why[0].Rejected {
+		if r.Offer == "p/z/m8/on-demand" && r.Why == "costs_more" {
+			t.Errorf("the machine with 8 is rejected for its cost: %+v", r)
+		}
+	}
+}
+
 // BenchmarkMeasured searches a million jobs for a name without runs: it reads the whole list, in pieces between
 // which the core goes on.
 func BenchmarkMeasured(b *testing.B) {

@@ -67,6 +67,7 @@ const (
 
 	FaultHasty  Fault = "hasty-preemption"  // jobs are preempted before their minimum run is over
 	FaultCostly Fault = "costly-preemption" // jobs are preempted although that costs more than it saves
+	FaultUnkept Fault = "seat-not-kept"     // the seat that a job leaves its machine for goes to another job
 	FaultRivals Fault = "rival-restart"     // a preempted job may start again before the critical job
 
 	FaultArchiveLost   Fault = "archive-lost"   // the record of an archived job is lost

@@ -141,7 +141,7 @@ func (w *World) breaksCore() {
 		Unreserved: w.fault == FaultUnreserved,
 		Unready:    w.fault == FaultUnready, Doubled: w.fault == FaultDoubled,
 		Overlaps: w.fault == FaultOverlaps, Hasty: w.fault == FaultHasty, Costly: w.fault == FaultCostly,
-		Rivals: w.fault == FaultRivals, Hoards: w.fault == FaultHoards,
+		Rivals: w.fault == FaultRivals, Unkept: w.fault == FaultUnkept, Hoards: w.fault == FaultHoards,
 	}
 	if w.fault == FaultFullHold {
 		f.LetsIn = func(no *core.Refusal) bool { return no.Why == core.GroupFull }

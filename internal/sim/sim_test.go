@@ -57,7 +57,7 @@ var moments = []string{
 	"a stage begins", "a stage is done", "a stage is reused", "a stage is skipped", "a stage is failed", "a pipeline is over", "a pipeline is over: gpu_hours_spent", "a pipeline is over: time_spent", "a study is over: gpu_hours_spent",
 	"a study is over: time_spent", "a study is over: plateau", "a trial is promoted", "a run begins", "a run is skipped", "a run waits for a price", "a stage deploys", "a schedule is over",
 	"a round moves a job", "a seat is left for another job", "a group is stale", "a job is pinned",
-	"a job is preempted", "a preempted job goes on",
+	"a job is preempted", "a preempted job goes on", "a job moves beside others", "a kept seat is taken", "a kept seat is not needed",
 }
 
 func TestInvariants(t *testing.T) {
@@ -230,6 +230,7 @@ var plants = map[Fault]plant{
 	FaultHasty:       {"least run", 39},
 	FaultCostly:      {"preempt saves|preempt deadline", 1},
 	FaultRivals:      {"rivals", 267},
+	FaultUnkept:      {"kept seat", 733},
 
 	FaultArchiveLost:   {"archive|money", 1},
 	FaultArchiveWrong:  {"archive|money", 1},

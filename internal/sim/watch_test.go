@@ -27,9 +27,10 @@ type twin struct {
 	refused map[string]int
 	keys    map[string]string // that first registered a machine
 	holds   map[string]*kept
-	given   map[string]time.Time // first termination of each machine
-	earned  map[string]time.Time // when the last move beside others has paid for itself, by job
-	early   map[string]bool      // attempts that lost their seat before their program began
+	given   map[string]time.Time  // first termination of each machine
+	seats   map[string]state.Keep // that jobs leave their machines for, by job
+	earned  map[string]time.Time  // when the last move beside others has paid for itself, by job
+	early   map[string]bool       // attempts that lost their seat before their program began
 	limits  bool
 	began   int               // started members of the array
 	configs map[string]bool   // started configurations of the study
@@ -45,7 +46,7 @@ type best struct {
 
 func newTwin(w *World) *twin {
 	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string][]int{}, refused: map[string]int{},
-		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, early: map[string]bool{}, earned: map[string]time.Time{}, overAs: map[string]ending{}, configs: map[string]bool{}, flow: newFlow()}
+		keys: map[string]string{}, holds: map[string]*kept{}, given: map[string]time.Time{}, early: map[string]bool{}, earned: map[string]time.Time{}, seats: map[string]state.Keep{}, overAs: map[string]ending{}, configs: map[string]bool{}, flow: newFlow()}
 }
 
 // clone returns a copy of the twin.
@@ -53,7 +54,7 @@ func (t *twin) clone() *twin {
 	c := *t
 	c.configs, c.flow = maps.Clone(t.configs), t.flow.clone()
 	c.told, c.given, c.early, c.overAs = maps.Clone(t.told), maps.Clone(t.given), maps.Clone(t.early), maps.Clone(t.overAs)
-	c.earned = maps.Clone(t.earned)
+	c.earned, c.seats = maps.Clone(t.earned), maps.Clone(t.seats)
 	c.heard, c.looked, c.retries = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries)
 	c.setups, c.refused, c.keys = maps.Clone(t.setups), maps.Clone(t.refused), maps.Clone(t.keys)
 	c.seen = map[string]*best{}
@@ -100,6 +101,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	t.paused(out)
 	t.preempted(out)
 	t.consolidated(out)
+	t.keptSeats(out)
 	t.halfRented(e)
 	t.order(e, out)
 	t.held(e, out)

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/decide/state"
 	"scrimp/internal/lib/money"
 	"scrimp/internal/market"
+	"scrimp/internal/test/must"
 )
 
 // consolidation is a core with machines of eight processors at $1 an hour. Jobs a and c share machine ia, and job b has
@@ -293,6 +294,46 @@ func TestConsolidate_KeepsSeatWhileJobSaves(t *testing.T) {
 			if x.begin("e"); x.on("e") == "ib" {
 				t.Error("e is beside b and c")
 			}
+		}
+	}
+}
+
+// A job that waits for the part kept for c gets it when the keep ends, at a time that the core asks for, also after a
+// restart. Nothing else is for sale, and e has the rest of the machine that c leaves.
+func TestConsolidate_EndOfKeepWakesWaitingJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends    Body
+		restart bool
+	}{
+		"c saves and is cancelled":       {ends: JobEnded{Job: "c", Save: true}},
+		"c saves and is paused":          {ends: JobPaused{Job: "c"}},
+		"c saves and a search pauses it": {ends: JobPaused{Job: "c", Cause: PausedBySearch}},
+		"c is too late":                  {ends: Tick{}},
+		"a restart, and c is too late":   {ends: Tick{}, restart: true},
+	} {
+		x := newConsolidation(t)
+		if len(x.run()) != 1 {
+			t.Fatalf("%s: c does not move", name)
+		}
+		x.step(0, MarketSeen{Quotes: []market.Quote{{Offer: "p/z/m/on-demand", Rate: 1e12, Priced: true, At: agentsStart.Add(x.at)}}})
+		x.terms["e"], x.terms["d"] = x.terms["a"], x.terms["c"]
+		x.begin("e")
+		x.step(0, JobSubmitted{Job: "d", Terms: x.terms["d"]})
+		if d, _ := x.Job("d"); x.on("e") != "ia" || d.State() != Queued {
+			t.Fatalf("%s: d is %s on %q and e is on %q while the part is kept", name, d.State(), x.on("d"), x.on("e"))
+		}
+		if c.restart {
+			again, err := Restore(snap(t, x.Machine))
+			must.Do(t, err)
+			x.Machine = again
+		}
+		by := x.State().Instance("ib").Keeps()[0].By
+		out := x.step(0, c.ends)
+		for n := 0; n < 20 && x.on("d") == "" && !out.Wake.IsZero() && !out.Wake.After(by); n++ {
+			out = x.step(max(0, out.Wake.Sub(agentsStart.Add(x.at))), Tick{})
+		}
+		if x.on("d") != "ib" {
+			t.Errorf("%s: d is on %q", name, x.on("d"))
 		}
 	}
 }

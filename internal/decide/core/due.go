@@ -13,6 +13,7 @@ func (m *Machine) follow(b Body) {
 	m.jobs.Due()
 	m.books.PostHours()
 	freed := m.mover.SeatsFreed()
+	m.instances.KeepsEnded()
 	m.jobs.GuardLimits()
 	most := lifecycle.TriesAfter(b)
 	if m.jobs.Added != nil && m.jobs.TryNew(m.jobs.Added) {
@@ -35,6 +36,7 @@ func (m *Machine) nextWake() time.Time {
 	soonest = sooner(soonest, m.queue.WakeForQuotas())
 	soonest = sooner(soonest, m.instances.WakeForIdle())
 	soonest = sooner(soonest, m.instances.WakeForSeats())
+	soonest = sooner(soonest, m.instances.WakeForKeeps())
 	soonest = sooner(soonest, m.jobs.WakeForLimits())
 	soonest = sooner(soonest, m.mover.WakeForRound())
 	soonest = sooner(soonest, m.members.WakeForGroups())

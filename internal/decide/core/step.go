@@ -103,6 +103,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	m.members.ArchivesAll()
 	m.queue.Recount()
 	m.mover.RecallsKept()
+	m.instances.RecallsKeeps()
 	m.queue.Settle()
 	m.market.Settle()
 	return m

@@ -21,25 +21,28 @@ func (s *State) keep(j *Job, k Keep) {
 	k.Job, k.Epoch = j.ID(), j.Epoch()
 	list := []Keep{k} // a snapshot may share the old one
 	for _, o := range i.r.Keeps {
-		if o.Job != k.Job && s.keeps(&o) {
+		if o.Job != k.Job && s.Keeps(&o) {
 			list = append(list, o)
 		}
 	}
 	i.r.Keeps = list
 }
 
-// keeps reports whether a part is still kept: its job still saves, or looks for its next machine in time.
-func (s *State) keeps(k *Keep) bool {
+// Keeps reports whether a part is still kept: its job still saves, or looks for its next machine in time.
+func (s *State) Keeps(k *Keep) bool {
 	j := s.jobs[k.Job]
 	return j != nil && s.now.Before(k.By) && j.Epoch() == k.Epoch && !j.State().Over() && j.State() != Paused &&
 		j.Ending() == ""
 }
 
+// Keeps returns the parts that are or were kept, the newest first.
+func (i *Instance) Keeps() []Keep { return i.r.Keeps }
+
 // SeatsFor returns the seats of i as j finds them: those of its tasks, and the parts kept for other jobs.
 func (s *State) SeatsFor(j *Job, i *Instance) []Seat {
 	list := i.r.Seats
 	for n := range i.r.Keeps {
-		if k := &i.r.Keeps[n]; k.Job != j.ID() && s.keeps(k) {
+		if k := &i.r.Keeps[n]; k.Job != j.ID() && s.Keeps(k) {
 			list = append(list[:len(list):len(list)], Seat{Portion: k.Portion})
 		}
 	}

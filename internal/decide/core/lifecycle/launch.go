@@ -85,6 +85,7 @@ func (ls *Launches) request(j *state.Job, d plan.Decision) {
 		ls.queue.Queue.Changed() // the jobs that it preempted wait for nobody from now on
 	}
 	ls.Fact(f)
+	ls.instances.KeepsEnded()
 	ls.bids.Pins(j)
 	ls.holdsAgain(j)
 	ls.decider.ClosesAt(j)

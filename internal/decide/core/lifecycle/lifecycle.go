@@ -55,6 +55,7 @@ type Instances struct {
 	Below
 	*Parts
 	freed []market.OfferID // offers whose reserved machines became free in this step
+	kept  []state.Keep     // parts that were still kept when KeepsEnded last looked
 }
 
 // Mover requests rounds, and moves jobs as they propose.

@@ -196,6 +196,7 @@ func (ts *Attempts) consolidates(j *state.Job, a *state.Attempt) bool {
 		by := ts.Now().Add(j.Terms().Grace + 2*ts.Config().Patience + 2*ts.market.TimingOf(a.Machine()).Detect)
 		ts.jobs.drains(j, a, state.DrainRequested{Why: placement.MoveConsolidates, MigratesTo: c.Decision.Take,
 			Rests: c.Rests, Keeps: &state.Keep{Instance: c.Decision.Instance, Portion: c.Portion, By: by}})
+		ts.instances.kept = append(ts.instances.kept, ts.State.Instance(c.Decision.Instance).Keeps()[0])
 	}
 	return ok
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"scrimp/internal/decide/state"
@@ -70,6 +71,41 @@ func (is *Instances) TendSeats() {
 func (is *Instances) WakeForSeats() (soonest time.Time) {
 	for _, k := range is.State.Leaving() {
 		if t := k.LeaveBy(); t.After(is.Event.At) && (soonest.IsZero() || t.Before(soonest)) {
+			soonest = t
+		}
+	}
+	return soonest
+}
+
+// RecallsKeeps restores the list of kept parts after a restart.
+func (is *Instances) RecallsKeeps() {
+	for _, i := range is.State.Instances() {
+		for _, k := range i.Keeps() {
+			if is.State.Keeps(&k) {
+				is.kept = append(is.kept, k)
+			}
+		}
+	}
+}
+
+// KeepsEnded lets waiting jobs try again once a part is no longer kept: its job has requested a machine, ends, is
+// paused, or has taken too long.
+func (is *Instances) KeepsEnded() {
+	before := len(is.kept)
+	is.kept = slices.DeleteFunc(is.kept, func(k state.Keep) bool { return !is.State.Keeps(&k) })
+	if len(is.kept) < before {
+		is.jobs.Freed()
+	}
+}
+
+// WakeForKeeps is when KeepsEnded is due next; zero: nothing is kept.
+func (is *Instances) WakeForKeeps() (soonest time.Time) {
+	for n := range is.kept {
+		t := is.kept[n].By
+		if !is.State.Keeps(&is.kept[n]) {
+			t = is.Now()
+		}
+		if soonest.IsZero() || t.Before(soonest) {
 			soonest = t
 		}
 	}
