@@ -52,7 +52,6 @@ var ofNew = []string{"name", "gpu", "cpus", "memory", "image", "setup", "on", "t
 
 func (a *app) addFlags(f *flags, cmd *cobra.Command) {
 	f.Add(cmd)
-	command.NoEmptyFlags(cmd) // an empty budget would be none
 	f.given = func(flag string) bool { return cmd.Flags().Changed(flag) }
 	v := cmd.Flags()
 	v.StringVar(&f.resume, "resume", "", "go on with the session of this `name`, with its files (default: begin a "+
