@@ -118,7 +118,7 @@ type Terms struct {
 	// leave its region.
 	Transfer time.Duration `json:"transfer_ns,omitempty"`
 	Carry    money.Amount  `json:"carry,omitzero"`
-	// Bringing is the longest that a machine may take to bring the inputs before the program starts; 0: none.
+	// Bringing is the longest that a machine may take to bring the inputs and set up before the program starts.
 	Bringing time.Duration `json:"bringing_ns,omitempty"`
 	// Streams names the inputs that the program reads while they arrive.
 	Streams  []string      `json:"streams,omitempty"`

@@ -9,9 +9,14 @@ import (
 	"scrimp/internal/lib/money"
 )
 
-// A machine that brings inputs has longer until its program must run, and no longer than that.
+// A machine that brings inputs or sets up has longer until its program must run, and no longer than that. One whose
+// agent is not heard of has not.
 func TestBootLimit_LeavesTimeForInputs(t *testing.T) {
-	for _, bringing := range []time.Duration{0, 3 * time.Hour} {
+	for _, c := range []struct {
+		bringing time.Duration
+		claimed  bool
+	}{{0, true}, {3 * time.Hour, true}, {3 * time.Hour, false}} {
+		bringing := c.bringing
 		h := twoProviders(t, quick, quick)
 		from := h.at
 		h.tell(JobSubmitted{Job: "a", Terms: Terms{Name: "a", Owner: ledger.Owner{Team: "t"}, Currency: money.USD, Priority: 1,
@@ -21,8 +26,11 @@ func TestBootLimit_LeavesTimeForInputs(t *testing.T) {
 			t.Fatal("the job asks for no machine")
 		}
 		h.tell(LaunchDone{Launch: l.ID(), Instance: "i-a", Offer: l.Offer(), Rate: 1e12, From: from})
-		h.tell(AgentClaimed{Attempt: "a.1"})
-		limit := h.market.TimingOf(h.step.State.Instance("i-a").Machine()).BootLimit + bringing
+		limit := h.market.TimingOf(h.step.State.Instance("i-a").Machine()).BootLimit
+		if c.claimed {
+			h.tell(AgentClaimed{Attempt: "a.1"})
+			limit += bringing
+		}
 		for _, c := range []struct {
 			after time.Duration
 			want  string

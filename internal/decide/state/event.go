@@ -75,7 +75,7 @@ type Terms struct {
 	// the copy. Both are 0 if the job cannot leave its region.
 	Transfer time.Duration `json:"transfer_ns,omitempty"`
 	Carry    money.Amount  `json:"carry,omitzero"`
-	// Bringing is the longest that a machine may take to bring the job's inputs before its program starts; 0: none.
+	// Bringing is the longest that a machine may take to bring the job's inputs and set up before its program starts.
 	Bringing time.Duration `json:"bringing_ns,omitempty"`
 	// Streams names the inputs that the program reads while they arrive. Agents report them at its end.
 	Streams []string `json:"streams,omitempty"`

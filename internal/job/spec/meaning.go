@@ -44,7 +44,7 @@ var meanings = map[string]meaning{
 	"Job.command": {doc: "The program, for sh -c. A list is run without a shell."},
 	"Job.args":    {doc: "The program and its arguments without a shell, instead of command."},
 	"Job.setup": {doc: "Shell commands that run on each machine before the program; where they fail the " +
-		"program is not started."},
+		"program is not started. They may take two hours beside what the machine needs to start."},
 	"Job.workdir": {doc: "Folder that is copied to the machine, relative to the job file. The job file's own " +
 		"unless set. .scrimpignore leaves files out."},
 	"Job.image": {doc: "Container image that the program runs in, as docker pull takes it. Only engines whose machines " +

@@ -107,10 +107,14 @@ func (ts *Attempts) reviewJob(j *state.Job) {
 	ts.moves(j, a)
 }
 
-// bootLimit is when an attempt's program must run.
+// bootLimit is when an attempt's program must run. The time for inputs and the set-up counts once the agents of all its
+// machines have claimed their tasks: a machine whose agent is not heard of is of no use.
 func (ts *Attempts) bootLimit(a *state.Attempt) time.Time {
-	bringing := ts.State.Job(a.Job()).Terms().Bringing
-	return a.Full().Add(ts.market.TimingOf(a.Machine()).BootLimit + a.Transfer() + bringing)
+	limit := a.Full().Add(ts.market.TimingOf(a.Machine()).BootLimit + a.Transfer())
+	if slices.ContainsFunc(a.Tasks(), func(k *state.Task) bool { return k.Claimed().IsZero() }) {
+		return limit
+	}
+	return limit.Add(ts.State.Job(a.Job()).Terms().Bringing)
 }
 
 // endDrain terminates a machine that takes too long to save, or that no money is left for.
