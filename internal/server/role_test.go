@@ -51,6 +51,7 @@ var wanted = map[string]string{
 	"POST /v1/work":  "submitter anywhere", "GET /v1/jobs/{id}/kept": "viewer of the job",
 	"GET /v1/jobs/{id}/outputs": "viewer of the job", "GET /v1/jobs/{id}/contents": "viewer of the job",
 	"POST /v1/jobs": "submitter anywhere", "POST /v1/jobs/batch": "submitter anywhere", "GET /v1/jobs": "viewer anywhere",
+	"GET /v1/totals":    "viewer anywhere",
 	"GET /v1/jobs/{id}": "viewer of the job", "GET /v1/jobs/{id}/watch": "viewer of the job",
 	"POST /v1/groups": "submitter anywhere", "GET /v1/groups": "viewer anywhere", "GET /v1/cache": "viewer anywhere", "GET /v1/groups/{id}": "viewer of the job",
 	"GET /v1/groups/{id}/trials": "viewer of the job",

@@ -17,7 +17,9 @@ var jobFilters = []string{"live: 1 for those that wait or run",
 	"tag: KEY or KEY=VALUE that they have, or KEY=(none) for those without it; may be repeated",
 	"since: submitted at that time of the wall or later, such as 2026-12-01T18:00:00Z"}
 
-var ofTotals = of(func(s *Server) *totals.Service { return &totals.Service{Control: s.control, Odds: &s.odds} })
+var ofTotals = of(func(s *Server) *totals.Service {
+	return &totals.Service{Control: s.control, Odds: &s.odds, Names: s.gate.People.Names}
+})
 
 // totalsRoute sums the jobs of a list.
 func totalsRoute() route {

@@ -15,8 +15,8 @@ const (
 	mostBringing = 7 * 24 * time.Hour
 )
 
-// Bringing returns the longest wall time that a machine may take to bring the job's inputs and to set up. The machine is
-// terminated if its program does not run by then.
+// Bringing returns the longest wall time that a machine may take to bring the job's inputs and to set up. The machine
+// is terminated if its program does not run by then.
 func Bringing(j spec.Job) (sum time.Duration) {
 	if j.Setup != "" {
 		sum = settingUp

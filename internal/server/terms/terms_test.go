@@ -20,7 +20,7 @@ var now = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 var readers = map[string][2]string{
 	"command": {"server/agents/assign.go", "j.Command"}, "args": {"server/agents/assign.go", "j.Args"},
 	"workdir": {"cli/jobfile/jobfile.go", "j.Workdir"},
-	"env": {"server/agents/assign.go", "j.Env"}, "inherit": {"server/agents/assign.go", "j.Inherit"}, "secrets": {"cli/submit/submit.go", "jobfile.Secrets(j.Secrets)"},
+	"env":     {"server/agents/assign.go", "j.Env"}, "inherit": {"server/agents/assign.go", "j.Inherit"}, "secrets": {"cli/submit/submit.go", "jobfile.Secrets(j.Secrets)"},
 	"outputs": {"server/agents/assign.go", "j.Outputs"}, "signal": {"server/agents/assign.go", "j.Signal"},
 	"any_of.env": {"server/agents/assign.go", "v.Env"}, "any_of.args": {"server/agents/assign.go", "v.Args"},
 

@@ -38,6 +38,7 @@ type Odds interface {
 type Service struct {
 	Control *control.Control
 	Odds    Odds
+	Names   func() *identity.Names // of users
 }
 
 // selection selects jobs.
@@ -70,6 +71,7 @@ func (d *Service) Get(w http.ResponseWriter, r *http.Request) {
 // totals sums jobs.
 type totals struct {
 	by    string
+	names *identity.Names
 	lines map[lineKey]*client.JobTotal
 }
 
@@ -80,7 +82,7 @@ type lineKey struct {
 
 // sum adds up the jobs in memory, and then those that are archived and were not in memory.
 func (d *Service) sum(ctx context.Context, c identity.Caller, p selection, by string) (*totals, error) {
-	t := &totals{by: by, lines: map[lineKey]*client.JobTotal{}}
+	t := &totals{by: by, names: d.Names(), lines: map[lineKey]*client.JobTotal{}}
 	s := scan{Service: d, totals: t, selection: p, caller: c, now: d.Control.Now(), durable: d.Control.Durable()}
 	for more := true; more; {
 		d.Control.ReadUncommitted(func(m *core.Machine) { more = s.some(m) })
@@ -143,6 +145,9 @@ func (s *scan) some(m *core.Machine) (more bool) {
 // add adds a job without a forecast to its line.
 func (t *totals) add(c *search.Card) *client.JobTotal {
 	key := lineKey{c.Property(t.by), c.Currency}
+	if t.by == "user" {
+		key.name = t.names.Of(key.name)
+	}
 	line := t.lines[key]
 	if line == nil {
 		key.name, key.currency = strings.Clone(key.name), money.Currency(strings.Clone(string(key.currency)))
