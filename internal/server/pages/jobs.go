@@ -90,10 +90,14 @@ func jobs(v *visit) (any, error) {
 	if at := p.Query.Team; at != "" && len(teams) > 0 && !slices.Contains(p.Teams, at) {
 		p.Teams = append(p.Teams, at) // such as (none)
 	}
+	fill := p.list
 	if p.Query.By != "" {
-		return p, p.sum(v)
+		fill = p.sum
 	}
-	return p, p.list(v)
+	if err := fill(v); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // list fills in a page of the jobs.

@@ -176,6 +176,7 @@ func (d *Service) foresee(line *client.JobTotal, j *core.Job) {
 		if e := d.Odds.Estimate(j.ID()); e != nil {
 			cost = &e.Cost
 		}
+	default: // nobody forecasts it
 	}
 	if cost == nil {
 		line.Unknown++
