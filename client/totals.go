@@ -23,6 +23,9 @@ type JobTotal struct {
 	WillCost *[2]float64 `json:"will_cost"`
 	Foreseen int         `json:"foreseen"` // jobs that WillCost sums
 	Unknown  int         `json:"unknown"`  // jobs that are not over and have no forecast
+	// Bounded is how many of the Unknown have a budget, and AtMost the sum of what is left of it; null: none has one.
+	Bounded int           `json:"bounded"`
+	AtMost  *money.Amount `json:"at_most"`
 }
 
 // Live is the number of jobs that are not over.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,50 @@ func TestEstimate_OfWaitingJobIsItsPlan(t *testing.T) {
 	if next.Outlook != nil || before.Estimate != nil || last.Estimate != nil {
 		t.Errorf("of a waiting job %+v, of a running one %+v, of one of unknown length %+v", next.Outlook,
 			before.Estimate, last.Estimate)
+	}
+}
+
+// The list of jobs that need attention has those that wait, and running ones that may miss their deadline or have missed
+// it, and no others.
+func TestList_AttentionHasJobsThatWaitOrMayBeLate(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, deaf{}, nil)
+	w.limit(budget.Limit{Scope: budget.All, Window: budget.Month, Running: new(1)})
+	w.runsAt60Of100()
+	w.must("POST", "/v1/jobs", costing("next", "", ""), nil)
+	w.must("POST", "/v1/jobs", costing("over", "", ""), nil)
+	w.must("POST", "/v1/jobs/over/end", api.End{}, nil)
+	w.until(func(m *core.Machine) bool { j, ok := m.Job("over"); return !ok || j.State().Over() })
+	lists := func(when string, want ...string) {
+		t.Helper()
+		var all, some []api.Job
+		w.must("GET", "/v1/jobs?attention=1", nil, &some)
+		w.must("GET", "/v1/jobs", nil, &all)
+		var got, plain []string
+		for _, j := range some {
+			got = append(got, j.ID)
+		}
+		for _, j := range all {
+			if j.State == "queued" || j.Finished == nil && (j.Odds != nil && *j.Odds < 0.9 || j.TimeLeft != nil && *j.TimeLeft < 0) {
+				plain = append(plain, j.ID)
+			}
+		}
+		if len(all) != 3 || !slices.Equal(got, want) || !slices.Equal(plain, want) {
+			t.Errorf("%s: %v of %d need attention, by their properties %v, want %v", when, got, len(all), plain, want)
+		}
+	}
+	lists("a job runs without a deadline", "next")
+	for _, c := range []struct {
+		deadline string
+		late     bool
+	}{{"in 200h", false}, {"in 20m", true}} {
+		w.must("PATCH", "/v1/jobs/lm", api.Changes{Deadline: &c.deadline, AcceptLate: c.late}, nil)
+		w.forecasts(func() bool { return w.odds.InTime("lm") != nil })
+		if c.late {
+			lists("it ends too late", "lm", "next")
+		} else {
+			lists("it has time", "next")
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ var extremes = []string{"-1", "0", "1", "-0", "+1", "NaN", "Inf", "-Inf", "1e400
 
 // words are parameters that are not numbers and may be anything.
 var words = []string{"os", "arch", "key", "durable", "prefix", "delimiter", "page", "refused", "by", "user", "team", "name",
-	"tag", "state", "live", "follow", "timestamps", "attempts", "format", "currency", "expected", "work", "rerun", "from",
+	"tag", "state", "live", "attention", "follow", "timestamps", "attempts", "format", "currency", "expected", "work", "rerun", "from",
 	"job", "project", "provider", "region", "group", "machine", "category", "attempt", "instance", "use", "kind", "scope",
 	"confidence", "rule", "rented"}
 

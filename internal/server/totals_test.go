@@ -16,8 +16,9 @@ import (
 )
 
 // plainTotal sums jobs in the plainest way.
-func plainTotal(list []client.Job) (jobs int, states map[string]int, spent *big.Rat, rate int64, low float64, unknown int) {
-	states, spent = map[string]int{}, new(big.Rat)
+func plainTotal(list []client.Job) (jobs int, states map[string]int, spent *big.Rat, rate int64, low float64, unknown, bounded int,
+	most *big.Rat) {
+	states, spent, most = map[string]int{}, new(big.Rat), new(big.Rat)
 	for _, j := range list {
 		jobs++
 		states[j.State]++
@@ -36,18 +37,32 @@ func plainTotal(list []client.Job) (jobs int, states map[string]int, spent *big.
 			low += j.Estimate.Cost[0]
 		default:
 			unknown++
+			if j.Budget != nil {
+				bounded++
+				b, _ := new(big.Rat).SetString(j.Budget.String())
+				if left := b.Sub(b, a); left.Sign() > 0 {
+					most.Add(most, left)
+				}
+			}
 		}
 	}
-	return jobs, states, spent, rate, low, unknown
+	return jobs, states, spent, rate, low, unknown, bounded, most
 }
 
 // same reports whether a line sums the jobs of a list.
 func same(line client.JobTotal, list []client.Job) error {
-	jobs, states, spent, rate, low, unknown := plainTotal(list)
+	jobs, states, spent, rate, low, unknown, bounded, most := plainTotal(list)
 	got, _ := new(big.Rat).SetString(line.Spent.String())
 	cost := 0.0
 	if line.WillCost != nil {
 		cost = line.WillCost[0]
+	}
+	bound := new(big.Rat)
+	if line.AtMost != nil {
+		bound.SetString(line.AtMost.String())
+	}
+	if line.Bounded != bounded || bound.Cmp(most) != 0 || (line.AtMost == nil) != (bounded == 0) {
+		return fmt.Errorf("%+v, want %d bounded by %s", line, bounded, most.FloatString(12))
 	}
 	if line.Jobs != jobs || fmt.Sprint(line.States) != fmt.Sprint(states) || got.Cmp(spent) != 0 || int64(line.Rate) != rate ||
 		line.Unknown != unknown || math.Abs(cost-low) > 1e-9 {

@@ -24,7 +24,7 @@ type filterFlags struct {
 	status, tags                  []string
 	user, team, name, since, sort string
 	group, project, engine, by    string
-	mine                          bool
+	mine, attention               bool
 }
 
 func (f *filterFlags) add(cmd *cobra.Command) {
@@ -32,6 +32,8 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.status, "status", nil, "in one of these `states`, as running,queued (default: in any)")
 	flags.StringVar(&f.user, "user", "", "submitted by this `user` (default: by anybody)")
 	flags.BoolVar(&f.mine, "mine", false, "submitted by you (default: by anybody)")
+	flags.BoolVar(&f.attention, "attention", false, "that wait, are late, or meet their deadline with a chance below 90 % "+
+		"(default: all)")
 	flags.StringVar(&f.team, "team", "", "of this `team` (default: of all that you see)")
 	flags.StringArrayVar(&f.tags, "tag", nil, "with this tag, as `KEY` or KEY=VALUE (may be repeated; default: any)")
 	flags.StringVar(&f.name, "name", "", "whose name or id matches this `pattern`, as 'sweep-*' (default: any)")
@@ -67,6 +69,9 @@ func (f *filterFlags) query(ctx context.Context, c *command.Client, now time.Tim
 	}
 	if len(f.status) > 0 {
 		q.Set("state", strings.Join(f.status, ","))
+	}
+	if f.attention {
+		q.Set("attention", "1")
 	}
 	if f.mine {
 		var me api.Me

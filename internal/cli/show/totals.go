@@ -47,18 +47,25 @@ func JobTotals(v api.JobTotals, p Place) string {
 
 // willCost formats what the jobs of a line still cost.
 func willCost(t api.JobTotal) string {
-	switch {
-	case t.Live() == 0:
+	if t.Live() == 0 {
 		return "-"
-	case t.WillCost == nil:
+	}
+	var parts []string
+	if t.WillCost != nil {
+		text := money.ShortFloat(t.WillCost[0], t.Currency)
+		if high := money.ShortFloat(t.WillCost[1], t.Currency); high != text {
+			text += " to " + high
+		}
+		parts = append(parts, text)
+	}
+	if t.AtMost != nil {
+		parts = append(parts, "up to "+money.Short(*t.AtMost, t.Currency))
+	}
+	switch n := t.Unknown - t.Bounded; {
+	case n > 0 && len(parts) > 0:
+		parts = append(parts, fmt.Sprint(n, " unknown"))
+	case n > 0:
 		return "unknown"
 	}
-	text := money.ShortFloat(t.WillCost[0], t.Currency)
-	if high := money.ShortFloat(t.WillCost[1], t.Currency); high != text {
-		text += " to " + high
-	}
-	if t.Unknown > 0 {
-		text += fmt.Sprintf(" + %d unknown", t.Unknown)
-	}
-	return text
+	return strings.Join(parts, " + ")
 }

@@ -16,6 +16,9 @@ import (
 // Accounts is books.Books.Accounts.
 func (m *Machine) Accounts(t time.Time) []Account { return m.books.Accounts(t) }
 
+// Count is books.Books.Count.
+func (m *Machine) Count(sees func(team string) bool) (jobs, open int) { return m.books.Count(sees) }
+
 // Pending is step.Context.Pending.
 func (m *Machine) Pending() []Action { return m.step.Pending() }
 

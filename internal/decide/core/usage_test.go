@@ -190,6 +190,15 @@ func TestBooks_MatchAFullScan(t *testing.T) {
 			if a, b := fmt.Sprint(m.books.Accounts(at)), fmt.Sprint(accounted(m, at)); a != b {
 				t.Fatalf("seed %d, event %d (%s): kept %s\nscanned %s", seed, i, e.Body.Kind(), a, b)
 			}
+			jobs, open := 0, 0
+			for _, a := range accounted(m, at) {
+				if a.Team != "u" {
+					jobs, open = jobs+a.Jobs(), open+a.Open
+				}
+			}
+			if n, o := m.Count(func(team string) bool { return team != "u" }); n != jobs || o != open {
+				t.Fatalf("seed %d, event %d (%s): %d jobs, %d open; scanned %d, %d", seed, i, e.Body.Kind(), n, o, jobs, open)
+			}
 			gone += samePast(t, m, at.Add(-time.Duration(n.rng.IntN(200))*time.Hour).Add(time.Duration(n.rng.IntN(2))*n.span()), seed, i)
 			want, burns := scanned(m, all, at)
 			got, burn := m.admission.Books(at)

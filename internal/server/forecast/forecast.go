@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/decide/policy"
 	"scrimp/internal/engine"
 	"scrimp/internal/lib/isolate"
+	"scrimp/internal/lib/threadtime"
 	"scrimp/internal/lib/wait"
 	"scrimp/internal/market"
 	"scrimp/internal/sim"
@@ -146,7 +147,7 @@ const (
 	forecastEvery = 3 * time.Second
 	// forecastShare bounds the share of one processor that all forecasts use together: agents and users must not
 	// wait for them.
-	forecastShare = 0.2
+	forecastShare = 0.1
 	// forecastLimit bounds the simulation of one job. A job that takes longer has no forecast.
 	forecastLimit = 2 * time.Second
 )
@@ -173,11 +174,13 @@ func (f *Forecaster) simulate(ctx context.Context, mind **plan.Planner, job stri
 	q sim.Scenario) (played sim.Forecast) {
 	began := time.Now()
 	q.Planner, q.Halt = *mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
-	if err := isolate.Call(func() { played = sim.Ask(q) }); err != nil {
+	var err error
+	cost := threadtime.Of(func() { err = isolate.Call(func() { played = sim.Ask(q) }) })
+	if err != nil {
 		f.Errors.Error("cannot forecast a job", "job", job, "error", err, isolate.Stack(err))
 		*mind, played = plan.NewPlanner(), sim.Forecast{Halted: true}
 	}
-	_ = wait.For(ctx, time.Duration(float64(time.Since(began))*(1/forecastShare-1)))
+	_ = wait.For(ctx, time.Duration(float64(cost)*(1/forecastShare-1)))
 	return played
 }
 

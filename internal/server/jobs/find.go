@@ -69,7 +69,7 @@ const scanAtOnce = 4096
 // present returns the jobs of a page that are in memory, up to one more than its limit, in their order at the moment of
 // from.
 func (d *Service) present(c identity.Caller, p page, from *search.Place, now time.Time) (list []placed) {
-	s := scan{page: p, caller: c, from: from, now: now, durable: d.Control.Durable()}
+	s := scan{page: p, odds: d.Odds, caller: c, from: from, now: now, durable: d.Control.Durable()}
 	if from != nil && p.order == search.ByAge {
 		s.next = from.Order
 	}
@@ -91,6 +91,7 @@ func (d *Service) present(c identity.Caller, p page, from *search.Place, now tim
 // scan looks for the first jobs of a page in memory.
 type scan struct {
 	page
+	odds    Odds
 	caller  identity.Caller
 	from    *search.Place
 	now     time.Time // the moment of from: at another one the job of from would follow itself
@@ -224,6 +225,23 @@ func (p page) merged(a, b []placed) []placed {
 }
 
 // excludes reports whether the page does not list the job.
-func (p page) excludes(j *core.Job) bool {
-	return p.live && j.Priced() || !p.filter.Takes(j)
+func (s *scan) excludes(j *core.Job) bool {
+	return s.live && j.Priced() || s.attention && !needsAttention(j, s.odds, s.now) || !s.filter.Takes(j)
+}
+
+// LeastOdds is the chance to meet a deadline below which a job needs attention.
+const LeastOdds = 0.9
+
+// needsAttention reports whether a job waits, for approval or for its turn, or may miss its deadline.
+func needsAttention(j *core.Job, odds Odds, now time.Time) bool {
+	switch by := j.Terms().Deadline; {
+	case j.State() == core.Held || j.State() == core.Queued:
+		return true
+	case j.State().Over() || by.IsZero():
+		return false
+	case now.After(by):
+		return true
+	}
+	chance := odds.InTime(j.ID())
+	return j.State() == core.Running && chance != nil && *chance < LeastOdds
 }

@@ -26,12 +26,15 @@ type page struct {
 	after, before string
 	backwards     bool // from before, or from the newest job, backwards
 	live          bool
+	attention     bool // only jobs that need a user's attention
 	filter        filter.Filter
 	order         search.Order // other than ByAge: the first jobs in it, and then those after one
 }
 
 func pageOf(q url.Values, market func(wall time.Time) time.Time) (p page, field, wrong string) {
-	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != ""}
+	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != "",
+		attention: q.Get("attention") != ""}
+	p.live = p.live || p.attention // those that are over need none
 	if p.filter, field, wrong = filter.Of(q, market); wrong != "" {
 		return p, field, wrong
 	}

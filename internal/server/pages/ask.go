@@ -23,8 +23,17 @@ type visit struct {
 	now    time.Time
 }
 
-// visit identifies the reader of a page.
+// visit identifies the reader of a page, and describes the server.
 func (s *Site) visit(r *http.Request) (*visit, error) {
+	v, err := s.reader(r)
+	if err == nil {
+		err = v.get("/v1/server", &v.server)
+	}
+	return v, err
+}
+
+// reader identifies the reader of a page.
+func (s *Site) reader(r *http.Request) (*visit, error) {
 	as, ok := s.credentials(r)
 	if !ok {
 		return nil, &client.Problem{Status: http.StatusUnauthorized, Title: "you are not signed in"}
@@ -37,8 +46,7 @@ func (s *Site) visit(r *http.Request) (*visit, error) {
 		return v, &client.Problem{Status: http.StatusForbidden, Title: v.me.User + " has no role in any team",
 			Fix: "an admin grants one with scrimp users set " + v.me.User + " --grant TEAM=viewer"}
 	}
-	err := v.get("/v1/server", &v.server)
-	return v, err
+	return v, nil
 }
 
 // mostAnswer bounds a response of the API for a page, in bytes.

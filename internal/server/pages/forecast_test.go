@@ -47,21 +47,22 @@ func TestOverview_AddsUpForecasts(t *testing.T) {
 	}
 }
 
-// A page of the overview reads a bounded number of jobs, and counts the others as jobs without an estimate.
-func TestOverview_CountsJobsThatItDoesNotRead(t *testing.T) {
+// The overview sums all jobs, however many there are, and reads a bounded number of them.
+func TestOverview_ReadsABoundedNumberOfJobs(t *testing.T) {
 	t.Parallel()
 	f, s := newFake(t)
-	list := make([]client.Job, 1000)
-	for i := range list {
-		list[i] = client.Job{ID: strconv.Itoa(i), State: "queued", Currency: "USD",
-			Estimate: &client.JobEstimate{Cost: [3]float64{1, 1, 1}}}
-	}
-	f.answers["/v1/jobs"], f.answers["/v1/server"] = list, client.Server{Jobs: 5000, Live: 1234,
-		Market: client.MarketClock{Name: "demo", Speed: 1, Now: now}}
+	f.answers["/v1/jobs"] = many(3)
+	f.answers["/v1/totals"] = client.JobTotals{Lines: []client.JobTotal{{Name: "queued", Currency: "USD", Jobs: 1234,
+		WillCost: &[2]float64{1, 2}, Foreseen: 1000, Unknown: 234, Bounded: 34, AtMost: new(money.Picos(7e12))}}}
 	page := asks(s, "GET", "/", "").Body.String()
-	for _, want := range []string{"1000 waiting jobs", "234 jobs without an estimate"} {
+	for _, want := range []string{"1000 waiting jobs", "200 jobs without an estimate or a budget", "of 34 jobs without an estimate"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %q", want)
+		}
+	}
+	for _, asked := range f.asked {
+		if strings.Contains(asked, "/v1/jobs?") && !regexp.MustCompile(`limit=(8|20|1000) `).MatchString(asked) {
+			t.Errorf("it asks %s", asked)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -19,9 +20,9 @@ const (
 	liveBeat  = 2 * time.Second // interval between looks at what changes without an event
 )
 
-// renderPace limits live updates to two fifths of a processor together: after each, the next waits for one and a half
-// times the processor time that it took. Readers who see the same share an update; of others, the more have a page
-// open, the longer each waits.
+// renderPace limits live updates to a quarter of a processor together: after each, the next waits for three times the
+// processor time that it took. Readers who see the same share an update; of others, the more have a page open, the
+// longer each waits.
 type renderPace struct {
 	begin sync.Once
 	turn  chan struct{} // holds a value while a reader has its turn
@@ -32,8 +33,24 @@ type renderPace struct {
 // rendered is an update that others may take: those who ask within shareFor, and those who were waiting when it was
 // made.
 type rendered struct {
-	body []byte
-	at   time.Time
+	event []byte // as it is sent; nil: the reader may not see the page
+	sum   [sha256.Size]byte
+	at    time.Time
+}
+
+// renderedOf makes the update of the main part of a page; nil if the reader may not see it.
+func renderedOf(body []byte) (m rendered) {
+	if body == nil {
+		return m
+	}
+	var b bytes.Buffer
+	_, _ = b.WriteString("event: main\ndata: ") // a buffer never fails
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)     // it would double the size
+	_ = e.Encode(string(body)) // a string always encodes; the encoder ends the line
+	_ = b.WriteByte('\n')
+	m.event, m.sum = b.Bytes(), sha256.Sum256(body)
+	return m
 }
 
 const (
@@ -46,40 +63,40 @@ const accessPath = "/access"
 
 // do waits for its turn and renders what look returns, or takes what was rendered under its key meanwhile. A key of
 // "" is shared with nobody.
-func (p *renderPace) do(r *http.Request, look func() (key string, render func() []byte)) ([]byte, error) {
+func (p *renderPace) do(r *http.Request, look func() (key string, render func() []byte)) (m rendered, err error) {
 	p.begin.Do(func() { p.turn = make(chan struct{}, 1) })
 	came := time.Now()
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-r.Context().Done():
-		return nil, r.Context().Err()
+		return m, r.Context().Err()
 	}
 	key, render := look()
 	if m, ok := p.made[key]; ok && m.at.After(came.Add(-shareFor)) {
-		return m.body, nil
+		return m, nil
 	}
-	if wait := time.Until(p.rest); wait > 0 {
-		if err := pause(r, wait, nil); err != nil {
-			return nil, err
-		}
+	if err := pause(r, time.Until(p.rest), nil); err != nil {
+		return m, err
 	}
-	var body []byte
-	cost := threadtime.Of(func() { body = render() })
-	now := time.Now()
-	p.rest = now.Add(cost * 3 / 2)
-	maps.DeleteFunc(p.made, func(_ string, m rendered) bool { return now.Sub(m.at) >= madeFor })
-	if key != "" && body != nil {
+	cost := threadtime.Of(func() { m = renderedOf(render()) })
+	m.at = time.Now()
+	p.rest = m.at.Add(cost * 3)
+	maps.DeleteFunc(p.made, func(_ string, old rendered) bool { return m.at.Sub(old.at) >= madeFor })
+	if key != "" && m.event != nil {
 		if p.made == nil {
 			p.made = map[string]rendered{}
 		}
-		p.made[key] = rendered{body, now}
+		p.made[key] = m
 	}
-	return body, nil
+	return m, nil
 }
 
 // pause waits for a span, or until something changes.
 func pause(r *http.Request, span time.Duration, changed <-chan struct{}) error {
+	if span <= 0 {
+		return r.Context().Err()
+	}
 	t := time.NewTimer(span)
 	defer t.Stop()
 	select {
@@ -96,7 +113,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	guard(w)
 	at, _ := url.Parse(local(r.URL.Query().Get("at"))) // local has parsed it
 	p, of, known := pageAt(r, at)
-	v, err := s.visit(r)
+	v, err := s.reader(r)
 	if err != nil || !known || p.still {
 		w.WriteHeader(http.StatusNoContent) // a status on which browsers do not reconnect
 		return
@@ -110,23 +127,23 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	defer end()
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w)
-	for last := [32]byte{}; ; {
+	for last := [sha256.Size]byte{}; ; {
 		changed := s.Changed()
-		body, err := s.pace.do(r, func() (string, func() []byte) { return s.part(p, of) })
+		now, err := s.pace.do(r, func() (string, func() []byte) { return s.part(p, of) })
 		if err != nil {
 			return
 		}
-		if body == nil { // signed out, or no longer allowed to see it
+		if now.event == nil { // signed out, or no longer allowed to see it
 			_, _ = fmt.Fprint(w, "event: gone\ndata: {}\n\n")
 			_ = flush.Flush()
 			return
 		}
-		text := ": \n\n" // heartbeat
-		if now := sha256.Sum256(body); now != last {
-			part, _ := json.Marshal(string(body)) // a string always encodes
-			text, last = fmt.Sprintf("event: main\ndata: %s\n\n", part), now
+		event := now.event
+		if now.sum == last {
+			event = []byte(": \n\n") // heartbeat
 		}
-		if _, err := fmt.Fprint(w, text); err != nil || flush.Flush() != nil {
+		last = now.sum
+		if _, err := w.Write(event); err != nil || flush.Flush() != nil {
 			return
 		}
 		if pause(r, liveEvery, nil) != nil || pause(r, liveBeat-liveEvery, changed) != nil {
@@ -139,7 +156,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 // main part is the same for all readers with the same rights, whose key it returns: those who may only look, and all
 // sessions of a user who may act on jobs of their own. That of the page Access is the session's own.
 func (s *Site) part(p page, of *http.Request) (key string, render func() []byte) {
-	v, err := s.visit(of)
+	v, err := s.reader(of)
 	if err != nil {
 		return "", func() []byte { return nil }
 	}
@@ -150,6 +167,9 @@ func (s *Site) part(p page, of *http.Request) (key string, render func() []byte)
 		}
 	}
 	return key, func() []byte {
+		if v.get("/v1/server", &v.server) != nil {
+			return nil
+		}
 		body, err := v.render(p)
 		if err != nil {
 			return nil

@@ -65,15 +65,11 @@ type ahead struct {
 	Waiting   int                        // waiting jobs with an estimate
 	Most      sums
 	Bounded   int // other jobs, with a budget
-	Open      int // other jobs without a budget, whose cost is unknown
-	Unread    int // jobs beyond those that the page reads, whose cost is unknown to it
+	Unknown   int // other jobs without a budget
 }
 
 // Foreseen is the number of jobs with a forecast.
 func (a ahead) Foreseen() int { return a.Running + a.Waiting }
-
-// Unknown is the number of jobs whose cost is unknown and unbounded.
-func (a ahead) Unknown() int { return a.Open + a.Unread }
 
 // stillCosts returns the 10 %, the median and the 90 % of what a job still costs; false if it is unknown.
 func stillCosts(j client.Job) (q [3]float64, known bool) {
@@ -122,8 +118,11 @@ func (overviewPage) twin() string { return "/v1/costs" }
 // mostAttention bounds the entries of attention on the overview.
 const mostAttention = 12
 
-// mostLive bounds the waiting and running jobs that the overview reads: the newest.
-const mostLive = 1000
+// mostWaiting bounds the jobs that the overview reads for attention: the newest. mostLive bounds those that it lists.
+const (
+	mostWaiting = 1000
+	mostLive    = 8
+)
 
 func overview(v *visit) (any, error) {
 	at := v.server.Market.Now.UTC()
@@ -161,28 +160,34 @@ func overview(v *visit) (any, error) {
 		return nil, err
 	}
 	p.Currency = p.Budgets.Currency
-	var live []client.Job
-	if err := v.get(fmt.Sprint("/v1/jobs?live=1&before=&limit=", mostLive), &live); err != nil {
+	var open client.JobTotals
+	if err := v.get("/v1/totals?live=1&by=state", &open); err != nil {
 		return nil, err
 	}
-	p.Ahead = aheadOf(live)
-	if len(live) == mostLive {
-		p.Ahead.Unread = max(0, p.LiveAll-len(live))
-	}
-	slices.Reverse(live)
-	var failed []client.Job
-	if err := v.get("/v1/jobs?state=failed&before=&limit=20&since="+
-		url.QueryEscape(v.now.Add(-24*time.Hour).UTC().Format(time.RFC3339)), &failed); err != nil {
+	p.Ahead = aheadOf(open.Lines)
+	waiting, err := v.newest("attention=1", mostWaiting)
+	if err != nil {
 		return nil, err
 	}
-	slices.Reverse(failed)
-	p.Attention = attentions(v, live, failed, rented, p.Budgets)
+	if p.Live, err = v.newest("state=running,queued", mostLive); err != nil {
+		return nil, err
+	}
+	failed, err := v.newest("state=failed&since="+url.QueryEscape(v.now.Add(-24*time.Hour).UTC().Format(time.RFC3339)), 20)
+	if err != nil {
+		return nil, err
+	}
+	p.Attention = attentions(v, waiting, failed, rented, p.Budgets)
 	if n := len(p.Attention); n > mostAttention {
 		p.Attention, p.More = p.Attention[:mostAttention], n-mostAttention
 	}
-	running := slices.DeleteFunc(live, func(j client.Job) bool { return j.State != "running" && j.State != "queued" })
-	p.Live = running[:min(8, len(running))]
 	return p, nil
+}
+
+// newest returns the newest jobs that match a query, newest first.
+func (v *visit) newest(match string, most int) (list []client.Job, err error) {
+	err = v.get(fmt.Sprintf("/v1/jobs?%s&before=&limit=%d", match, most), &list)
+	slices.Reverse(list)
+	return list, err
 }
 
 // spentSince sums what was spent since a market time.
@@ -210,28 +215,23 @@ func (a ahead) Ranges() (list []string) {
 	return list
 }
 
-// aheadOf sums the forecasts of jobs, and what is left of the budgets of the others.
-func aheadOf(live []client.Job) ahead {
+// aheadOf adds up the sums of unfinished jobs by state.
+func aheadOf(lines []client.JobTotal) ahead {
 	a := ahead{Most: sums{}, Low: map[money.Currency]float64{}, High: map[money.Currency]float64{}}
-	for _, j := range live {
-		q, known := stillCosts(j)
-		switch {
-		case j.Finished != nil:
-		case known:
-			if a.Low[j.Currency] += q[0]; j.Outlook != nil {
-				a.Running++
-			} else {
-				a.Waiting++
-			}
-			a.High[j.Currency] += q[2]
-		case j.Budget == nil:
-			a.Open++
-		default:
-			a.Bounded++
-			if left := j.Budget.Sub(j.Spent); left.Sign() > 0 {
-				a.Most.add(j.Currency, left)
-			}
+	for _, l := range lines {
+		if l.WillCost != nil {
+			a.Low[l.Currency] += l.WillCost[0]
+			a.High[l.Currency] += l.WillCost[1]
 		}
+		if l.Name == "running" {
+			a.Running += l.Foreseen
+		} else {
+			a.Waiting += l.Foreseen
+		}
+		if l.AtMost != nil {
+			a.Most.add(l.Currency, *l.AtMost)
+		}
+		a.Bounded, a.Unknown = a.Bounded+l.Bounded, a.Unknown+l.Unknown-l.Bounded
 	}
 	return a
 }
@@ -251,7 +251,7 @@ type attention struct {
 }
 
 // attentions lists what needs a user's action, most urgent first.
-func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b client.Budgets) (list []attention) {
+func attentions(v *visit, waiting, failed []client.Job, rented []client.Machine, b client.Budgets) (list []attention) {
 	if n := v.server.Undecided; n > 0 {
 		list = append(list, attention{Level: "bad", What: "Machines", Subject: fmt.Sprint(n, " undecided"),
 			Text: "An earlier server rented them. Each may still cost something.", Command: "scrimp adopt"})
@@ -270,7 +270,7 @@ func attentions(v *visit, live, failed []client.Job, rented []client.Machine, b 
 					o.Breach.UTC().Format("2006-01-02 15:04")), Command: "scrimp budgets"})
 		}
 	}
-	for _, j := range live {
+	for _, j := range waiting {
 		if a := attentionOf(v, j); a != nil {
 			list = append(list, *a)
 		}

@@ -70,9 +70,32 @@ func newFake(t testing.TB) (*fake, *Site) {
 		"/v1/jobs": []client.Job{}, "/v1/teams": []client.Team{},
 		"/v1/queue/shares": client.QueueShares{Currency: "USD"},
 	}}
+	f.answers["/v1/totals"] = func(*http.Request) any { return f.byState() }
 	s := &Site{API: f, Now: func() time.Time { return now }, Changed: func() <-chan struct{} { return nil },
 		Stream: func(string) (func(), error) { return func() {}, nil }}
 	return f, s
+}
+
+// byState sums the jobs by state in the plainest way.
+func (f *fake) byState() client.JobTotals {
+	all, _ := f.answers["/v1/jobs"].([]client.Job)
+	t := client.JobTotals{By: "state"}
+	for _, j := range all {
+		if j.Finished != nil {
+			continue
+		}
+		l := client.JobTotal{Name: j.State, Currency: j.Currency, Jobs: 1}
+		switch q, known := stillCosts(j); {
+		case known:
+			l.Foreseen, l.WillCost = 1, &[2]float64{q[0], q[2]}
+		case j.Budget != nil:
+			l.Unknown, l.Bounded, l.AtMost = 1, 1, new(j.Budget.Sub(j.Spent))
+		default:
+			l.Unknown = 1
+		}
+		t.Lines = append(t.Lines, l)
+	}
+	return t
 }
 
 // asks sends a request with the cookie, and the headers that a browser adds to a form.

@@ -163,10 +163,17 @@ func willCostAll(line client.JobTotal) template.HTML {
 		parts = append(parts, string(element("data", text, "class", "money", "value", exact(w[0])+" "+exact(w[1]), "title",
 			"sum of 10 % to 90 % of the simulated runs of "+draw.Count(line.Foreseen, "job"))))
 	}
-	switch {
-	case line.Unknown > 0 && len(parts) > 0:
-		parts = append(parts, string(element("span", "and "+draw.Count(line.Unknown, "job")+" unknown", "class", "unknown")))
-	case line.Unknown > 0:
+	if line.AtMost != nil {
+		text := "up to " + string(amount(line.Currency, *line.AtMost)) + " left of " + draw.Count(line.Bounded, "budget")
+		if len(parts) > 0 {
+			text = "and " + text
+		}
+		parts = append(parts, text)
+	}
+	switch n := line.Unknown - line.Bounded; {
+	case n > 0 && len(parts) > 0:
+		parts = append(parts, string(element("span", "and "+draw.Count(n, "job")+" unknown", "class", "unknown")))
+	case n > 0:
 		return unknown
 	case len(parts) == 0:
 		return `<span class="none dash">–</span>`

@@ -52,6 +52,9 @@ func noteTime(log string, offset int64, at time.Time) error {
 	if _, err = f.WriteAt(binary.BigEndian.AppendUint64(b, uint64(at.UnixMilli())), end); err != nil {
 		return err
 	}
+	if info.Size() <= end+timeSize {
+		return nil
+	}
 	return f.Truncate(end + timeSize)
 }
 

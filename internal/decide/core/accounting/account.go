@@ -49,13 +49,13 @@ func accountOf(in map[AccountKey]*Account, j *state.Job) *Account {
 }
 
 func (a *Account) change(j *state.Job, by int, t time.Time) {
-	if a.States[j.State()] += by; a.States[j.State()] == 0 {
-		delete(a.States, j.State())
-	}
 	if by > 0 {
 		a.Spent = a.Spent.Add(j.Spent(t))
 	} else {
 		a.Spent = a.Spent.Sub(j.Spent(t))
+	}
+	if a.States[j.State()] += by; a.States[j.State()] == 0 {
+		delete(a.States, j.State())
 	}
 	for _, try := range j.Attempts() {
 		for _, k := range try.Tasks() {
@@ -82,6 +82,22 @@ func (bk *Books) Accounts(t time.Time) []Account {
 		accountOf(all, j).change(j, 1, t)
 	}
 	return ListedAccounts(all)
+}
+
+// Count returns the number of jobs of the teams that sees selects, and of those of them that have not ended or still
+// cost something.
+func (bk *Books) Count(sees func(team string) bool) (jobs, open int) {
+	for k, a := range bk.ByTeam {
+		if sees(k.Team) {
+			jobs, open = jobs+a.Jobs(), open+a.Open
+		}
+	}
+	for j := range bk.Costing() {
+		if sees(j.Terms().Owner.Team) {
+			jobs, open = jobs+1, open+1
+		}
+	}
+	return jobs, open
 }
 
 // Costing returns the jobs with a machine that may cost something now, or a request for one, in no order.

@@ -137,7 +137,7 @@ func (s *scan) some(m *core.Machine) (more bool) {
 		if a := j.Live(); a != nil && j.Asked() == nil {
 			line.Rate = quantity.Add(line.Rate, a.Rate())
 		}
-		s.foresee(line, j)
+		s.foresee(line, j, card.Spent)
 	}
 	return false
 }
@@ -164,8 +164,8 @@ func (t *totals) add(c *search.Card) *client.JobTotal {
 	return line
 }
 
-// foresee adds what a job still costs.
-func (d *Service) foresee(line *client.JobTotal, j *core.Job) {
+// foresee adds what a job that has spent an amount still costs.
+func (d *Service) foresee(line *client.JobTotal, j *core.Job, spent money.Amount) {
 	var cost *[3]float64
 	switch j.State() {
 	case core.Running:
@@ -180,6 +180,14 @@ func (d *Service) foresee(line *client.JobTotal, j *core.Job) {
 	}
 	if cost == nil {
 		line.Unknown++
+		if j.Terms().HasBudget {
+			line.Bounded++
+			left := j.Terms().Budget.Sub(spent)
+			if left.Sign() < 0 {
+				left = money.Amount{}
+			}
+			addBound(line, left)
+		}
 		return
 	}
 	line.Foreseen++
@@ -188,6 +196,13 @@ func (d *Service) foresee(line *client.JobTotal, j *core.Job) {
 	}
 	line.WillCost[0] += cost[0]
 	line.WillCost[1] += cost[2]
+}
+
+func addBound(line *client.JobTotal, most money.Amount) {
+	if line.AtMost != nil {
+		most = line.AtMost.Add(most)
+	}
+	line.AtMost = &most
 }
 
 // list returns the lines, those that spent most first, and their sums.
@@ -214,7 +229,10 @@ func (t *totals) list() client.JobTotals {
 // plus adds a line to a sum.
 func plus(sum *client.JobTotal, line client.JobTotal) {
 	sum.Jobs += line.Jobs
-	sum.Foreseen, sum.Unknown = sum.Foreseen+line.Foreseen, sum.Unknown+line.Unknown
+	sum.Foreseen, sum.Unknown, sum.Bounded = sum.Foreseen+line.Foreseen, sum.Unknown+line.Unknown, sum.Bounded+line.Bounded
+	if line.AtMost != nil {
+		addBound(sum, *line.AtMost)
+	}
 	sum.Spent, sum.Rate = sum.Spent.Add(line.Spent), quantity.Add(sum.Rate, line.Rate)
 	for _, state := range slices.Sorted(maps.Keys(line.States)) {
 		sum.States[state] += line.States[state]
