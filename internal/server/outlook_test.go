@@ -94,6 +94,10 @@ func TestList_AttentionHasJobsThatWaitOrMayBeLate(t *testing.T) {
 				plain = append(plain, j.ID)
 			}
 		}
+		var sums client.JobTotals
+		if w.must("GET", "/v1/totals?attention=1", nil, &sums); len(sums.Total) != 1 || sums.Total[0].Jobs != len(want) {
+			t.Errorf("%s: the totals are %+v", when, sums.Total)
+		}
 		if len(all) != 3 || !slices.Equal(got, want) || !slices.Equal(plain, want) {
 			t.Errorf("%s: %v of %d need attention, by their properties %v, want %v", when, got, len(all), plain, want)
 		}

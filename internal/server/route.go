@@ -171,7 +171,6 @@ func jobRoutes() []route {
 			slices.Concat([]string{"after: id of the job that a page begins after",
 				"limit: at most this many jobs, 1 to 1000 (default: all; with before 1000)",
 				"before: id of the job that a page ends before; empty for a page of the newest",
-				"attention: 1 for those that wait, are late, or meet their deadline with a chance below 90 %",
 				"sort: pages by spent, rate, deadline, name or state; equal ones newest first"}, jobFilters),
 			ofJobs((*jobs.Service).List)},
 		totalsRoute(),

@@ -10,6 +10,7 @@ import (
 
 // jobFilters are the parameters that select jobs.
 var jobFilters = []string{"live: 1 for those that wait or run",
+	"attention: 1 for those that wait, are late, or meet their deadline with a chance below 90 %",
 	"state: of these states, with commas between: held, queued, running, paused, succeeded, failed, stopped or cancelled",
 	"user: who submitted them; (none) for those of nobody", "team: whose they are; (none) for those of no team",
 	"project: whose they are, likewise", "engine: of their newest machines; (none) for those that never had one",

@@ -161,7 +161,7 @@ func (a *app) listCmd(cmd *cobra.Command, open bool) *cobra.Command {
 	if !open {
 		cmd.Flags().StringVar(&f.by, "by", "", "sum the jobs by this `property` instead: team, project, state, engine, "+
 			"user or tag:KEY (default: list them)")
-		for _, name := range []string{"limit", "all", "sort", "attention"} {
+		for _, name := range []string{"limit", "all", "sort"} {
 			cmd.MarkFlagsMutuallyExclusive("by", name)
 		}
 		_ = cmd.RegisterFlagCompletionFunc("by", command.Words("team", "project", "state", "engine", "user", "tag:"))

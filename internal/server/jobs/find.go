@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/jobs/filter"
 	"scrimp/internal/view"
 	"scrimp/internal/view/search"
 	"scrimp/internal/wire/api"
@@ -226,22 +227,5 @@ func (p page) merged(a, b []placed) []placed {
 
 // excludes reports whether the page does not list the job.
 func (s *scan) excludes(j *core.Job) bool {
-	return s.live && j.Priced() || s.attention && !needsAttention(j, s.odds, s.now) || !s.filter.Takes(j)
-}
-
-// LeastOdds is the chance to meet a deadline below which a job needs attention.
-const LeastOdds = 0.9
-
-// needsAttention reports whether a job waits, for approval or for its turn, or may miss its deadline.
-func needsAttention(j *core.Job, odds Odds, now time.Time) bool {
-	switch by := j.Terms().Deadline; {
-	case j.State() == core.Held || j.State() == core.Queued:
-		return true
-	case j.State().Over() || by.IsZero():
-		return false
-	case now.After(by):
-		return true
-	}
-	chance := odds.InTime(j.ID())
-	return j.State() == core.Running && chance != nil && *chance < LeastOdds
+	return s.live && j.Priced() || s.attention && !filter.NeedsAttention(j, s.odds.InTime, s.now) || !s.filter.Takes(j)
 }

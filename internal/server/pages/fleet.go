@@ -21,6 +21,9 @@ import (
 type machinesPage struct {
 	Now      time.Time
 	Machines []client.Machine
+	Listed   []client.Machine // those of this page
+	First    string           // addresses of other pages; "": none
+	Next     string
 	Rates    map[money.Currency]money.Rate
 	Costs    sums
 	Does     map[string]string // present use of the machines, by job
@@ -49,12 +52,32 @@ func (p *machinesPage) Parts() bool {
 // LinksAll is Links of all machines of the page.
 func (p *machinesPage) LinksAll() bool { return p.Links(p.Machines...) }
 
+// mostMachines bounds the machines on a page.
+const mostMachines = 200
+
+// list selects the machines after one, in the order of their names.
+func (p *machinesPage) list(after string) {
+	const path = "/machines"
+	if p.Listed = p.Machines; after != "" {
+		at := slices.IndexFunc(p.Machines, func(m client.Machine) bool { return m.Instance > after })
+		if at < 0 {
+			at = len(p.Machines)
+		}
+		p.Listed, p.First = p.Machines[at:], path
+	}
+	if len(p.Listed) > mostMachines {
+		p.Listed = p.Listed[:mostMachines]
+		p.Next = path + "?after=" + url.QueryEscape(p.Listed[mostMachines-1].Instance)
+	}
+}
+
 func machines(v *visit) (any, error) {
 	p := &machinesPage{Now: v.now, Rates: map[money.Currency]money.Rate{}, Costs: sums{}, Does: map[string]string{},
 		SeesAll: atLeast(v.role(client.Everywhere), client.Viewer)}
 	if err := v.get("/v1/machines", &p.Machines); err != nil {
 		return nil, err
 	}
+	p.list(v.r.URL.Query().Get("after"))
 	for _, m := range p.Machines {
 		p.Rates[m.Currency] += m.Rate
 		p.Costs.add(m.Currency, p.Pays(m))

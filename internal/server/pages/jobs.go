@@ -36,7 +36,7 @@ func (p *jobsPage) twin() string { return p.asked }
 // jobsQuery holds the filters and the order of a page of jobs.
 type jobsQuery struct {
 	Name, State, Team, User, Tag, Group, Project, Engine, Sort, By string
-	Live                                                           bool
+	Live, Attention                                                bool
 }
 
 // orders lists the ways to sort jobs, as the API names them.
@@ -66,7 +66,8 @@ func jobs(v *visit) (any, error) {
 	q := v.r.URL.Query()
 	p := &jobsPage{Total: v.server.Jobs, Query: jobsQuery{Name: strings.TrimSpace(q.Get("name")), State: q.Get("state"),
 		Team: q.Get("team"), User: q.Get("user"), Tag: strings.TrimSpace(q.Get("tag")), Group: q.Get("group"),
-		Project: q.Get("project"), Engine: q.Get("engine"), Sort: q.Get("sort"), By: q.Get("by"), Live: q.Get("live") != ""}}
+		Project: q.Get("project"), Engine: q.Get("engine"), Sort: q.Get("sort"), By: q.Get("by"), Live: q.Get("live") != "",
+		Attention: q.Get("attention") != ""}}
 	for _, s := range states {
 		p.States = append(p.States, option{s, cmp.Or(s, "any state"), s == p.Query.State})
 	}
@@ -156,6 +157,9 @@ func (q jobsQuery) api() url.Values {
 	}
 	if q.Live {
 		of.Set("live", "1")
+	}
+	if q.Attention {
+		of.Set("attention", "1")
 	}
 	return of
 }

@@ -278,25 +278,54 @@ func TestChargebackCSV_IsExactAndNoFormula(t *testing.T) {
 	}
 }
 
+// The total of the machines is their sum over all pages, each of which lists a bounded number of them.
 func TestMachines_TotalIsTheirSum(t *testing.T) {
 	t.Parallel()
-	_, s := full(t, "plain")
-	cells := func(tag string) (sum money.Amount) {
-		walk(pageOf(t, s, "/machines"), func(n *html.Node) {
-			if n.Data == tag {
-				walk(n, func(td *html.Node) {
-					if attr(td, "data-l") == "cost" {
-						for _, a := range amounts(td) {
-							sum = sum.Add(a)
-						}
+	for _, n := range []int{1, 200, 201, 450} {
+		f, s := full(t, "plain")
+		list := make([]client.Machine, n)
+		for i := range list {
+			list[i] = client.Machine{Instance: fmt.Sprintf("i&%03d", i), Currency: "USD", State: client.MachineRunning, Cost: money.Picos(int64(7 + i)), Since: now}
+		}
+		f.answers["/v1/machines"] = list
+		var sum money.Amount
+		rows, pages := 0, 0
+		for path := "/machines"; path != ""; pages++ {
+			cells := func(page *html.Node, tag string) (sum money.Amount, n int) {
+				walk(page, func(part *html.Node) {
+					if part.Data == tag {
+						walk(part, func(td *html.Node) {
+							if attr(td, "data-l") == "cost" {
+								n++
+								for _, a := range amounts(td) {
+									sum = sum.Add(a)
+								}
+							}
+						})
 					}
 				})
+				return sum, n
 			}
-		})
-		return sum
-	}
-	if got, want := cells("tfoot"), cells("tbody"); got.Cmp(want) != 0 || want.Cmp(money.Picos(7)) != 0 {
-		t.Errorf("the total is %s, the machines are %s", got, want)
+			page := pageOf(t, s, path)
+			part, listed := cells(page, "tbody")
+			rows, sum = rows+listed, sum.Add(part)
+			if total, _ := cells(page, "tfoot"); listed > 200 || total.Cmp(money.Picos(int64(n*7+n*(n-1)/2))) != 0 {
+				t.Errorf("%s has %d of %d machines, and the total %s", path, listed, n, total)
+			}
+			path = ""
+			walk(page, func(a *html.Node) {
+				if attr(a, "rel") == "next" {
+					path = attr(a, "href")
+				}
+			})
+		}
+		if sum.Cmp(money.Picos(int64(n*7+n*(n-1)/2))) != 0 || rows != n || pages != (n+199)/200 {
+			t.Errorf("%d machines on %d pages cost %s, and there are %d", rows, pages, sum, n)
+		}
+		f.answers["/v1/machines"] = list[:1] // the others have ended
+		if text := textOf(pageOf(t, s, "/machines?after=i%26100")); !strings.Contains(text, "First page") {
+			t.Errorf("a page whose machines have ended says %.300s", text)
+		}
 	}
 }
 

@@ -17,8 +17,7 @@ import (
 // jobTotals shows jobs by groups.
 type jobTotals struct {
 	client.JobTotals
-	filter  url.Values // of the page of jobs
-	command string
+	filter url.Values // of the page of jobs
 }
 
 // mostTotals bounds the groups on a page.
@@ -54,7 +53,7 @@ func (p *jobsPage) sum(v *visit) error {
 	ask := p.Query.api()
 	t := &jobTotals{filter: p.Query.page()}
 	ask.Set("by", p.Query.By)
-	p.asked, t.command = "/v1/totals?"+ask.Encode(), p.Query.command()
+	p.asked = "/v1/totals?" + ask.Encode()
 	err := v.get(p.asked, &t.JobTotals)
 	t.More += max(0, len(t.Lines)-mostTotals)
 	t.Lines = t.Lines[:min(len(t.Lines), mostTotals)]
@@ -72,21 +71,28 @@ func (q jobsQuery) page() url.Values {
 	return of
 }
 
-// command returns the command that groups these jobs.
+// sortKeys holds what scrimp jobs calls the orders of the page; it has none by price an hour.
+var sortKeys = map[string]string{"spent": "cost", "deadline": "deadline", "name": "name", "state": "status"}
+
+// command returns the command that lists or groups these jobs.
 func (q jobsQuery) command() string {
-	of := q.api()
+	of, text := q.api(), "scrimp jobs"
 	of.Set("status", of.Get("state"))
 	of.Set("by", q.By)
-	return commandOf("scrimp jobs", of, "by", "status", "team", "project", "user", "engine", "tag", "name", "group")
+	if q.By == "" {
+		of.Set("sort", sortKeys[q.Sort])
+		if q.Live {
+			text = "scrimp queue"
+		}
+	}
+	if q.Attention {
+		text += " --attention"
+	}
+	return commandOf(text, of, "by", "status", "team", "project", "user", "engine", "tag", "name", "group", "sort")
 }
 
 // command returns the command that shows the same.
-func (p *jobsPage) command() string {
-	if p.Totals != nil {
-		return p.Totals.command
-	}
-	return "scrimp jobs"
-}
+func (p *jobsPage) command() string { return p.Query.command() }
 
 // List returns the address of the jobs of a line, or of those in one state; "": no filter selects them.
 func (t *jobTotals) List(line client.JobTotal, state string) string {

@@ -38,6 +38,20 @@ func TestJobs_GroupsLinkToTheirJobs(t *testing.T) {
 	}
 }
 
+// The foot of the page names the command that lists the same jobs.
+func TestJobs_NameTheCommandOfTheirFilter(t *testing.T) {
+	t.Parallel()
+	_, s := newFake(t)
+	for query, want := range map[string]string{"": "scrimp jobs", "state=failed&sort=spent": "scrimp jobs --status failed --sort cost",
+		"attention=1&team=vision": "scrimp jobs --attention --team vision", "live=1&name=lm": "scrimp queue --name '*lm*'",
+		"by=team&attention=1": "scrimp jobs --attention --by team", "sort=rate": "scrimp jobs"} {
+		page := html.UnescapeString(asks(s, "GET", "/jobs?"+query, "").Body.String())
+		if !strings.Contains(page, "in a terminal: <code>"+want+"</code>") {
+			t.Errorf("%q does not name %s", query, want)
+		}
+	}
+}
+
 // A job that is over says whether it met its deadline and by how much, and counts down no more.
 func TestJob_SaysWhetherItMetItsDeadline(t *testing.T) {
 	t.Parallel()

@@ -113,6 +113,27 @@ func (f *Filter) Takes(j *core.Job) bool {
 	return f.TakesCard(&c)
 }
 
+// LeastOdds is the chance to meet a deadline below which a job needs attention.
+const LeastOdds = 0.9
+
+// NeedsAttention reports whether a job waits, for approval or for its turn, or may miss its deadline. inTime returns the
+// chance that a running job meets its deadline; nil if unknown.
+func NeedsAttention(j *core.Job, inTime func(job string) *float64, now time.Time) bool {
+	by := j.Terms().Deadline
+	switch {
+	case j.State() == core.Held || j.State() == core.Queued:
+		return true
+	case j.State().Over() || by.IsZero():
+		return false
+	case now.After(by):
+		return true
+	case j.State() != core.Running:
+		return false
+	}
+	chance := inTime(j.ID())
+	return chance != nil && *chance < LeastOdds
+}
+
 // TakesCard is Takes for the card of a job.
 func (f *Filter) TakesCard(c *search.Card) bool {
 	if len(f.states) > 0 && !slices.Contains(f.states, c.State) || f.session && c.Session == "" ||

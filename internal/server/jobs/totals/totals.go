@@ -32,6 +32,7 @@ const scanAtOnce = 4096
 type Odds interface {
 	Outlook(job string) *client.JobOutlook
 	Estimate(job string) *client.JobEstimate
+	InTime(job string) *float64
 }
 
 // Service answers requests for totals.
@@ -44,7 +45,8 @@ type Service struct {
 // selection selects jobs.
 type selection struct {
 	filter.Filter
-	live bool // those that are not closed
+	live      bool // those that are not closed
+	attention bool // those that need a user's attention
 }
 
 // Get sums the jobs that a list would have.
@@ -60,7 +62,9 @@ func (d *Service) Get(w http.ResponseWriter, r *http.Request) {
 			"write "+strings.Join(search.Properties, ", ")+" or tag:KEY", nil)
 		return
 	}
-	t, err := d.sum(r.Context(), auth.CallerOf(r), selection{f, r.URL.Query().Get("live") != ""}, by)
+	attention := r.URL.Query().Get("attention") != ""
+	p := selection{Filter: f, live: attention || r.URL.Query().Get("live") != "", attention: attention}
+	t, err := d.sum(r.Context(), auth.CallerOf(r), p, by)
 	if err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "cannot read archived jobs", "try again", err)
 		return
@@ -125,7 +129,7 @@ func (s *scan) some(m *core.Machine) (more bool) {
 			continue
 		}
 		s.last = max(s.last, m.ChangedAt(j))
-		if s.live && j.Priced() || !s.Takes(j) {
+		if s.live && j.Priced() || s.attention && !filter.NeedsAttention(j, s.Odds.InTime, s.now) || !s.Takes(j) {
 			continue
 		}
 		card := search.CardOf(j)
