@@ -32,8 +32,8 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.status, "status", nil, "in one of these `states`, as running,queued (default: in any)")
 	flags.StringVar(&f.user, "user", "", "submitted by this `user` (default: by anybody)")
 	flags.BoolVar(&f.mine, "mine", false, "submitted by you (default: by anybody)")
-	flags.BoolVar(&f.attention, "attention", false, "that wait, are late, or meet their deadline with a chance below 90 % "+
-		"(default: all)")
+	flags.BoolVar(&f.attention, "attention", false, "that wait, are late, or meet their deadline with a chance below "+
+		"90 % (default: all)")
 	flags.StringVar(&f.team, "team", "", "of this `team` (default: of all that you see)")
 	flags.StringArrayVar(&f.tags, "tag", nil, "with this tag, as `KEY` or KEY=VALUE (may be repeated; default: any)")
 	flags.StringVar(&f.name, "name", "", "whose name or id matches this `pattern`, as 'sweep-*' (default: any)")

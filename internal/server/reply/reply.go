@@ -217,7 +217,8 @@ type Holder interface {
 	Hold(n int64) error
 }
 
-// firstRead is the initial size of a body's buffer in bytes: most bodies are smaller.
+// firstRead is the initial size of a body's buffer in bytes, where Content-Length does not claim less: most bodies are
+// smaller.
 const firstRead = 4 << 10
 
 // read reads a body. It allocates memory as bytes arrive, not as Content-Length claims.
@@ -233,6 +234,9 @@ func read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	for {
 		if len(body) == cap(body) {
 			more := max(firstRead, cap(body))
+			if n := r.ContentLength; len(body) == 0 && n > 0 && n < firstRead {
+				more = int(n) + 1 // room to find the end
+			}
 			if err := hold(int64(more)); err != nil {
 				return nil, err
 			}

@@ -116,8 +116,8 @@ func (f *Filter) Takes(j *core.Job) bool {
 // LeastOdds is the chance to meet a deadline below which a job needs attention.
 const LeastOdds = 0.9
 
-// NeedsAttention reports whether a job waits, for approval or for its turn, or may miss its deadline. inTime returns the
-// chance that a running job meets its deadline; nil if unknown.
+// NeedsAttention reports whether a job waits, for approval or for its turn, or may miss its deadline. inTime returns
+// the chance that a running job meets its deadline; nil if unknown.
 func NeedsAttention(j *core.Job, inTime func(job string) *float64, now time.Time) bool {
 	by := j.Terms().Deadline
 	switch {
