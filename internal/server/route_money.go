@@ -27,7 +27,7 @@ func moneyRoutes() []route {
 		"machines owe now: the costs that GET /v1/costs sums since that time"}
 	for _, name := range charge.OnlyBy {
 		text, special := map[string]string{
-			"tag":   "KEY or KEY=VALUE: the costs with that tag; KEY=(none) for those without it",
+			"tag":   "KEY or KEY=VALUE: the costs with that tag; KEY=(none) for those without it; may be repeated",
 			"rule":  "the costs that were booked by it, or with bill all that were booked from bills",
 			"scope": "the costs that count towards the budgets of a scope, such as all, team:vision or tag:model=lm"}[name]
 		if !special {

@@ -148,7 +148,7 @@ func TestTotals_EqualPlainSumsOfTheLists(t *testing.T) {
 	if lines < 200 {
 		t.Errorf("the test is void: %d lines", lines)
 	}
-	for _, query := range []string{"by=size", "by=tag:", "by=tag", "state=no", "limit=3", "sort=name"} {
+	for _, query := range []string{"by=size", "by=tag:", "by=tag", "state=no", "limit=3", "sort=name", "tag=a=1&tag=a=2"} {
 		if rec, p := w.ask("GET", "/v1/totals?"+query, auth.OwnerName, nil); rec.Code != 400 || p.Fix == "" {
 			t.Errorf("%s: %d %+v", query, rec.Code, p)
 		}

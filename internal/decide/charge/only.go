@@ -47,11 +47,14 @@ func NoValue(ofJobs, idle bool, rule string) string {
 // Only selects charges; the zero Only selects all.
 type Only struct{ wants []func(*Charge) bool }
 
-// OnlyOf returns the selection of parameters, which get returns by name. An empty one selects all.
-func OnlyOf(get func(name string) string) (o Only) {
+// OnlyOf returns the selection of parameters by name: the charges that have each of their values. An empty one selects
+// all.
+func OnlyOf(q map[string][]string) (o Only) {
 	for _, name := range OnlyBy {
-		if value := get(name); value != "" {
-			o.wants = append(o.wants, wantOf(name, value))
+		for _, value := range q[name] {
+			if value != "" {
+				o.wants = append(o.wants, wantOf(name, value))
+			}
 		}
 	}
 	return o
@@ -87,7 +90,7 @@ func ParseOnly(q map[string][]string, rented func() map[string]bool) (Only, erro
 		}
 		return ""
 	}
-	only, err := OnlyOf(first).Except(q["except"])
+	only, err := OnlyOf(q).Except(q["except"])
 	if err != nil {
 		return only, &SpanError{Field: "except", Err: err,
 			Fix: fmt.Sprintf("write NAME=VALUE, at most %d times, with a NAME such as job or team", MostExcept)}

@@ -47,12 +47,7 @@ func TestOnly_SelectsByOneProperty(t *testing.T) {
 		{"tag", "model=" + charge.Unused, false, false, true},
 		{"tag", "model=other", false, false, false},
 	} {
-		only := charge.OnlyOf(func(name string) string {
-			if name == c.name {
-				return c.value
-			}
-			return ""
-		})
+		only := charge.OnlyOf(map[string][]string{c.name: {c.value}})
 		if got := [3]bool{only.Has(&job), only.Has(&idle), only.Has(&unused)}; got != [3]bool{c.job, c.idle, c.reserve} || only.All() {
 			t.Errorf("%s=%s selects %v", c.name, c.value, got)
 		}
@@ -66,8 +61,13 @@ func TestOnly_SelectsByOneProperty(t *testing.T) {
 			}
 		}
 	}
-	if none := charge.OnlyOf(func(string) string { return "" }); !none.All() || !none.Has(&job) {
+	if none := charge.OnlyOf(map[string][]string{"team": {""}}); !none.All() || !none.Has(&job) {
 		t.Error("no selection leaves charges out")
+	}
+	for want, tags := range map[bool][]string{true: {"model", "model=lm"}, false: {"model=lm", "other=" + charge.Unused}} {
+		if both := charge.OnlyOf(map[string][]string{"tag": tags}); both.Has(&job) != want {
+			t.Errorf("%v selects the job: %v", tags, !want)
+		}
 	}
 	on, err := charge.ParseOnly(map[string][]string{"rented": {"1"}}, func() map[string]bool { return map[string]bool{"i": true} })
 	if err != nil || on.All() || !on.Has(&job) || !on.Has(&idle) || on.Has(&unused) {

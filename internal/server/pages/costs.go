@@ -44,8 +44,10 @@ func (p *costsPage) command() string {
 // commandOf appends those flags that are set to a command.
 func commandOf(text string, flags url.Values, names ...string) string {
 	for _, flag := range names {
-		if v := flags.Get(flag); v != "" {
-			text += " --" + flag + " " + shellWord(v)
+		for _, v := range flags[flag] {
+			if v != "" {
+				text += " --" + flag + " " + shellWord(v)
+			}
 		}
 	}
 	return text

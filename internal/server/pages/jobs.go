@@ -37,6 +37,7 @@ func (p *jobsPage) twin() string { return p.asked }
 type jobsQuery struct {
 	Name, State, Team, User, Tag, Group, Project, Engine, Sort, By string
 	Live, Attention                                                bool
+	Tags                                                           []string // besides Tag
 }
 
 // orders lists the ways to sort jobs, as the API names them.
@@ -74,12 +75,18 @@ func jobs(v *visit) (any, error) {
 	for _, o := range orders {
 		p.Sorts = append(p.Sorts, option{o.name, o.text, o.name == p.Query.Sort})
 	}
+	if tags := q["tag"]; len(tags) > 1 {
+		p.Query.Tags = slices.DeleteFunc(slices.Clone(tags[1:]), func(t string) bool { return strings.TrimSpace(t) == "" })
+	}
 	p.Bys = p.Query.bys()
 	for _, o := range []option{{Value: p.Query.Group, Text: "group"}, {Value: p.Query.Project, Text: "project"},
 		{Value: p.Query.Engine, Text: "engine"}} {
 		if o.Value != "" {
 			p.Hidden = append(p.Hidden, o)
 		}
+	}
+	for _, tag := range p.Query.Tags {
+		p.Hidden = append(p.Hidden, option{Value: tag, Text: "tag"})
 	}
 	var teams []client.Team
 	if err := v.get("/v1/teams", &teams); err != nil {
@@ -155,6 +162,9 @@ func (q jobsQuery) api() url.Values {
 			of.Set(key, value)
 		}
 	}
+	for _, tag := range q.Tags {
+		of.Add("tag", tag)
+	}
 	if q.Live {
 		of.Set("live", "1")
 	}
@@ -165,7 +175,7 @@ func (q jobsQuery) api() url.Values {
 }
 
 // Filtered reports whether the query leaves jobs out.
-func (q jobsQuery) Filtered() bool { q.Sort, q.By = "", ""; return q != jobsQuery{} }
+func (q jobsQuery) Filtered() bool { return len(q.api()) > 0 }
 
 // due formats the time until a job's deadline, or whether a job that is over met it, and by how much.
 func due(now time.Time, j client.Job) template.HTML {

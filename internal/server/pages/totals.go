@@ -94,7 +94,7 @@ func (q jobsQuery) command() string {
 // command returns the command that shows the same.
 func (p *jobsPage) command() string { return p.Query.command() }
 
-// List returns the address of the jobs of a line, or of those in one state; "": no filter selects them.
+// List returns the address of the jobs of a line, or of those in one state.
 func (t *jobTotals) List(line client.JobTotal, state string) string {
 	of := url.Values{}
 	for name, values := range t.filter {
@@ -103,12 +103,12 @@ func (t *jobTotals) List(line client.JobTotal, state string) string {
 	if line.Name != "" { // not the total
 		name, value := t.By, line.Name
 		if key, isTag := strings.CutPrefix(t.By, "tag:"); isTag {
-			name, value = "tag", key+"="+value
-			if of.Has("tag") && of.Get("tag") != value {
-				return "" // the page has one tag
+			if value = key + "=" + value; !slices.Contains(of["tag"], value) {
+				of.Add("tag", value)
 			}
+		} else {
+			of.Set(name, value)
 		}
-		of.Set(name, value)
 	}
 	if state != "" {
 		of.Set("state", state)
@@ -122,23 +122,29 @@ func (t *jobTotals) List(line client.JobTotal, state string) string {
 // Postings returns the address of what the jobs of a line have spent; "": the ledger does not know the property or the
 // filter.
 func (t *jobTotals) Postings(line client.JobTotal) string {
-	if t.List(line, "") == "" {
+	of := url.Values{}
+	add := func(name, value string) (known bool) {
+		if name, value = paramOf(name, value); name != "" && !slices.Contains(of[name], value) {
+			of.Add(name, value)
+		}
+		return name != ""
+	}
+	for name, values := range t.filter {
+		for _, value := range values {
+			if key, of, isTag := strings.Cut(value, "="); name == "tag" && isTag {
+				name, value = "tag:"+key, of
+			} else if name == "tag" {
+				return ""
+			}
+			if !add(name, value) {
+				return ""
+			}
+		}
+	}
+	if line.Name != "" && !add(t.By, line.Name) {
 		return ""
 	}
-	at := without(exported, "job", []string{charge.Idle, charge.None, charge.Unused})
-	for name := range t.filter {
-		value := t.filter.Get(name)
-		if key, of, isTag := strings.Cut(value, "="); name == "tag" && isTag {
-			name, value = "tag:"+key, of
-		} else if name == "tag" {
-			return ""
-		}
-		at = namedIn(at, name, value)
-	}
-	if line.Name != "" {
-		at = namedIn(at, t.By, line.Name)
-	}
-	return at
+	return without(exported+"?"+of.Encode(), "job", []string{charge.Idle, charge.None, charge.Unused})
 }
 
 // States counts the jobs of a line by state, with the addresses of their lists.

@@ -38,6 +38,29 @@ func TestJobs_GroupsLinkToTheirJobs(t *testing.T) {
 	}
 }
 
+// A group of one tag among the jobs with another links to the jobs, and to their postings, that have both.
+func TestJobs_GroupsOfATagKeepTheOtherTags(t *testing.T) {
+	t.Parallel()
+	f, s := newFake(t)
+	f.answers["/v1/totals"] = client.JobTotals{By: "tag:model", Lines: []client.JobTotal{{Name: "lm", Currency: "USD", Jobs: 1,
+		States: map[string]int{"failed": 1}, Spent: money.Picos(5)}}}
+	page := html.UnescapeString(asks(s, "GET", "/jobs?by=tag:model&tag=run%3D7&tag=set", "").Body.String())
+	for _, want := range []string{`href="/jobs?tag=run%3D7&tag=set&tag=model%3Dlm"`, "--tag 'run=7' --tag set", `name="tag" value="set"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	page = html.UnescapeString(asks(s, "GET", "/jobs?by=tag:model&tag=run%3D7", "").Body.String())
+	if want := "tag=run%3D7&tag=model%3Dlm"; !strings.Contains(page, "/data/export/costs?") || strings.Count(page, want) < 2 {
+		t.Errorf("the page does not have the postings of %s", want)
+	}
+	f.answers["/v1/jobs"] = many(2)
+	asks(s, "GET", "/jobs?tag=&tag=run%3D7&tag=set", "")
+	if last := f.asked[len(f.asked)-1]; !strings.Contains(last, "tag=run%3D7&tag=set") {
+		t.Errorf("it asks %s", last)
+	}
+}
+
 // The foot of the page names the command that lists the same jobs.
 func TestJobs_NameTheCommandOfTheirFilter(t *testing.T) {
 	t.Parallel()

@@ -49,12 +49,8 @@ func (d *Service) Monthly(w http.ResponseWriter, r *http.Request) {
 		unknownTeam(w, team)
 		return
 	}
-	v, err := d.monthly(r.Context(), caller, n, charge.OnlyOf(func(key string) string {
-		if key == "team" || key == "project" {
-			return r.URL.Query().Get(key)
-		}
-		return ""
-	}))
+	v, err := d.monthly(r.Context(), caller, n, charge.OnlyOf(map[string][]string{"team": {team},
+		"project": {r.URL.Query().Get("project")}}))
 	if err != nil {
 		reports.Unread(w, "cannot read the ledger", err)
 		return

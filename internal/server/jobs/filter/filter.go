@@ -52,6 +52,12 @@ func Of(q url.Values, market func(wall time.Time) time.Time) (f Filter, field, w
 		if key == "" {
 			return f, "tag", "tag is not KEY or KEY=VALUE"
 		}
+		switch before := f.tags[key]; {
+		case value == "":
+			value = before
+		case before != "" && before != value:
+			return f, "tag", fmt.Sprintf("a job has one value of the tag %.40s, not both %.40s and %.40s", key, before, value)
+		}
 		f.tags[key] = value
 	}
 	if text := q.Get("since"); text != "" {
