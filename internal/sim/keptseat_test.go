@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/market"
 )
@@ -47,15 +46,18 @@ func (t *twin) takesKept(f state.AllocationRequested, i *state.Instance) {
 	switch {
 	case i != nil && f.Instance == i.ID():
 		t.w.saw("a kept seat is taken")
-	case f.Instance == "" && i != nil && f.Machine.Offer == i.Machine().Offer && i.Live() && i.Release() == "" &&
-		i.Noticed().IsZero() && i.Missing().IsZero() && !i.Disowned():
+	case f.Instance == "" && i != nil && f.Machine.Offer == i.Machine().Offer && i.Release() == "" && sound(i):
 		t.w.breaks("kept seat: %s rents another machine like %s, where it has a part", f.Job, i.ID())
 	}
 }
 
+// sound reports whether a machine is rented, and neither its provider nor another server is about to end it.
+func sound(i *state.Instance) bool {
+	return i.Live() && i.Noticed().IsZero() && i.Announced().IsZero() && i.Missing().IsZero() && !i.Disowned()
+}
+
 // awaits reports whether a job still leaves for its kept seat. A job without a machine is late only while the core
-// starts no job, a quota or a more urgent job stops it, or the seat's rung of its ladder rests, as after an interruption
-// of the machine that it leaves.
+// starts no job, or a quota or a more urgent job stops it.
 func (t *twin) awaits(job string, k *state.Keep, now time.Time) bool {
 	j, known := t.w.known(job)
 	if !known || j.State().Over() || j.State() == core.Paused || j.Ending() != "" {
@@ -63,11 +65,6 @@ func (t *twin) awaits(job string, k *state.Keep, now time.Time) bool {
 	}
 	if now.Before(k.By) {
 		return true
-	}
-	offer := t.w.m.State().Instance(k.Instance).Machine().Offer
-	rests := func(r plan.Rejection) bool { return r.Offer == offer && r.Why == plan.LaterRung }
-	if slices.ContainsFunc(j.Last().Rejected, rests) {
-		return false
 	}
 	_, _, full := t.w.m.Full()
 	_, _, waits := t.w.m.Waits(j)

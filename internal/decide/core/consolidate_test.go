@@ -25,12 +25,14 @@ type consolidation struct {
 	ran      time.Duration    // time of a
 	beside   money.Rate       // of the machine of b
 	stranger string           // user of b
+	capacity market.Capacity  // of all machines
 }
 
 // newConsolidation has a restart of six minutes, ten hours of work of c and twenty of b, and a checkpoint of c half an
 // hour ago.
 func newConsolidation(t *testing.T) *consolidation {
-	x := &consolidation{terms: map[string]Terms{}, saved: 30 * time.Minute, ran: time.Hour, beside: 1e12}
+	x := &consolidation{terms: map[string]Terms{}, saved: 30 * time.Minute, ran: time.Hour, beside: 1e12,
+		capacity: market.OnDemand}
 	x.warmRig = &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}}
 	for job, s := range map[string]struct {
 		cpus int
@@ -75,7 +77,7 @@ func (x *consolidation) run() (list []state.DrainRequested) {
 	x.t.Helper()
 	cfg := DefaultConfig()
 	cfg.Seats, cfg.MaxRunning = 8, 20
-	o := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 8,
+	o := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: x.capacity, CPUs: 8,
 		Memory: 16 << 30, Speed: 1, Currency: money.USD}
 	x.step(0, Configured{Config: cfg})
 	x.step(0, MarketSeen{Offers: []market.Offer{o}, Quotes: []market.Quote{{Offer: o.ID, Rate: 1e12, Priced: true, Available: true, At: agentsStart}}})
@@ -335,5 +337,25 @@ func TestConsolidate_EndOfKeepWakesWaitingJob(t *testing.T) {
 		if x.on("d") != "ib" {
 			t.Errorf("%s: d is on %q", name, x.on("d"))
 		}
+	}
+}
+
+// The machine of c is interrupted while c saves, so its rung of the ladder rests, but not the seat that is kept for c.
+func TestConsolidate_KeptSeatIsTakenWhileItsRungRests(t *testing.T) {
+	x := newConsolidation(t)
+	x.capacity = market.Spot
+	x.change("c", func(t *Terms) {
+		t.Need.Ladder = []plan.Rung{{Capacity: []market.Capacity{market.Spot}, Failures: 1, For: time.Hour}}
+	})
+	if len(x.run()) != 1 {
+		t.Fatal("c does not move")
+	}
+	x.step(time.Second, InstanceEnded{Instance: "ia", Until: agentsStart.Add(x.at), Cause: "interrupted"})
+	c, _ := x.Job("c")
+	if list := c.Fallback(); len(list) != 1 || !list[0].Rests.After(agentsStart.Add(x.at)) {
+		t.Fatalf("its rung does not rest: %+v", list)
+	}
+	if x.on("c") != "ib" {
+		t.Errorf("c is %s on %q: %+v", c.State(), x.on("c"), c.Last())
 	}
 }

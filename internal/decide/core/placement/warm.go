@@ -85,11 +85,12 @@ func (dc *Decider) affords(j *state.Job, v vacancy) bool {
 		t.Budget.Sub(dc.admission.Charged(j)))
 }
 
-// onRung reports whether the ladder of j, if it has one, allows the machine now.
+// onRung reports whether the ladder of j, if it has one, allows the machine now. A part that is kept for j is allowed:
+// j left a machine for it, although its rung may rest since then.
 func (dc *Decider) onRung(j *state.Job, i *state.Instance) bool {
 	n := &j.Terms().Need
 	l := dc.State.Listing(i.Machine().Offer)
-	if len(n.Ladder) == 0 {
+	if len(n.Ladder) == 0 || dc.State.KeepsFor(j, i) {
 		return true
 	}
 	open, _ := dc.open(j)
