@@ -10,7 +10,8 @@ import (
 )
 
 // keptSeats verifies in the plainest way that a job that leaves its machine for a seat finds it: until the keep ends for
-// a recorded reason, the part fits beside those of the others there, and the job takes it.
+// a recorded reason, the part fits beside those of the others there, the end of the last of them does not end the machine,
+// and the job takes the part.
 func (t *twin) keptSeats(out core.Outcome) {
 	s, now := t.w.m.State(), t.w.m.Now()
 	for _, f := range out.Facts {
@@ -29,7 +30,12 @@ func (t *twin) keptSeats(out core.Outcome) {
 	for _, job := range sortedKeys(t.seats) {
 		k := t.seats[job]
 		i := s.Instance(k.Instance)
+		limits, _ := t.w.m.Rules()
 		switch {
+		case i != nil && sound(i) && (i.Release() == "program_completed" || i.Release() == "idle") &&
+			len(limits.Limits) == 0 && !s.Undecided() && t.awaits(job, &k, now):
+			t.w.breaks("kept seat: %s has a part of %s until %v, which is terminated", job, k.Instance, k.By)
+			delete(t.seats, job)
 		case i == nil || !i.Live() || i.Release() != "" || !t.awaits(job, &k, now):
 			t.w.saw("a kept seat is not needed")
 			delete(t.seats, job)

@@ -38,6 +38,16 @@ func (s *State) Keeps(k *Keep) bool {
 		j.Ending() == ""
 }
 
+// KeptUntil returns when the last part of i that is still kept ends; zero: none is kept.
+func (s *State) KeptUntil(i *Instance) (by time.Time) {
+	for n := range i.r.Keeps {
+		if k := &i.r.Keeps[n]; s.Keeps(k) && k.By.After(by) {
+			by = k.By
+		}
+	}
+	return by
+}
+
 // KeepsFor reports whether a part of i is still kept for j.
 func (s *State) KeepsFor(j *Job, i *Instance) bool {
 	return slices.ContainsFunc(i.r.Keeps, func(k Keep) bool { return k.Job == j.ID() && s.Keeps(&k) })

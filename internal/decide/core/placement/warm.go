@@ -179,12 +179,15 @@ func (dc *Decider) lasts(j *state.Job, i *state.Instance, o *market.Offer, units
 	return rest >= o.MaxLifetime/2 || known && rest >= left+j.Restart()
 }
 
-// IdleUntil is when an idle machine is terminated: when its time is over, or when its cost at the current price
-// would exceed the amount held for it.
+// IdleUntil is when an idle machine is terminated: when its time is over and no part of it is kept, or when its cost at
+// the current price would exceed the amount held for it.
 func (dc *Decider) IdleUntil(i *state.Instance, idle *state.Idle) time.Time {
 	keep := idle.Keep
 	if most := idle.From.Add(dc.market.TimingOf(i.Machine()).Idle); most.Before(keep) { // the setting was lowered
 		keep = most
+	}
+	if by := dc.State.KeptUntil(i); by.After(keep) {
+		keep = by
 	}
 	left := idle.Most.Sub(idle.Posted).Sub(i.Cost(dc.Now()).Sub(i.Posted()))
 	return dc.Now().Add(plan.WaitWarm(i.PresentRate(), keep.Sub(dc.Now()), left))
