@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"scrimp/internal/decide/core"
-	"scrimp/internal/decide/plan"
 	"scrimp/internal/decide/state"
 	"scrimp/internal/market"
 )
 
 // keptSeats verifies in the plainest way that a job that leaves its machine for a seat finds it: until the keep ends for
-// a recorded reason, the part fits beside those of the others there, and the job takes it.
+// a recorded reason, the part fits beside those of the others there, the end of the last of them does not end the machine,
+// and the job takes the part.
 func (t *twin) keptSeats(out core.Outcome) {
 	s, now := t.w.m.State(), t.w.m.Now()
 	for _, f := range out.Facts {
@@ -30,7 +30,12 @@ func (t *twin) keptSeats(out core.Outcome) {
 	for _, job := range sortedKeys(t.seats) {
 		k := t.seats[job]
 		i := s.Instance(k.Instance)
+		limits, _ := t.w.m.Rules()
 		switch {
+		case i != nil && sound(i) && (i.Release() == "program_completed" || i.Release() == "idle") &&
+			len(limits.Limits) == 0 && !s.Undecided() && t.awaits(job, &k, now):
+			t.w.breaks("kept seat: %s has a part of %s until %v, which is terminated", job, k.Instance, k.By)
+			delete(t.seats, job)
 		case i == nil || !i.Live() || i.Release() != "" || !t.awaits(job, &k, now):
 			t.w.saw("a kept seat is not needed")
 			delete(t.seats, job)
@@ -47,15 +52,18 @@ func (t *twin) takesKept(f state.AllocationRequested, i *state.Instance) {
 	switch {
 	case i != nil && f.Instance == i.ID():
 		t.w.saw("a kept seat is taken")
-	case f.Instance == "" && i != nil && f.Machine.Offer == i.Machine().Offer && i.Live() && i.Release() == "" &&
-		i.Noticed().IsZero() && i.Missing().IsZero() && !i.Disowned():
+	case f.Instance == "" && i != nil && f.Machine.Offer == i.Machine().Offer && i.Release() == "" && sound(i):
 		t.w.breaks("kept seat: %s rents another machine like %s, where it has a part", f.Job, i.ID())
 	}
 }
 
+// sound reports whether a machine is rented, and neither its provider nor another server is about to end it.
+func sound(i *state.Instance) bool {
+	return i.Live() && i.Noticed().IsZero() && i.Announced().IsZero() && i.Missing().IsZero() && !i.Disowned()
+}
+
 // awaits reports whether a job still leaves for its kept seat. A job without a machine is late only while the core
-// starts no job, a quota or a more urgent job stops it, or the seat's rung of its ladder rests, as after an interruption
-// of the machine that it leaves.
+// starts no job, or a quota or a more urgent job stops it.
 func (t *twin) awaits(job string, k *state.Keep, now time.Time) bool {
 	j, known := t.w.known(job)
 	if !known || j.State().Over() || j.State() == core.Paused || j.Ending() != "" {
@@ -63,11 +71,6 @@ func (t *twin) awaits(job string, k *state.Keep, now time.Time) bool {
 	}
 	if now.Before(k.By) {
 		return true
-	}
-	offer := t.w.m.State().Instance(k.Instance).Machine().Offer
-	rests := func(r plan.Rejection) bool { return r.Offer == offer && r.Why == plan.LaterRung }
-	if slices.ContainsFunc(j.Last().Rejected, rests) {
-		return false
 	}
 	_, _, full := t.w.m.Full()
 	_, _, waits := t.w.m.Waits(j)

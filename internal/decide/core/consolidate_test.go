@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/decide/budget"
 	"scrimp/internal/decide/core/placement"
 	"scrimp/internal/decide/ledger"
 	"scrimp/internal/decide/plan"
@@ -25,12 +26,15 @@ type consolidation struct {
 	ran      time.Duration    // time of a
 	beside   money.Rate       // of the machine of b
 	stranger string           // user of b
+	capacity market.Capacity  // of all machines
+	idle     time.Duration    // longest wait of an idle machine
 }
 
 // newConsolidation has a restart of six minutes, ten hours of work of c and twenty of b, and a checkpoint of c half an
 // hour ago.
 func newConsolidation(t *testing.T) *consolidation {
-	x := &consolidation{terms: map[string]Terms{}, saved: 30 * time.Minute, ran: time.Hour, beside: 1e12}
+	x := &consolidation{terms: map[string]Terms{}, saved: 30 * time.Minute, ran: time.Hour, beside: 1e12,
+		capacity: market.OnDemand}
 	x.warmRig = &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}}
 	for job, s := range map[string]struct {
 		cpus int
@@ -74,8 +78,8 @@ func (x *consolidation) begin(job string) {
 func (x *consolidation) run() (list []state.DrainRequested) {
 	x.t.Helper()
 	cfg := DefaultConfig()
-	cfg.Seats, cfg.MaxRunning = 8, 20
-	o := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 8,
+	cfg.Seats, cfg.MaxRunning, cfg.Idle = 8, 20, x.idle
+	o := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: x.capacity, CPUs: 8,
 		Memory: 16 << 30, Speed: 1, Currency: money.USD}
 	x.step(0, Configured{Config: cfg})
 	x.step(0, MarketSeen{Offers: []market.Offer{o}, Quotes: []market.Quote{{Offer: o.ID, Rate: 1e12, Priced: true, Available: true, At: agentsStart}}})
@@ -335,5 +339,126 @@ func TestConsolidate_EndOfKeepWakesWaitingJob(t *testing.T) {
 		if x.on("d") != "ib" {
 			t.Errorf("%s: d is on %q", name, x.on("d"))
 		}
+	}
+}
+
+// b ends while c saves, and nobody else is on ib. The machine stays for c, also if its engine keeps no idle machines,
+// and c takes it without a launch. Once c no longer comes, the machine is terminated in the same step. What all jobs and
+// idle time cost is what the machines cost.
+func TestConsolidate_MachineStaysForItsKeptSeat(t *testing.T) {
+	completes := func(x *consolidation) {
+		x.step(time.Second, AttemptEnded{Attempt: "b.1", Message: 9, Reason: "completed"})
+	}
+	cancelled := func(x *consolidation) { x.step(time.Second, JobEnded{Job: "b"}) }
+	gone := func(x *consolidation) { cancelled(x); x.step(time.Second, TaskGone{Attempt: "b.1"}) }
+	comes := func(x *consolidation) Outcome {
+		x.step(time.Second, MachineCleaned{Instance: "ib"})
+		return x.step(time.Second, AttemptEnded{Attempt: "c.1", Message: 3, Reason: "drained", Exit: 143, Saved: true})
+	}
+	late := func(x *consolidation) (out Outcome) {
+		out.Wake = agentsStart.Add(x.at)
+		for by := x.State().Instance("ib").Keeps()[0].By; x.State().Instance("ib").Release() == "" && !out.Wake.After(by); {
+			if out = x.step(max(0, out.Wake.Sub(agentsStart.Add(x.at))), Tick{}); out.Wake.IsZero() {
+				break
+			}
+		}
+		return out
+	}
+	cancels := func(x *consolidation) Outcome { return x.step(time.Second, JobEnded{Job: "c", Save: true}) }
+	pauses := func(x *consolidation) Outcome { return x.step(time.Second, JobPaused{Job: "c"}) }
+	for name, c := range map[string]struct {
+		leaves  func(*consolidation)
+		then    func(*consolidation) Outcome
+		idle    time.Duration // longest wait of the engine
+		limits  []budget.Limit
+		restart bool
+		takes   bool
+	}{
+		"b completes and c comes":                  {leaves: completes, then: comes, takes: true},
+		"b completes, a restart, and c comes":      {leaves: completes, then: comes, restart: true, takes: true},
+		"b completes, idle machines wait, c comes": {leaves: completes, then: comes, idle: time.Hour, takes: true},
+		"b is cancelled and c comes":               {leaves: gone, then: comes, takes: true},
+		"b completes and c is cancelled":           {leaves: completes, then: cancels},
+		"b completes and c is paused":              {leaves: completes, then: pauses},
+		"b completes and c is too late": {leaves: func(x *consolidation) {
+			completes(x)
+			x.step(time.Second, MachineCleaned{Instance: "ib"})
+		}, then: late},
+		"b completes, a restart, and c is too late": {leaves: func(x *consolidation) {
+			completes(x)
+			x.step(time.Second, MachineCleaned{Instance: "ib"})
+		}, then: late, restart: true},
+		"b is cancelled and c too": {leaves: gone, then: cancels},
+		"b completes, and no limit has room for idle time": {
+			leaves: completes,
+			then:   func(*consolidation) Outcome { return Outcome{} },
+			limits: []budget.Limit{{Scope: budget.All, Window: budget.Total, Dollars: new(money.Picos(2e12))}},
+		},
+	} {
+		x := newConsolidation(t)
+		x.idle = c.idle
+		if len(x.run()) != 1 {
+			t.Fatalf("%s: c does not move", name)
+		}
+		if len(c.limits) > 0 {
+			x.step(0, BudgetsSet{Rules: budget.Rules{Limits: c.limits}})
+		}
+		c.leaves(x)
+		if c.restart {
+			again, err := Restore(snap(t, x.Machine))
+			must.Do(t, err)
+			x.Machine = again
+		}
+		out := c.then(x)
+		c1, _ := x.Job("c")
+		ib := x.State().Instance("ib")
+		switch {
+		case c.takes && (x.on("c") != "ib" || launches(out) > 0 || c1.Last().Why != plan.Warm):
+			t.Errorf("%s: c is on %q after %d launches: %+v", name, x.on("c"), launches(out), c1.Last())
+		case !c.takes && ib.Release() == "":
+			t.Errorf("%s: nobody comes, and the machine is not terminated", name)
+		case !c.takes && c.limits == nil && ib.Release() != "idle":
+			t.Errorf("%s: the machine did not stay: %s", name, ib.Release())
+		}
+		if c.takes {
+			x.begins("c.2")
+			x.step(time.Hour, AttemptEnded{Attempt: "c.2", Message: 4, Reason: "completed"})
+		}
+		x.step(time.Second, AttemptEnded{Attempt: "c.1", Message: 5, Reason: "drained", Exit: 143, Saved: true})
+		x.step(time.Hour, Tick{})
+		var cost money.Amount
+		for _, i := range []string{"ia", "ib"} {
+			x.step(0, InstanceEnded{Instance: i, Until: agentsStart.Add(x.at), Cause: "terminated"})
+			cost = cost.Add(hour(x.at))
+		}
+		for _, part := range x.cost {
+			cost = cost.Sub(part)
+		}
+		if !cost.IsZero() {
+			t.Errorf("%s: %v of what the machines cost is not posted: %v", name, cost, x.cost)
+		}
+		if idle := x.State().Instance("ib"); idle != nil && idle.Live() {
+			t.Errorf("%s: the machine is rented still", name)
+		}
+	}
+}
+
+// The machine of c is interrupted while c saves, so its rung of the ladder rests, but not the seat that is kept for c.
+func TestConsolidate_KeptSeatIsTakenWhileItsRungRests(t *testing.T) {
+	x := newConsolidation(t)
+	x.capacity = market.Spot
+	x.change("c", func(t *Terms) {
+		t.Need.Ladder = []plan.Rung{{Capacity: []market.Capacity{market.Spot}, Failures: 1, For: time.Hour}}
+	})
+	if len(x.run()) != 1 {
+		t.Fatal("c does not move")
+	}
+	x.step(time.Second, InstanceEnded{Instance: "ia", Until: agentsStart.Add(x.at), Cause: "interrupted"})
+	c, _ := x.Job("c")
+	if list := c.Fallback(); len(list) != 1 || !list[0].Rests.After(agentsStart.Add(x.at)) {
+		t.Fatalf("its rung does not rest: %+v", list)
+	}
+	if x.on("c") != "ib" {
+		t.Errorf("c is %s on %q: %+v", c.State(), x.on("c"), c.Last())
 	}
 }

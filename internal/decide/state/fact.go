@@ -178,8 +178,8 @@ type (
 		By      time.Time `json:"by"`
 	}
 	// SeatLeft: a task has left an instance that stays. If Next is set, the machine goes to that allocation of the
-	// same job. If only Attempt is set, other attempts keep their seats on it. Otherwise it waits, until Keep at
-	// the latest, for the next job of the same user, and Most is held for that. Lost is the time lost.
+	// same job. If only Attempt is set, other attempts keep their seats on it. Otherwise it waits, until Keep or while
+	// a part of it is kept, for the next job of the same user, and Most is held for that. Lost is the time lost.
 	SeatLeft struct {
 		Instance string        `json:"instance"`
 		Attempt  string        `json:"attempt,omitempty"`

@@ -80,15 +80,14 @@ func (s *State) left(f SeatLeft) {
 	t := &k.r
 	t.Until, t.Cause, t.LastRate = s.now, Kept, k.Rate()
 	t.LostTime += f.Lost
-	if i.r.Phase == Draining && (f.Next != "" || f.Attempt == "") {
+	waits := f.Next == "" && (f.Attempt == "" || !f.Keep.IsZero())
+	if i.r.Phase == Draining && (f.Next != "" || waits) {
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
 	}
-	switch {
-	case f.Next != "" || f.Attempt != "":
-		if t.End == "" {
-			t.End = "terminated"
-		}
-	default:
+	if (f.Next != "" || f.Attempt != "") && t.End == "" {
+		t.End = "terminated"
+	}
+	if waits {
 		i.r.Idles = append(slices.Clone(i.r.Idles), Idle{
 			Owner: idleOwner(j, i, len(i.r.Idles)), User: j.User(), After: a.r.ID, From: s.now, Keep: f.Keep, Most: f.Most,
 		})

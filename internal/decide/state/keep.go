@@ -1,6 +1,9 @@
 package state
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Keep is a part of a shared machine that nobody else may take until By: the job saves, and leaves its own machine for
 // it.
@@ -33,6 +36,21 @@ func (s *State) Keeps(k *Keep) bool {
 	j := s.jobs[k.Job]
 	return j != nil && s.now.Before(k.By) && j.Epoch() == k.Epoch && !j.State().Over() && j.State() != Paused &&
 		j.Ending() == ""
+}
+
+// KeptUntil returns when the last part of i that is still kept ends; zero: none is kept.
+func (s *State) KeptUntil(i *Instance) (by time.Time) {
+	for n := range i.r.Keeps {
+		if k := &i.r.Keeps[n]; s.Keeps(k) && k.By.After(by) {
+			by = k.By
+		}
+	}
+	return by
+}
+
+// KeepsFor reports whether a part of i is still kept for j.
+func (s *State) KeepsFor(j *Job, i *Instance) bool {
+	return slices.ContainsFunc(i.r.Keeps, func(k Keep) bool { return k.Job == j.ID() && s.Keeps(&k) })
 }
 
 // Keeps returns the parts that are or were kept, the newest first.

@@ -48,10 +48,10 @@ func (js *Jobs) drains(j *state.Job, a *state.Attempt, f state.DrainRequested) {
 	}
 }
 
-// release terminates an attempt's machines, unless that is already under way. If others have seats on the machine,
-// it releases only the attempt's own seat.
+// release terminates an attempt's machines, unless that is already under way. If others have seats on the machine, or
+// a part of it is kept for another job, it releases only the attempt's own seat.
 func (js *Jobs) release(a *state.Attempt, why, end string) {
-	if a.Beside() {
+	if a.Beside() || js.instances.staysKept(a.Lead()) {
 		js.instances.releaseSeat(a.Lead(), why, end)
 		return
 	}

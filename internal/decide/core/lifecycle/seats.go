@@ -112,8 +112,8 @@ func (is *Instances) WakeForKeeps() (soonest time.Time) {
 	return soonest
 }
 
-// TaskGone handles a task that had to leave its seat and is gone. The machine stays for the others on it. If there
-// are none, it is terminated or kept idle.
+// TaskGone handles a task that had to leave its seat and is gone. The machine stays for the others on it, or for a job
+// that a part of it is kept for. If there are none, it is terminated or kept idle.
 func (is *Instances) TaskGone(attempt string, node int) {
 	k := is.attempts.TaskOf(attempt, node)
 	if k == nil || k.Leaving() == "" || !k.Live() {
@@ -131,12 +131,18 @@ func (is *Instances) TaskGone(attempt string, node int) {
 	case !k.Beside() && k.Phase() == state.Ended && is.mayKeep(k, k.End()):
 		is.vacate(j, k, k.End())
 		return
-	case !k.Beside():
+	}
+	f, waits := state.SeatLeft{Instance: i.ID()}, k.Beside()
+	if !waits && is.staysKept(k) {
+		f, waits = is.waitsFor(j, k)
+	}
+	if !waits {
 		is.jobs.releaseMachine(k, k.Leaving(), "")
 		return
 	}
 	end := is.settleEnd(j, k, is.Now())
-	is.Fact(state.SeatLeft{Instance: i.ID(), Attempt: a.ID(), Lost: end.Lost})
+	f.Attempt, f.Lost = a.ID(), end.Lost
+	is.Fact(f)
 	is.jobs.Freed()
 	is.reviewSeats(i, "")
 	is.afterEnd(j, k, "released", end)

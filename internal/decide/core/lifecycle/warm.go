@@ -14,21 +14,33 @@ import (
 )
 
 // mayKeep reports whether the machine of a task whose program has ended may serve another job. It may not if it is
-// being interrupted, moved from or at fault, or is no longer in the log.
+// being interrupted or at fault, or is no longer in the log, nor if its engine keeps no idle machines or the job moves
+// from it, unless a part of it is kept for another job.
 func (is *Instances) mayKeep(k *state.Task, end string) bool {
 	a := k.Attempt()
 	i := is.State.Instance(k.Instance())
 	switch {
-	case is.market.TimingOf(a.Machine()).Idle <= 0 || a.Machine().Prepaid:
-		return false
-	case i == nil || !serves(i) || is.State.Undecided():
+	case i == nil || !serves(i) || is.State.Undecided() || a.Machine().Prepaid:
 		return false
 	case len(i.Seats()) != 1 || is.State.Seated(i) != a:
 		return false
-	case a.Draining() && is.State.Job(a.Job()).MigratingTo() != "":
+	case end == "setup" || a.DrainWhy() == "lifetime_ends":
+		return false
+	case !is.State.KeptUntil(i).IsZero():
+		return true
+	}
+	moves := a.Draining() && is.State.Job(a.Job()).MigratingTo() != ""
+	return !moves && is.market.TimingOf(a.Machine()).Idle > 0
+}
+
+// staysKept reports whether the machine of a task that must leave it stays for a job that a part of it is kept for. It
+// does not if the program was asked to end and did not.
+func (is *Instances) staysKept(k *state.Task) bool {
+	i := is.State.Instance(k.Instance())
+	if i == nil || is.State.KeptUntil(i).IsZero() || k.Attempt().Draining() && k.Phase() != state.Ended {
 		return false
 	}
-	return end != "setup" && a.DrainWhy() != "lifetime_ends"
+	return is.mayKeep(k, k.End())
 }
 
 // serves reports whether a machine has an agent and may get tasks: nobody is terminating or interrupting it, and its
@@ -38,21 +50,29 @@ func serves(i *state.Instance) bool {
 		i.Missing().IsZero() && i.Noticed().IsZero()
 }
 
-// vacate keeps the machine of a task for the next job of its user, for as long as that is expected to pay and the
-// team's limits have room. Otherwise it terminates the machine.
+// vacate keeps the machine of a task for the next job, or else terminates it.
 func (is *Instances) vacate(j *state.Job, k *state.Task, reason string) {
-	i := is.State.Instance(k.Instance())
-	keep := is.keepsFor(j, k.Attempt(), i)
-	most := i.PresentRate().Until(max(0, keep, is.books.PaidUntil(i).Sub(is.Now())))
-	if keep <= 0 || is.noRoom(j, i, most) {
+	f, waits := is.waitsFor(j, k)
+	if !waits {
 		is.jobs.releaseMachine(k, "program_"+reason, "")
 		return
 	}
 	is.books.Level(j, k, ledger.Idle, is.Now())
 	is.queue.ServedGPUs(j, k, k.From(), is.Now())
 	is.admission.SumGPUs(j, k, k.From(), is.Now())
-	is.Fact(state.SeatLeft{Instance: i.ID(), Keep: is.Now().Add(keep), Most: most})
+	is.Fact(f)
 	is.jobs.Freed()
+}
+
+// waitsFor returns how long the machine of a task waits for the next job of its user: for as long as that is expected
+// to pay, and while a part of it is kept. ok is false if it does not wait, or if the team's limits have no room for it.
+func (is *Instances) waitsFor(j *state.Job, k *state.Task) (f state.SeatLeft, ok bool) {
+	i := is.State.Instance(k.Instance())
+	pays := max(0, is.keepsFor(j, k.Attempt(), i))
+	keep := max(pays, is.State.KeptUntil(i).Sub(is.Now()))
+	most := i.PresentRate().Until(max(keep, is.books.PaidUntil(i).Sub(is.Now())))
+	f = state.SeatLeft{Instance: i.ID(), Keep: is.Now().Add(pays), Most: most}
+	return f, keep > 0 && !is.noRoom(j, i, most)
 }
 
 // keepsFor is the longest time that a machine waits for the next job.

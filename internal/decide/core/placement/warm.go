@@ -85,11 +85,12 @@ func (dc *Decider) affords(j *state.Job, v vacancy) bool {
 		t.Budget.Sub(dc.admission.Charged(j)))
 }
 
-// onRung reports whether the ladder of j, if it has one, allows the machine now.
+// onRung reports whether the ladder of j, if it has one, allows the machine now. A part that is kept for j is allowed:
+// j left a machine for it, although its rung may rest since then.
 func (dc *Decider) onRung(j *state.Job, i *state.Instance) bool {
 	n := &j.Terms().Need
 	l := dc.State.Listing(i.Machine().Offer)
-	if len(n.Ladder) == 0 {
+	if len(n.Ladder) == 0 || dc.State.KeepsFor(j, i) {
 		return true
 	}
 	open, _ := dc.open(j)
@@ -178,12 +179,15 @@ func (dc *Decider) lasts(j *state.Job, i *state.Instance, o *market.Offer, units
 	return rest >= o.MaxLifetime/2 || known && rest >= left+j.Restart()
 }
 
-// IdleUntil is when an idle machine is terminated: when its time is over, or when its cost at the current price
-// would exceed the amount held for it.
+// IdleUntil is when an idle machine is terminated: when its time is over and no part of it is kept, or when its cost at
+// the current price would exceed the amount held for it.
 func (dc *Decider) IdleUntil(i *state.Instance, idle *state.Idle) time.Time {
 	keep := idle.Keep
 	if most := idle.From.Add(dc.market.TimingOf(i.Machine()).Idle); most.Before(keep) { // the setting was lowered
 		keep = most
+	}
+	if by := dc.State.KeptUntil(i); by.After(keep) {
+		keep = by
 	}
 	left := idle.Most.Sub(idle.Posted).Sub(i.Cost(dc.Now()).Sub(i.Posted()))
 	return dc.Now().Add(plan.WaitWarm(i.PresentRate(), keep.Sub(dc.Now()), left))
