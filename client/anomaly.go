@@ -111,13 +111,13 @@ type PlannedAnomalies struct {
 // see.
 func (c *Client) Anomalies(ctx context.Context, team, since string) (Anomalies, error) {
 	q := url.Values{"team": {team}, "since": {since}}
-	return ask[Anomalies](ctx, c, http.MethodGet, "/v1/anomalies?"+q.Encode(), nil)
+	return ask[Anomalies](ctx, c, http.MethodGet, Path("/v1/anomalies", q), nil)
 }
 
 // AllAnomalies is Anomalies with those that are planned, dismissed or snoozed.
 func (c *Client) AllAnomalies(ctx context.Context, team, since string) (Anomalies, error) {
 	q := url.Values{"team": {team}, "since": {since}, "all": {"1"}}
-	return ask[Anomalies](ctx, c, http.MethodGet, "/v1/anomalies?"+q.Encode(), nil)
+	return ask[Anomalies](ctx, c, http.MethodGet, Path("/v1/anomalies", q), nil)
 }
 
 // SnoozeAnomaly hides an incident, and later ones of its kind about the same, until a time.

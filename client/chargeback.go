@@ -101,7 +101,7 @@ func (c *Client) Chargeback(ctx context.Context, month, rule string, shares []st
 	if len(shares) > 0 {
 		q["share"] = shares
 	}
-	return ask[Chargeback](ctx, c, http.MethodGet, "/v1/chargeback?"+q.Encode(), nil)
+	return ask[Chargeback](ctx, c, http.MethodGet, Path("/v1/chargeback", q), nil)
 }
 
 // Fees lists the fees.

@@ -254,7 +254,7 @@ func (c *Client) Reject(ctx context.Context, id, reason string) (Job, error) {
 // Costs reports costs by team, project, user, kind, provider, region, SKU, category, job or tag:KEY, within a span
 // of market time until now, such as 7d; "" is from the beginning.
 func (c *Client) Costs(ctx context.Context, by, since string) (Costs, error) {
-	return ask[Costs](ctx, c, http.MethodGet, "/v1/costs?"+url.Values{"by": {by}, "since": {since}}.Encode(), nil)
+	return ask[Costs](ctx, c, http.MethodGet, Path("/v1/costs", url.Values{"by": {by}, "since": {since}}), nil)
 }
 
 // Budgets lists the limits that the token's user may see, with what is spent and held.
@@ -275,6 +275,22 @@ func (c *Client) Metric(ctx context.Context, id string) (MetricValues, error) {
 // Curves samples the values of each metric that the job's programs reported.
 func (c *Client) Curves(ctx context.Context, id string) (Curves, error) {
 	return ask[Curves](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/curves", nil)
+}
+
+// Path adds the parameters that have a value to the path of a route. The server refuses a parameter without one.
+func Path(path string, q url.Values) string {
+	given := url.Values{}
+	for name, values := range q {
+		for _, v := range values {
+			if v != "" {
+				given.Add(name, v)
+			}
+		}
+	}
+	if len(given) == 0 {
+		return path
+	}
+	return path + "?" + given.Encode()
 }
 
 // Do sends in as JSON and decodes the response into out; either may be nil. Use it for routes without a method of

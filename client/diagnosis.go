@@ -90,5 +90,5 @@ func (c *Client) Diagnose(ctx context.Context, job string, profiles ...Profile) 
 // selects all teams that the caller may see.
 func (c *Client) Diagnoses(ctx context.Context, team, since string) ([]Diagnosis, error) {
 	q := url.Values{"team": {team}, "since": {since}}
-	return ask[[]Diagnosis](ctx, c, http.MethodGet, "/v1/diagnoses?"+q.Encode(), nil)
+	return ask[[]Diagnosis](ctx, c, http.MethodGet, Path("/v1/diagnoses", q), nil)
 }

@@ -65,17 +65,8 @@ type ModelStage struct {
 
 // ModelVersions lists the versions of all pipelines that the caller sees, or of one pipeline or project; "": any.
 func (c *Client) ModelVersions(ctx context.Context, pipeline, project string) ([]ModelVersion, error) {
-	q := url.Values{}
-	for name, value := range map[string]string{"pipeline": pipeline, "project": project} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	path := "/v1/models"
-	if len(q) > 0 {
-		path += "?" + q.Encode()
-	}
-	return ask[[]ModelVersion](ctx, c, http.MethodGet, path, nil)
+	q := url.Values{"pipeline": {pipeline}, "project": {project}}
+	return ask[[]ModelVersion](ctx, c, http.MethodGet, Path("/v1/models", q), nil)
 }
 
 // ModelVersion shows the version that a run has made, with its lineage.

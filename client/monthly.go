@@ -48,12 +48,6 @@ type WorkloadCost struct {
 // MonthlyCosts returns what a month of each kind of workload costs, over the current month and those before it. Team
 // and project may be "": all.
 func (c *Client) MonthlyCosts(ctx context.Context, months int, team, project string) (MonthlyCosts, error) {
-	q := url.Values{"months": {strconv.Itoa(months)}}
-	if team != "" {
-		q.Set("team", team)
-	}
-	if project != "" {
-		q.Set("project", project)
-	}
-	return ask[MonthlyCosts](ctx, c, http.MethodGet, "/v1/costs/monthly?"+q.Encode(), nil)
+	q := url.Values{"months": {strconv.Itoa(months)}, "team": {team}, "project": {project}}
+	return ask[MonthlyCosts](ctx, c, http.MethodGet, Path("/v1/costs/monthly", q), nil)
 }

@@ -64,13 +64,8 @@ type Proposals struct {
 // Proposals lists the proposals of a team, or of all teams that the caller may see. With a budget, such as 500, it
 // says which of those that wait fit into it.
 func (c *Client) Proposals(ctx context.Context, team, budget string) (Proposals, error) {
-	q := url.Values{}
-	for name, value := range map[string]string{"team": team, "budget": budget} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	return ask[Proposals](ctx, c, http.MethodGet, "/v1/proposals?"+q.Encode(), nil)
+	q := url.Values{"team": {team}, "budget": {budget}}
+	return ask[Proposals](ctx, c, http.MethodGet, Path("/v1/proposals", q), nil)
 }
 
 // Proposal returns a proposal.

@@ -40,7 +40,7 @@ type Recommendation struct {
 // Recommend ranks what would lower spending, for each currency. Target is a share such as 25%.
 func (c *Client) Recommend(ctx context.Context, team, target string) ([]SavingsPlan, error) {
 	q := url.Values{"team": {team}, "target": {target}}
-	return ask[[]SavingsPlan](ctx, c, http.MethodGet, "/v1/recommend?"+q.Encode(), nil)
+	return ask[[]SavingsPlan](ctx, c, http.MethodGet, Path("/v1/recommend", q), nil)
 }
 
 // TakeRecommendation says that a team follows a recommendation from now on.
@@ -77,5 +77,5 @@ func (c *Client) TakeRecommendation(ctx context.Context, t TakeRecommendation) (
 // the caller may see.
 func (c *Client) TakenRecommendations(ctx context.Context, team string) ([]TakenRecommendation, error) {
 	q := url.Values{"team": {team}}
-	return ask[[]TakenRecommendation](ctx, c, http.MethodGet, "/v1/recommend/taken?"+q.Encode(), nil)
+	return ask[[]TakenRecommendation](ctx, c, http.MethodGet, Path("/v1/recommend/taken", q), nil)
 }

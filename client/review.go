@@ -130,5 +130,5 @@ type EstimatePair struct {
 
 // MonthReview reviews the spending of a month, such as 2026-10; of this month if it is empty.
 func (c *Client) MonthReview(ctx context.Context, month string) (MonthReview, error) {
-	return ask[MonthReview](ctx, c, http.MethodGet, "/v1/review?"+url.Values{"month": {month}}.Encode(), nil)
+	return ask[MonthReview](ctx, c, http.MethodGet, Path("/v1/review", url.Values{"month": {month}}), nil)
 }

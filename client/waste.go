@@ -118,7 +118,7 @@ const NoTeam = "(none)"
 // Waste lists the waste of the last span, such as 30d. An empty team selects all teams that the caller may see.
 func (c *Client) Waste(ctx context.Context, team, since string) (Waste, error) {
 	q := url.Values{"team": {team}, "since": {since}}
-	return ask[Waste](ctx, c, http.MethodGet, "/v1/waste?"+q.Encode(), nil)
+	return ask[Waste](ctx, c, http.MethodGet, Path("/v1/waste", q), nil)
 }
 
 // ApplyWaste carries out the action of a finding and records it.

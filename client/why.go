@@ -52,5 +52,5 @@ type WhyJob struct {
 // span: 2026-10, 2026-10-15 or 2026-10-01..2026-10-15.
 func (c *Client) Why(ctx context.Context, before, after, by string) (Why, error) {
 	q := url.Values{"before": {before}, "after": {after}, "by": {by}}
-	return ask[Why](ctx, c, http.MethodGet, "/v1/why?"+q.Encode(), nil)
+	return ask[Why](ctx, c, http.MethodGet, Path("/v1/why", q), nil)
 }

@@ -32,7 +32,10 @@ func (w *world) limit(l budget.Limit) {
 }
 
 func costing(name, team, rest string) string {
-	return fmt.Sprintf(`{"spec":{"name":%q,"command":"true","team":%q%s}}`, name, team, rest)
+	if team != "" {
+		team = fmt.Sprintf(`,"team":%q`, team)
+	}
+	return fmt.Sprintf(`{"spec":{"name":%q,"command":"true"%s%s}}`, name, team, rest)
 }
 
 func dollars(n int64) *money.Amount { return new(money.Picos(n * 1e12)) }

@@ -50,7 +50,7 @@ func TestChargeback_AddsUpToTheExport(t *testing.T) {
 		byTeam[team].Add(byTeam[team], cost)
 	}
 	w.must("PUT", "/v1/teams/team-9", api.SetTeam{}, nil)
-	for _, rule := range []string{"", "even", "fixed&share=team-0=1&share=team-9=2"} {
+	for _, rule := range []string{"proportional", "even", "fixed&share=team-0=1&share=team-9=2"} {
 		var v client.Chargeback
 		w.must("GET", "/v1/chargeback?month="+month+"&rule="+rule, nil, &v)
 		own, total, left, shared := money.Amount{}, money.Amount{}, money.Amount{}, money.Amount{}

@@ -185,7 +185,7 @@ func TestWhy_PartsAddUpToTheExports(t *testing.T) {
 	stamp := func(after time.Duration) string { return begin.Add(after).Format(time.RFC3339) }
 	first, second := stamp(0)+".."+stamp(24*time.Hour), stamp(24*time.Hour)+".."+stamp(96*time.Hour)
 	total := ""
-	for _, by := range []string{"", "job", "project", "sku"} {
+	for _, by := range []string{"team", "job", "project", "sku"} {
 		var v client.Why
 		w.must("GET", "/v1/why?before="+first+"&after="+second+"&by="+by, nil, &v)
 		var before, after money.Amount

@@ -107,6 +107,41 @@ func TestQueries_UnknownParameterIsRefused(t *testing.T) {
 	w.must("POST", "/v1/users/zoe/erase", `{"dry_run":true}`, nil)
 }
 
+// A parameter without a value, such as month=$UNSET, is named and refused unless its description says what empty means.
+func TestQueries_EmptyParameterIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, &rents{}, func(o *Options) { o.Rate = 1e6 })
+	w.rent("job")
+	named := 0
+	for _, r := range table() {
+		if !r.forUsers() {
+			continue
+		}
+		path := strings.NewReplacer("{id}", "job", "{name}", "x", "{session}", "x").Replace(r.Path)
+		for _, q := range r.Query {
+			name, does, _ := strings.Cut(q, ":")
+			rec, said := w.ask(r.Method, path+"?"+name+"=", auth.OwnerName, "{}")
+			refused := rec.Code == http.StatusBadRequest && said.Field == name && strings.Contains(said.Title, "is empty")
+			switch {
+			case strings.Contains(does, "empty"):
+				if rec.Code != http.StatusOK {
+					t.Errorf("%s %s?%s=: %d %s", r.Method, path, name, rec.Code, said.Title)
+				}
+			case refused:
+				named++
+			case rec.Code != http.StatusNotFound: // the route looks for its job or group first
+				t.Errorf("%s %s?%s=: %d %s", r.Method, path, name, rec.Code, said.Title)
+			}
+		}
+	}
+	if named < 80 {
+		t.Errorf("the test is void: %d parameters are named", named)
+	}
+	if rec, said := w.ask("GET", "/v1/jobs?tag=a&tag=", auth.OwnerName, nil); said.Title != "this parameter is empty" {
+		t.Errorf("one of two tags is empty: %d %s", rec.Code, said.Title)
+	}
+}
+
 // A body that its route would ignore is refused.
 func TestQueries_BodyThatNobodyReadsIsRefused(t *testing.T) {
 	t.Parallel()

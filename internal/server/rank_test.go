@@ -226,7 +226,7 @@ func TestGang_SavesAllRanksThroughTheServer(t *testing.T) {
 	if len(list) != 2 || list[0].Node != 1 || list[1].Node != 2 || list[1].Files != 1 || list[1].Bytes != 6 || list[1].Kept.IsZero() {
 		t.Errorf("kept are %+v: ranks 1 and 2 have kept a file each", list)
 	}
-	for node, want := range map[string]int{"": 404, "0": 404, "1": 200, "2": 200, "3": 404, "-1": 404, "x": 404} {
+	for node, want := range map[string]int{"": 400, "0": 404, "1": 200, "2": 200, "3": 404, "-1": 404, "x": 404} {
 		rec, _ := w.ask("GET", "/v1/jobs/g/outputs?node="+node, auth.OwnerName, nil)
 		if rec.Code != want {
 			t.Errorf("outputs of node %q: %d, want %d", node, rec.Code, want)

@@ -175,7 +175,7 @@ func TestCheaper_ComparesIntervalsOfTheSameJob(t *testing.T) {
 		return j
 	}
 	w.planning.Limit = eventually.Limit
-	got := w.planning.Cheaper(httptest.NewRequest("GET", "/", nil), [][2]spec.Job{{job("5h"), job("")}, {job("1h"), job("1h")}},
+	got := w.planning.Cheaper(httptest.NewRequest("GET", "/", nil), [][2]spec.Job{{job("5h"), job("auto")}, {job("1h"), job("1h")}},
 		[]time.Duration{0, 0})
 	if len(got) != 2 || got[0] == nil || got[1] == nil || *got[0] < 0.02 || *got[1] != 0 {
 		for i, x := range got {

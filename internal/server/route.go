@@ -168,7 +168,7 @@ func jobRoutes() []route {
 			nil, ofSubmit((*submit.Service).Many)},
 		{"GET", "/v1/jobs", identity.Viewer, anyTeam, true,
 			"List jobs, newest last; the header Scrimp-Next names the next page", nil, []api.Job{}, "",
-			slices.Concat([]string{"after: id of the job that a page begins after",
+			slices.Concat([]string{"after: id of the job that a page begins after; empty for the first page",
 				"limit: at most this many jobs, 1 to 1000 (default: all; with before 1000)",
 				"before: id of the job that a page ends before; empty for a page of the newest",
 				"sort: pages by spent, rate, deadline, name or state; equal ones newest first"}, jobFilters),

@@ -21,7 +21,7 @@ func groupRoutes() []route {
 			ofSubmit((*submit.Service).Group)},
 		{"GET", "/v1/groups", identity.Viewer, anyTeam, true, "List groups of jobs, by name", nil, []api.Group{}, "",
 			[]string{"limit: at most this many groups, up to 1000; the header Scrimp-Next names the last of them if others " +
-				"follow (default: all groups)", "after: the groups whose name comes after this one",
+				"follow (default: all groups)", "after: the groups whose name comes after this one; empty for the first page",
 				"live: 1 for those that are not over (default: all)"},
 			ofGroups((*groups.Service).List)},
 		{"GET", "/v1/groups/{id}", identity.Viewer, ofJob, true, "Show a group of jobs", nil, api.Group{}, "", nil,

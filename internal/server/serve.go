@@ -16,16 +16,24 @@ import (
 // unread returns a parameter that the route does not read, such as dry_run in the address instead of in the body: the
 // answer or the change would not be the one that was meant. What probes and scrapers add is ignored, and what agents
 // send, which may be newer than the server.
-func (t route) unread(r *http.Request) (name string, found bool) {
+//
+// It also returns an empty parameter, such as ?month=$UNSET, which would count as left out. A parameter whose
+// description says what empty means may be empty.
+func (t route) unread(r *http.Request) (name string, empty, found bool) {
 	if r.URL.RawQuery == "" || !t.forUsers() {
-		return "", false
+		return "", false, false
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
-		if !slices.ContainsFunc(t.Query, func(q string) bool { return strings.HasPrefix(q, name+":") }) {
-			return name, true
+	query := r.URL.Query()
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		i := slices.IndexFunc(t.Query, func(q string) bool { return strings.HasPrefix(q, name+":") })
+		if i < 0 {
+			return name, false, true
+		}
+		if slices.Contains(query[name], "") && !strings.Contains(t.Query[i], "empty") {
+			return name, true, true
 		}
 	}
-	return "", false
+	return "", false, false
 }
 
 // forUsers reports whether users call the route, not probes, scrapers or agents.
@@ -50,7 +58,13 @@ func (s *Server) serve(t route) http.HandlerFunc {
 				"make room on it: the jobs go on, and so does the server, by itself", err)
 			return
 		}
-		if name, found := t.unread(r); found {
+		name, empty, found := t.unread(r)
+		switch {
+		case empty:
+			reply.FieldProblem(w, http.StatusBadRequest, name, "this parameter is empty",
+				"give it a value, or leave it out", nil)
+			return
+		case found:
 			reply.FieldProblem(w, http.StatusBadRequest, name, "this address takes no such parameter",
 				"leave it out of the address, or send it in the body; GET /v1/openapi.json describes both", nil)
 			return

@@ -16,7 +16,10 @@ import (
 
 // keeping returns a job with its checkpoints in a store.
 func keeping(name, store string) string {
-	return strings.Replace(aJob(name, ""), `"command"`, `"checkpoint":{"dir":"ck","store":"`+store+`"},"command"`, 1)
+	if store != "" {
+		store = `,"store":"` + store + `"`
+	}
+	return strings.Replace(aJob(name, ""), `"command"`, `"checkpoint":{"dir":"ck"`+store+`},"command"`, 1)
 }
 
 // A submitter cannot make the server open a folder or an endpoint with its rights and keys: neither at submission,

@@ -80,8 +80,9 @@ func (t *twin) awaits(job string, k *state.Keep, now time.Time) bool {
 	return false
 }
 
-// fitsBeside reports whether a kept part fits a machine beside the tasks there, of which there may be so many.
-func fitsBeside(i *state.Instance, k *state.Keep, o *market.Offer, most int) bool {
+// fitsBeside reports whether machine i, of offer o, has room for the part kept by k beside its current tasks: enough
+// processors and memory, no accelerator used twice, and no more than maxTasks tasks.
+func fitsBeside(i *state.Instance, k *state.Keep, o *market.Offer, maxTasks int) bool {
 	list := append(slices.Clone(i.Seats()), state.Seat{Portion: k.Portion})
 	cpus, memory, devices := 0, int64(0), map[int]bool{}
 	for _, x := range list {
@@ -96,5 +97,5 @@ func fitsBeside(i *state.Instance, k *state.Keep, o *market.Offer, most int) boo
 			devices[d] = true
 		}
 	}
-	return cpus <= o.CPUs && memory <= int64(o.Memory) && len(list) <= most
+	return cpus <= o.CPUs && memory <= int64(o.Memory) && len(list) <= maxTasks
 }

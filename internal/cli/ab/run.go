@@ -132,9 +132,9 @@ func (a *app) foretell(ctx context.Context, c *command.Client, v api.Server, arm
 // each; nil where neither is given.
 func (f flags) budgetOf(base spec.Job, d ab.Design) (*money.Amount, error) {
 	if f.budget != "" {
-		amount, err := spec.ParseAmount(f.budget)
-		if err != nil || amount.Sign() <= 0 {
-			return nil, fmt.Errorf("--budget %q: write an amount above 0, such as '$20'", f.budget)
+		amount, err := spec.ParseBudget(f.budget)
+		if err != nil {
+			return nil, fmt.Errorf("--budget: %w", err)
 		}
 		return &amount, nil
 	}

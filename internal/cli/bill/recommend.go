@@ -43,7 +43,7 @@ func (a *app) recommendCmd() *cobra.Command {
 			}
 			var list []recommend.Plan
 			q := url.Values{"team": {team}, "target": {target}}
-			if err := c.Do(ctx, http.MethodGet, "/v1/recommend?"+q.Encode(), nil, &list); err != nil {
+			if err := c.Do(ctx, http.MethodGet, api.Path("/v1/recommend", q), nil, &list); err != nil {
 				return c.Said(ctx, command.InFlags(err, recommendFields))
 			}
 			taken, err := c.TakenRecommendations(ctx, team)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/decide/focus"
 )
@@ -76,7 +77,7 @@ func (a *app) focusCmd() *cobra.Command {
 			}
 			q := f.query()
 			q.Set("version", v.String())
-			return a.fetch(ctx, c, &f, "/v1/export/focus?"+q.Encode(), columns)
+			return a.fetch(ctx, c, &f, client.Path("/v1/export/focus", q), columns)
 		})}
 	cmd.Flags().StringVar(&version, "version", focus.V12.String(), "`version` of the specification: "+focus.Versions)
 	_ = cmd.RegisterFlagCompletionFunc("version", command.Words("1.2", "1.3", "1.4"))
@@ -102,7 +103,7 @@ func (a *app) csvCmd() *cobra.Command {
 			command.PlainExit,
 		Example: "  scrimp export csv -o costs.csv\n  scrimp export csv --since 2026-10 -o - | head",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
-			return a.fetch(ctx, c, &f, "/v1/export/costs?"+f.query().Encode(), nil)
+			return a.fetch(ctx, c, &f, client.Path("/v1/export/costs", f.query()), nil)
 		})}
 	f.add(cmd, "FILE.csv or FILE.csv.gz")
 	f.addSpan(cmd)

@@ -189,12 +189,15 @@ func (a *app) jobsCmd() *cobra.Command {
 	return a.listCmd(&cobra.Command{Use: "jobs", Short: "List the newest jobs with what they have spent",
 		Args:    command.Takes(),
 		GroupID: command.GroupLook,
-		Long: "Lists the newest jobs, those that are over too, and says how many it left out; --all lists them all. Flags " +
-			"choose among them, all of which must hold; --sort lists those first that cost most, are due soonest, and so on. " +
-			"STEP is of all steps, where they are known; SPENT is what the ledger holds; LEFT is the time to the deadline and " +
-			"ON-TIME the chance to meet it. --by sums the jobs instead: how many there are in each state, what they have " +
-			"SPENT, what their machines cost an hour NOW, and what those that are not over WILL COST, the sum of the 10 % and " +
-			"the 90 % of their forecasts; (none) has the jobs without the property, also as a value of a filter." +
+		Long: "Lists the newest jobs, those that are over too, and says how many it left out; --all lists them all. With " +
+			"several filters, such as --team and --status, the list has the jobs that match all of them. --sort changes the " +
+			"order: the most expensive first, those due soonest first, and so on.\n\n" +
+			"STEP shows the current step and the number of all steps, if it is known. SPENT is the cost in the ledger, LEFT " +
+			"the time to the deadline, and ON-TIME the chance to meet it.\n\n" +
+			"--by groups the jobs and shows, for each group, how many jobs are in each state, what they have SPENT, what " +
+			"their machines cost an hour NOW, and what the jobs that are not over WILL COST: the sums of the low (10 %) and " +
+			"the high (90 %) ends of their forecasts. The group (none) has the jobs without that property; a filter takes " +
+			"(none) as well, as in --team '(none)'." +
 			command.PlainExit,
 		Example: "  scrimp jobs\n  scrimp jobs --status running,queued --mine --sort deadline\n" +
 			"  scrimp jobs --name 'sweep-*' --since 7d --sort cost --limit 10\n  scrimp jobs --tag ticket=42 --json\n" +

@@ -43,7 +43,7 @@ func (a *app) logsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := c.Request(ctx, http.MethodGet, command.OfJob(args[0], "/log")+"?"+q.Encode())
+			r, err := c.Request(ctx, http.MethodGet, api.Path(command.OfJob(args[0], "/log"), q))
 			if err != nil {
 				return err
 			}

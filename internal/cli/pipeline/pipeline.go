@@ -254,7 +254,7 @@ func (a *app) prepare(file string, f flags) (p prepared, err error) {
 		whole.Name = spec.Label(filepath.Base(p.folder))
 	}
 	if f.costsGiven {
-		amount, err := spec.ParseAmount(f.budget)
+		amount, err := spec.ParseBudget(f.budget)
 		if err != nil {
 			return p, fmt.Errorf("--budget: %w", err)
 		}

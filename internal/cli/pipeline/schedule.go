@@ -93,9 +93,9 @@ func (f *flags) schedules(p *prepared, now time.Time) error {
 	}
 	total := p.file.Total
 	if f.total != "" {
-		amount, err := spec.ParseAmount(f.total)
-		if err != nil || amount.Sign() <= 0 {
-			return fmt.Errorf("--total %q is not an amount above zero: write --total '$200'", f.total)
+		amount, err := spec.ParseBudget(f.total)
+		if err != nil {
+			return fmt.Errorf("--total: %w", err)
 		}
 		total = &amount
 	}

@@ -32,8 +32,8 @@ func (a *app) costsCmd() *cobra.Command {
 		Example: "  scrimp costs\n  scrimp costs --by project --since 30d\n  scrimp costs --by tag:ticket --json",
 		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
 			var v api.Costs
-			if err := c.Do(ctx, http.MethodGet, "/v1/costs?by="+url.QueryEscape(by)+"&since="+url.QueryEscape(since), nil,
-				&v); err != nil {
+			q := url.Values{"by": {by}, "since": {since}}
+			if err := c.Do(ctx, http.MethodGet, api.Path("/v1/costs", q), nil, &v); err != nil {
 				return err
 			}
 			if a.JSON {

@@ -227,8 +227,8 @@ func (a *app) auditCmd() *cobra.Command {
 			var acts []api.Act
 			for after, more := uint64(0), true; more; {
 				var page api.Audit
-				path := "/v1/audit?limit=1000&after=" + strconv.FormatUint(after, 10) + "&user=" + url.QueryEscape(user)
-				if err := c.Do(ctx, http.MethodGet, path, nil, &page); err != nil {
+				q := url.Values{"limit": {"1000"}, "after": {strconv.FormatUint(after, 10)}, "user": {user}}
+				if err := c.Do(ctx, http.MethodGet, api.Path("/v1/audit", q), nil, &page); err != nil {
 					return err
 				}
 				for _, act := range page.Acts {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/client"
 	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show/utilization"
 	"scrimp/internal/cli/utilization/nsight"
@@ -127,7 +128,7 @@ func (a *app) diagnoseTeam(ctx context.Context, c *command.Client, f diagnoseFla
 	}
 	var reports []diagnose.Report
 	q := url.Values{"team": {f.team}, "since": {since.UTC().Format(time.RFC3339)}}
-	if err := c.Do(ctx, http.MethodGet, "/v1/diagnoses?"+q.Encode(), nil, &reports); err != nil {
+	if err := c.Do(ctx, http.MethodGet, client.Path("/v1/diagnoses", q), nil, &reports); err != nil {
 		return err
 	}
 	return command.ShowEach(a.App, reports, utilization.Diagnoses(f.team, reports, a.Place()))

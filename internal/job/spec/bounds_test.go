@@ -39,6 +39,20 @@ func TestParse_EveryFieldHasBound(t *testing.T) {
 	}
 }
 
+// A budget is above zero and within the bounds of amounts, which the message names.
+func TestParseBudget_NamesItsBounds(t *testing.T) {
+	for _, text := range []string{"", "0", "-4", "1e308", "1000000000000.01", strings.Repeat("9", 5000)} {
+		if _, err := ParseBudget(text); err == nil || !strings.Contains(err.Error(), "above zero and up to $1000000000000") {
+			t.Errorf("%.40q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"0.01", "$1000000000000"} {
+		if _, err := ParseBudget(text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // Teams, projects and tags have one spelling, so that no spelling evades a limit.
 func TestParse_ChargedNamesHaveOneSpelling(t *testing.T) {
 	for text, field := range map[string]string{"team: Chat": "team", "team: 'chat '": "team", "team: \"chat\\u200b\"": "team",

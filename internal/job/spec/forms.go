@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/lib/money"
+	"scrimp/internal/lib/quantity"
 	"scrimp/internal/lib/size"
 )
 
@@ -133,6 +134,15 @@ func ParseAmount(s string) (money.Amount, error) {
 	a, err := money.Parse(plainMoney(s))
 	if err != nil {
 		return a, fmt.Errorf("%q is not an amount such as $4.00", s)
+	}
+	return a, nil
+}
+
+// ParseBudget parses an amount of money above zero and within the bounds of amounts.
+func ParseBudget(s string) (money.Amount, error) {
+	a, err := ParseAmount(s)
+	if err != nil || a.Sign() <= 0 || !quantity.Dollars.Allows(a.Float()) {
+		return a, fmt.Errorf("%.40q is not an amount above zero and up to $%.0f, such as $4.00", s, quantity.Dollars.Most)
 	}
 	return a, nil
 }

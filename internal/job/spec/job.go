@@ -14,19 +14,19 @@ import (
 //
 // The tags and meanings are the only description of the fields: json is the name in the file and in the log, eg an
 // example, default the value of an unset field, also another accepted name, enum the allowed words, zero:"ok" allows
-// zero, as the kind of number, which has bounds (quantity.Named), and most a lower bound than the kind's. Messages,
-// schema and reference are generated from them.
+// zero or an empty text, as the kind of number, which has bounds (quantity.Named), and most a lower bound than the
+// kind's. Messages, schema and reference are generated from them.
 type Job struct {
 	Name    string   `json:"name,omitempty" eg:"llama-ft"`
 	Kind    string   `json:"kind,omitempty" enum:"experiment,production,interactive,inference,data" default:"experiment"`
 	Session string   `json:"session,omitempty" enum:"shell,notebook" eg:"shell"`
 	Command string   `json:"command,omitempty" eg:"exec python3 train.py --steps $STEPS"`
-	Args    []string `json:"args,omitempty" eg:"[python3, train.py]"`
+	Args    []string `json:"args,omitempty" eg:"[python3, train.py]" zero:"ok"`
 	Setup   string   `json:"setup,omitempty" eg:"pip install -r requirements.txt"`
 	Workdir string   `json:"workdir,omitempty" eg:"src" default:"."`
 	Image   string   `json:"image,omitempty" eg:"pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime"`
 
-	Env     map[string]string `json:"env,omitempty" eg:"{STEPS: \"2000\"}"`
+	Env     map[string]string `json:"env,omitempty" eg:"{STEPS: \"2000\"}" zero:"ok"`
 	Secrets []string          `json:"secrets,omitempty" eg:"[HF_TOKEN]"`
 	Inherit []string          `json:"inherit,omitempty" eg:"[HF_HOME]"`
 	Data    []Data            `json:"data,omitempty"`
@@ -63,7 +63,7 @@ type Job struct {
 	Project      string            `json:"project,omitempty" eg:"captioning"`
 	Environment  string            `json:"environment,omitempty" eg:"research"`
 	ModelVersion string            `json:"model_version,omitempty" eg:"v3"`
-	Tags         map[string]string `json:"tags,omitempty" eg:"{ticket: \"42\"}"`
+	Tags         map[string]string `json:"tags,omitempty" eg:"{ticket: \"42\"}" zero:"ok"`
 }
 
 // Data is an input.
@@ -137,8 +137,8 @@ type Variant struct {
 	Engine     string            `json:"engine,omitempty" eg:"slurm/gpu"`
 	Image      string            `json:"image,omitempty" eg:"pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime"`
 	Resources  Resources         `json:"resources,omitzero"`
-	Env        map[string]string `json:"env,omitempty" eg:"{PRECISION: bf16}"`
-	Args       []string          `json:"args,omitempty" eg:"[--bf16]"`
+	Env        map[string]string `json:"env,omitempty" eg:"{PRECISION: bf16}" zero:"ok"`
+	Args       []string          `json:"args,omitempty" eg:"[--bf16]" zero:"ok"`
 	Throughput float64           `json:"throughput,omitempty" eg:"1.6x" default:"1" as:"factor"`
 }
 

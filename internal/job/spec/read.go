@@ -130,11 +130,15 @@ func kindName(n *yaml.Node) string {
 	return "map"
 }
 
+// such says how to write a field.
 func such(tag reflect.StructTag) string {
 	if eg := tag.Get("eg"); eg != "" {
 		return "write it like " + eg
 	}
-	return ""
+	if words := tag.Get("enum"); words != "" {
+		return "write one of " + strings.ReplaceAll(words, ",", ", ")
+	}
+	return "write a value"
 }
 
 func (r *reader) scalar(n *yaml.Node, v reflect.Value, field string, tag reflect.StructTag) {
@@ -143,8 +147,11 @@ func (r *reader) scalar(n *yaml.Node, v reflect.Value, field string, tag reflect
 		r.wrong(n, field, "is wrong ("+err.Error()+")", such(tag))
 		return
 	}
-	if v.Kind() != reflect.String && v.Kind() != reflect.Bool && v.IsZero() && tag.Get("zero") != "ok" &&
-		v.Type() != amountType {
+	switch {
+	case !v.IsZero() || tag.Get("zero") == "ok" || v.Kind() == reflect.Bool || v.Type() == amountType:
+	case v.Kind() == reflect.String:
+		r.wrong(n, field, "is empty", "leave it out, or "+such(tag))
+	default:
 		r.wrong(n, field, "is zero", "leave it out, or give more than zero")
 	}
 }
@@ -203,6 +210,7 @@ func (r *reader) list(n *yaml.Node, v reflect.Value, field string, tag reflect.S
 		r.wrong(n, field, "is a map, not a list", "begin each item with a dash")
 		return
 	case len(items) == 0:
+		r.wrong(n, field, "is an empty list", "leave it out, or "+such(tag))
 		return
 	}
 	list := reflect.MakeSlice(v.Type(), len(items), len(items))

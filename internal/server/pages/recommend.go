@@ -72,7 +72,7 @@ func recommendOf(v *visit) (any, error) {
 		return nil, err
 	}
 	team := url.Values{"team": {p.Team}}
-	if err := v.get("/v1/recommend/taken?"+team.Encode(), &p.Taken); err != nil {
+	if err := v.get(client.Path("/v1/recommend/taken", team), &p.Taken); err != nil {
 		return nil, err
 	}
 	for _, x := range p.Taken {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -123,6 +124,9 @@ func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.DisallowUnknownFields()
 		if err := d.Decode(v); err != nil {
+			if u := unknownIn(body, reflect.TypeFor[T]()); u != nil && strings.HasPrefix(err.Error(), "json: unknown field ") {
+				return u
+			}
 			return err
 		}
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
@@ -169,6 +173,10 @@ func decode[T any](w http.ResponseWriter, body []byte, fix string, read func([]b
 	err := read(body, &v)
 	if err == nil {
 		return v, true
+	}
+	if u, ok := errors.AsType[*unknownField](err); ok {
+		FieldProblem(w, http.StatusBadRequest, fmt.Sprintf("%.100s", u.path), "this field is unknown", u.fix(fix), nil)
+		return v, false
 	}
 	field := ""
 	var kind *json.UnmarshalTypeError

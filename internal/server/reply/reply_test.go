@@ -30,6 +30,34 @@ func TestJSON_FailsOnValuesThatCannotBeEncoded(t *testing.T) {
 	}
 }
 
+// An unknown field is named with its place and the field that may be meant, not with the decoder's words.
+func TestBody_NamesUnknownField(t *testing.T) {
+	t.Parallel()
+	type entry struct {
+		Team, Deadline string
+		Own            json.RawMessage
+	}
+	type body struct {
+		entry
+		List  []entry           `json:"list"`
+		Named map[string]*entry `json:"named"`
+	}
+	for text, want := range map[string][2]string{
+		`{"teem":"a"}`: {"teem", "did you mean team"},
+		`{"list":[{"TEAM":"a"},{"dedline":"6h"}]}`:  {"list[1].dedline", "did you mean deadline"},
+		`{"named":{"x":{"team":"a","zzzzzzzz":1}}}`: {"named.x.zzzzzzzz", "GET /v1/openapi.json"},
+		`{"own":{"any":1},"named":{"x":null},"":1}`: {"", "GET /v1/openapi.json"},
+	} {
+		w := httptest.NewRecorder()
+		_, ok := reply.Body[body](w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(text)))
+		var p api.Problem
+		err := json.NewDecoder(w.Body).Decode(&p)
+		if ok || err != nil || p.Title != "this field is unknown" || p.Field != want[0] || !strings.Contains(p.Fix, want[1]) {
+			t.Errorf("%s: %+v, %v", text, p, err)
+		}
+	}
+}
+
 // A request with a field that the server would ignore, or write over, or without an object, is refused. A
 // message of an agent may have fields of a newer version.
 func TestBody_RefusesUnknownFields(t *testing.T) {
@@ -38,7 +66,7 @@ func TestBody_RefusesUnknownFields(t *testing.T) {
 		body, field string
 		good, agent bool
 	}{
-		{`{"name":"a","teem":"b"}`, "", false, true},
+		{`{"name":"a","teem":"b"}`, "teem", false, true},
 		{`{"name":"a"}{"name":"b"}`, "", false, false},
 		{`{"name":7}`, "name", false, false},
 		{`{"name":"a","name":"a"}`, "", false, true},

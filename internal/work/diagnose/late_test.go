@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/work/diagnose/class"
 )
 
-// loads returns a program on processors that has been measured for the given buckets of ten seconds, without a step.
+// loads returns a job that has run without a first step for the given number of ten-second measurements, on CPUs alone.
 func loads(buckets int) Input {
 	n := Node{Head: telemetry.Head{Cores: 4, Memory: 16 << 30}}
 	for i := range buckets {
@@ -21,8 +21,9 @@ func loads(buckets int) Input {
 		Lines: []Line{{At: 1_700_000_060, Text: "downloading shard 3 of 90"}}}
 }
 
-// A running job that reports its steps and has reported none for five minutes is told so, with what it does meanwhile.
-func TestDiagnose_SaysThatARunningJobIsBeforeItsFirstStep(t *testing.T) {
+// If a running job has reported no step for five minutes, the diagnosis names set_up as the cause and shows what the
+// program does. It names no such cause earlier, for a program that never reports steps, or for a job that is over.
+func TestDiagnose_NamesSetUpOfJobWithoutFirstStep(t *testing.T) {
 	r := Diagnose(loads(30))
 	if len(r.Causes) == 0 || r.Causes[0].Class != class.SetUp || r.Phases != (Phases{SetUp: 300}) ||
 		!strings.HasPrefix(r.Causes[0].Evidence, `no step yet after 5m 00s; it printed "downloading shard 3 of 90"; 0.3 cores`) ||
@@ -45,8 +46,9 @@ func quiet(in Input) Input { in.Account.Reports = false; return in }
 
 func over(in Input) Input { in.Live = false; return in }
 
-// A job that pays for machines on which its program has not begun is told so, although nothing was measured.
-func TestDiagnose_SaysThatAProgramHasNotBegun(t *testing.T) {
+// If a job has had its machines for four minutes and its program has not started, the diagnosis names set_up as the
+// cause, although nothing was measured yet. It does not do so earlier, or for a job that is over.
+func TestDiagnose_NamesSetUpOfProgramThatHasNotStarted(t *testing.T) {
 	in := Input{Job: "a", Live: true, Account: Account{NotBegun: 720}, Lines: []Line{{Text: "pip install torch"}}}
 	r := Diagnose(in)
 	if len(r.Causes) != 1 || r.Causes[0].Class != class.SetUp || r.Note != "" || r.Causes[0].SavingUSD != nil ||

@@ -35,12 +35,14 @@ func (p *Param) check() error {
 	}
 	for _, v := range []float64{p.Min, p.Max, p.Q, p.Sigma, p.Mu} {
 		if !tune.Finite(v) || math.Abs(v) > maxNumber {
-			return fmt.Errorf("its numbers lie between -%g and %g", maxNumber, maxNumber)
+			return fmt.Errorf("%g is beyond the bounds of its numbers: give one from -%g to %g", v, maxNumber, maxNumber)
 		}
 	}
 	switch {
-	case p.Q < 0 || p.Sigma < 0:
-		return errors.New("q and sigma are above 0")
+	case p.Q != 0 && p.Q < minStep:
+		return fmt.Errorf("q is %g: give a number from %g to %g", p.Q, minStep, maxNumber)
+	case p.Sigma != 0 && p.Sigma < minStep:
+		return fmt.Errorf("sigma is %g: give a number from %g to %g", p.Sigma, minStep, maxNumber)
 	case p.Sigma > 0:
 		return nil
 	}

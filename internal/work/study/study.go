@@ -55,6 +55,7 @@ const (
 	MaxBytes  = 1024    // of a value, and of the metric's name
 	poolSize  = 512     // configurations of a sample, unless more trials are requested
 	maxNumber = 1e15    // of a parameter
+	minStep   = 1e-15   // of q and sigma of a parameter, if they are set
 	maxLength = 1e12    // of a fidelity
 	maxSpace  = 256_000 // values of a pool: parameters times configurations
 )
@@ -192,9 +193,9 @@ func (f Fidelity) check() error {
 	case f.Name != Epoch && f.Name != Step:
 		return fmt.Errorf("name is %q: write epoch or step, as the program reports them", f.Name)
 	case !(f.Min > 0 && f.Min <= f.Max && f.Max <= maxLength):
-		return fmt.Errorf("min is %g and max %g: give a min above 0 and a max from there on", f.Min, f.Max)
+		return fmt.Errorf("min is %g and max %g: give a min above 0, and a max from there to %.0f", f.Min, f.Max, maxLength)
 	case f.Max/f.Min > MaxUnits:
-		return fmt.Errorf("from min to max are %.0f units, and at most %d may be: give a larger min", f.Max/f.Min, MaxUnits)
+		return fmt.Errorf("max is %g times min: give a larger min, so that it is at most %d times", f.Max/f.Min, MaxUnits)
 	}
 	return nil
 }

@@ -233,9 +233,10 @@ func (r *reader) metric(v *yaml.Node) {
 
 func (r *reader) budget(v *yaml.Node) {
 	amount := func(v *yaml.Node, field string) {
-		a, err := money.Parse(strings.TrimPrefix(strings.TrimSpace(v.Value), "$"))
-		if err != nil || v.Kind != yaml.ScalarNode || a.Sign() <= 0 {
-			r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), "write an amount above zero, such as $25")
+		a, err := spec.ParseBudget(v.Value)
+		if err != nil || v.Kind != yaml.ScalarNode {
+			r.wrong(v, field, fmt.Sprintf("is %.40q", v.Value), fmt.Sprintf("write an amount above zero and up to $%.0f, "+
+				"such as $25", quantity.Dollars.Most))
 			return
 		}
 		r.f.Budget = a

@@ -136,6 +136,20 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 	}
 }
 
+// A number beyond its bound is refused with the bound.
+func TestParse_NamesTheBoundOfANumber(t *testing.T) {
+	for _, c := range []struct{ from, to, bound string }{
+		{"min: 1, max: 27", "min: 1e17, max: 1e18", "1000000000000"}, {"min: 1, max: 27", "min: 1, max: 5000", "at most 1000 times"},
+		{"q: 0.25", "q: 1e-300", "1e-15"}, {"sigma: 2", "sigma: 1e-300", "1e-15"}, {"sigma: 2", "sigma: 1e300", "1e+15"},
+		{"usd: 100", "usd: 1e308", "$1000000000000"}, {"usd: 100", "usd: 2000000000000", "$1000000000000"},
+	} {
+		_, err := Parse("study.yaml", []byte(strings.Replace(sweep, c.from, c.to, 1)))
+		if err == nil || !strings.Contains(err.Error(), c.bound) {
+			t.Errorf("%s: %v, want the bound %s", c.to, err, c.bound)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(sweep)
 	f.Fuzz(func(t *testing.T, text string) {

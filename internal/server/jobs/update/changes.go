@@ -79,13 +79,7 @@ func readBudget(v *core.Changes, text string) error {
 		v.NoBudget = true
 		return nil
 	}
-	a, err := spec.ParseAmount(text)
-	if err == nil && a.Sign() <= 0 {
-		err = fmt.Errorf("%q is not above zero", text)
-	}
-	if err == nil && !quantity.Dollars.Allows(a.Float()) {
-		err = fmt.Errorf("%q is out of bounds: %s are %s", text, quantity.Dollars.Name, quantity.Dollars.Range())
-	}
+	a, err := spec.ParseBudget(text)
 	v.Budget = &a
 	return err
 }

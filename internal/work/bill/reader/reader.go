@@ -51,8 +51,11 @@ type Reader struct {
 // New reads a bill in CSV or JSON lines, optionally compressed with gzip.
 func New(file string, in io.Reader, limits bill.Limits) (*Reader, error) {
 	from, header, err := record.Open(in, limits)
-	if errors.Is(err, record.ErrHeader) {
+	switch {
+	case errors.Is(err, record.ErrHeader):
 		err = errNoBill
+	case errors.Is(err, record.ErrBinary):
+		err = fmt.Errorf("%w: give the CSV, JSON lines or Parquet file of %s, packed with gzip or not", err, Kinds)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -39,7 +39,7 @@ func (c *Cells) header() ([]string, error) {
 		case strings.TrimSpace(l.text) == "":
 			continue
 		case strings.IndexByte(l.text, 0) >= 0 || l.cut:
-			return nil, errBinary
+			return nil, ErrBinary
 		case strings.IndexByte(l.text, '\r') >= 0:
 			return nil, errReturn
 		}

@@ -39,7 +39,8 @@ var (
 	errEmpty  = errors.New("the file is empty")
 	errZIP    = errors.New("the file is a ZIP archive: unpack it, and name the CSV file that was in it")
 	errReturn = errors.New("its lines end with a carriage return only: save it with LF or CRLF line ends")
-	errBinary = errors.New("the file is not text: a bill is CSV, JSON lines, or one of them packed with gzip")
+	// ErrBinary reports a file that is neither text nor in a format that scrimp knows, such as a program or an image.
+	ErrBinary = errors.New("the file is no bill that scrimp reads: it is not text")
 	errSwells = errors.New("it unpacks to far more than a bill does")
 )
 

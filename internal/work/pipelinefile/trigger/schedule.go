@@ -90,9 +90,9 @@ func (r *Reader) ofSchedule(s *Schedule, key, v *yaml.Node) {
 	case "zone":
 		y.Zone = v.Value
 	case "budget":
-		amount, err := spec.ParseAmount(v.Value)
-		if err != nil || amount.Sign() <= 0 {
-			r.wrong(v, field, "is not an amount above zero", "write what all runs together may cost, as budget: $200")
+		amount, err := spec.ParseBudget(v.Value)
+		if err != nil {
+			r.wrong(v, field, err.Error(), "write what all runs together may cost, as budget: $200")
 		}
 		s.Total = &amount
 	case "runs":
