@@ -124,6 +124,9 @@ func (w *World) changes(b core.JobUpdated) {
 		return
 	}
 	mine := w.job(b.Job)
+	if b.Changes = raised(b.Changes, &mine.terms); b.Changes == (core.Changes{}) {
+		return
+	}
 	asks := mine.asks
 	if j.State() == core.Held && b.Changes.Budget != nil { // no limit of these lives requires approval; the submitter asked for it
 		mine.asks = 0
@@ -138,6 +141,20 @@ func (w *World) changes(b core.JobUpdated) {
 		w.saw("an update needs no approval any more")
 	}
 	w.newTerms(b.Job, b.Changes)
+}
+
+// raised returns changes without limits below those of the terms: the job was resumed with more since they were drawn.
+func raised(c core.Changes, t *core.Terms) core.Changes {
+	if c.Budget != nil && t.HasBudget && c.Budget.Cmp(t.Budget) < 0 {
+		c.Budget = nil
+	}
+	if c.WallClock != nil && *c.WallClock < t.WallClock {
+		c.WallClock = nil
+	}
+	if c.GPUHours != nil && *c.GPUHours < t.GPUHours {
+		c.GPUHours = nil
+	}
+	return c
 }
 
 // newTerms records the terms that the user wants from now on.
