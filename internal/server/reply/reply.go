@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"reflect"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -124,7 +123,7 @@ func Decode[T any](w http.ResponseWriter, body []byte, fix string) (T, bool) {
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.DisallowUnknownFields()
 		if err := d.Decode(v); err != nil {
-			if u := unknownIn(body, reflect.TypeFor[T]()); u != nil && strings.HasPrefix(err.Error(), "json: unknown field ") {
+			if u := unknownIn(body, reflect.TypeFor[T]()); u != nil {
 				return u
 			}
 			return err
