@@ -76,9 +76,9 @@ func newWorldOn(t testing.TB, sells engine.Driver, change func(*Options),
 	return newWorldFor(t, "", sells, change, wrap)
 }
 
-// newWorldFor is newWorldOn for a tenant.
+// newWorldFor is newWorldOn for a tenant, with a market time at its start other than the present.
 func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*Options),
-	wrap func(store.Replica) store.Replica) *world {
+	wrap func(store.Replica) store.Replica, start ...time.Time) *world {
 	t.Helper()
 	w := &world{t: t, log: &bytes.Buffer{}}
 	o := Options{Dir: t.TempDir(), Version: "test", Log: slog.New(slog.NewTextHandler(w.log, nil))}
@@ -106,7 +106,7 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	w.clock = engine.Clock{Wall: now, Market: now, Speed: 1}
+	w.clock = engine.Clock{Wall: now, Market: append(start, now)[0], Speed: 1}
 	w.engines = []engine.Engine{{Name: nameOf(t, sells), Driver: sells, AgentURL: w.socketURL(),
 		Timing: engine.Timing{Poll: time.Hour, Sweep: time.Hour, Boot: 5 * time.Minute}}}
 	w.control, err = control.New(t.Context(), st, w.engines,

@@ -147,7 +147,7 @@ const (
 	forecastEvery = 3 * time.Second
 	// forecastShare bounds the share of one processor that all forecasts use together: agents and users must not
 	// wait for them.
-	forecastShare = 0.1
+	forecastShare = 0.05
 	// forecastLimit bounds the simulation of one job. A job that takes longer has no forecast.
 	forecastLimit = 2 * time.Second
 )
