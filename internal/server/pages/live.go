@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	liveEvery = time.Second     // lowest interval between two updates of a page
-	liveBeat  = 2 * time.Second // interval between looks at what changes without an event
+	liveEvery = 5 * time.Second / 4 // lowest interval between two updates of a page
+	liveBeat  = 2 * time.Second     // interval between looks at what changes without an event
 )
 
-// renderPace limits live updates to a quarter of a processor together: after each, the next waits for three times the
+// renderPace limits live updates to a third of a processor together: after each, the next waits for twice the
 // processor time that it took. Readers who see the same share an update; of others, the more have a page open, the
 // longer each waits.
 type renderPace struct {
@@ -81,7 +81,7 @@ func (p *renderPace) do(r *http.Request, look func() (key string, render func() 
 	}
 	cost := threadtime.Of(func() { m = renderedOf(render()) })
 	m.at = time.Now()
-	p.rest = m.at.Add(cost * 3)
+	p.rest = m.at.Add(cost * 2)
 	maps.DeleteFunc(p.made, func(_ string, old rendered) bool { return m.at.Sub(old.at) >= madeFor })
 	if key != "" && m.event != nil {
 		if p.made == nil {
@@ -146,7 +146,9 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 		if _, err := w.Write(event); err != nil || flush.Flush() != nil {
 			return
 		}
-		if pause(r, liveEvery, nil) != nil || pause(r, liveBeat-liveEvery, changed) != nil {
+		// All readers of an update look again at the same time, so that the next one reaches them all.
+		if pause(r, time.Until(now.at.Add(liveEvery)), nil) != nil ||
+			pause(r, time.Until(now.at.Add(liveBeat)), changed) != nil {
 			return
 		}
 	}
