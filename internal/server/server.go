@@ -384,7 +384,8 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 		"costs": s.books.Follow, "old files": s.old.Run, "work folders": s.workBlobs.Run, "reserve": s.keepReserve,
 		"admin":     func(ctx context.Context) { s.people.KeepAdmin(ctx, s.opts.AdminToken) },
 		"dashboard": s.runDashboard, "expected troubles": s.outbox.Foresee,
-		"weekly reports": s.outbox.ReportWeeks, "exported bills": s.exports.Run, "anomalies": s.anomalies.Watch, "memory": s.collect,
+		"weekly reports": s.outbox.ReportWeeks, "exported bills": s.exports.Run, "anomalies": s.anomalies.Watch,
+		"memory": s.collect,
 	})
 	owned.Go(func() {
 		select {
