@@ -167,18 +167,17 @@ const (
 	AllLogRate       = 64 << 20 // bytes per second of all ranks together
 )
 
-func (d *Service) logLimit() int64 {
-	if d.LogLimit > 0 {
-		return d.LogLimit
-	}
-	return standardLogLimit
-}
+func (d *Service) logLimit() int64 { return cmp.Or(d.LogLimit, standardLogLimit) }
 
 // resumeOffset returns the offset from which an agent must send the named output: the end of what the server has,
-// or, once that has reached the limit, all that the agent has.
+// or, once that has reached the limit, all that the agent has. It looks nothing up for an agent that has less than the
+// limit, and returns what that has.
 func (d *Service) resumeOffset(ctx context.Context, name string, has int64) int64 {
-	end, err := d.Log.LogEnd(ctx, name)
 	limit := d.logLimit()
+	if 0 < has && has < limit {
+		return has
+	}
+	end, err := d.Log.LogEnd(ctx, name)
 	if err != nil || end < limit {
 		return end
 	}
