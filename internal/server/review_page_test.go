@@ -13,16 +13,13 @@ import (
 	"scrimp/internal/decide/core"
 	"scrimp/internal/lib/identity"
 	"scrimp/internal/lib/money"
-	"scrimp/internal/store"
 	"scrimp/internal/test/must"
 	"scrimp/internal/wire/api"
 )
 
-// reviewed is a world with spending of two teams that is useful, lost and idle, a budget, and a proposal, within one
-// month.
+// reviewed is a world with spending of two teams that is useful, lost and idle, a budget, and a proposal.
 func reviewed(t *testing.T) *world {
-	w := newWorldFor(t, "", &firm{}, func(o *Options) { o.Rate = 1e6 }, func(s store.Replica) store.Replica { return s },
-		time.Date(2026, 10, 10, 12, 0, 0, 0, time.UTC))
+	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	w.idles(8 * time.Hour)
 	w.must("POST", "/v1/groups", inArray("sweep", "team-1", "0-1", ""), nil)
 	w.began("sweep", 2)

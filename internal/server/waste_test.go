@@ -333,7 +333,7 @@ func TestWaste_ObeysThresholdsThatAnswersHaveMoved(t *testing.T) {
 			w := newWorldOf(t, &firm{}, nil)
 			w.savings.Answers = func(context.Context) (list []incident.Answer, err error) {
 				for _, name := range []string{"a-1", "a-2"} {
-					list = append(list, incident.Answer{Name: name, Kind: incident.IdleMachine, Team: c.team, At: w.started})
+					list = append(list, incident.Answer{Name: name, Kind: incident.IdleMachine, Team: c.team, At: opened})
 				}
 				if !c.moved {
 					list = nil

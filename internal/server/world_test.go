@@ -76,9 +76,12 @@ func newWorldOn(t testing.TB, sells engine.Driver, change func(*Options),
 	return newWorldFor(t, "", sells, change, wrap)
 }
 
-// newWorldFor is newWorldOn for a tenant, with a market time at its start other than the present.
+// opened is the market time at which worlds begin: in the middle of a month, so that what tests spend is in one.
+var opened = time.Date(2026, 10, 14, 12, 0, 0, 0, time.UTC)
+
+// newWorldFor is newWorldOn for a tenant.
 func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*Options),
-	wrap func(store.Replica) store.Replica, start ...time.Time) *world {
+	wrap func(store.Replica) store.Replica) *world {
 	t.Helper()
 	w := &world{t: t, log: &bytes.Buffer{}}
 	o := Options{Dir: t.TempDir(), Version: "test", Log: slog.New(slog.NewTextHandler(w.log, nil))}
@@ -105,8 +108,7 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 	if w.gate.People, err = auth.ReadPeople(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now().UTC()
-	w.clock = engine.Clock{Wall: now, Market: append(start, now)[0], Speed: 1}
+	w.clock = engine.Clock{Wall: time.Now().UTC(), Market: opened, Speed: 1}
 	w.engines = []engine.Engine{{Name: nameOf(t, sells), Driver: sells, AgentURL: w.socketURL(),
 		Timing: engine.Timing{Poll: time.Hour, Sweep: time.Hour, Boot: 5 * time.Minute}}}
 	w.control, err = control.New(t.Context(), st, w.engines,
