@@ -169,7 +169,7 @@ func TestAB_RefusesInvalidComparison(t *testing.T) {
 		"job.yaml --set resources.accelerator=H100:9999": "change: no offer of this market ",
 		"free.yaml --set env.A=b":                        "need a budget",
 		"nobody --set env.A=b":                           "nobody",
-		"job.yaml --set env.A=b --budget free":           "write an amount",
+		"job.yaml --set env.A=b --budget free":           "is not an amount above zero",
 	} {
 		if out, err := h.try(append([]string{"ab", "-y"}, strings.Fields(args)...)...); err == nil || !strings.Contains(out, want) {
 			t.Errorf("ab %s: %v, %s, which does not say %q", args, err, out, want)
